@@ -1,0 +1,2 @@
+//! The `rondo` binary.
+fn main() {}

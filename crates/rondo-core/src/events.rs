@@ -1,0 +1,250 @@
+//! The ordered event stream of a turn, which never blocks it.
+//!
+//! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
+//! joined to the one before it; past [`DELTA_BYTES_MAX`] waiting bytes, deltas are dropped and
+//! counted. All other events are always delivered, and their number is bounded by the limits of
+//! the turn.
+
+use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Waiting events after which deltas are joined.
+pub const COALESCE_AFTER: usize = 1024;
+/// Waiting delta bytes after which deltas are dropped.
+pub const DELTA_BYTES_MAX: usize = 16 << 20;
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<TurnEvent>,
+    delta_bytes: usize,
+    dropped: u64,
+    next_seq: u64,
+    sender_gone: bool,
+    receiver_gone: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Notify,
+    session: SessionId,
+    turn: TurnId,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the two ends of a turn's event stream.
+#[must_use]
+pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver) {
+    let shared = Arc::new(Shared {
+        queue: Mutex::default(),
+        changed: Notify::new(),
+        session,
+        turn,
+    });
+    (
+        EventSender {
+            shared: Arc::clone(&shared),
+        },
+        EventReceiver { shared },
+    )
+}
+
+/// The turn's end of the stream.
+pub struct EventSender {
+    shared: Arc<Shared>,
+}
+
+/// The listener's end of the stream.
+pub struct EventReceiver {
+    shared: Arc<Shared>,
+}
+
+impl EventSender {
+    /// Appends an event. Never blocks; does nothing once the listener is gone.
+    pub fn send(&self, at: TimeMs, body: EventBody) {
+        let mut queue = self.shared.queue();
+        if queue.receiver_gone {
+            return;
+        }
+        let bytes = delta_text(&body).map_or(0, str::len);
+        if bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX {
+            queue.dropped += 1;
+            return;
+        }
+        queue.delta_bytes += bytes;
+        if queue.waiting.len() < COALESCE_AFTER || !join_last(&mut queue.waiting, &body) {
+            if queue.dropped > 0 && bytes == 0 {
+                let count = std::mem::take(&mut queue.dropped);
+                self.push(&mut queue, at, EventBody::DeltasDropped { count });
+            }
+            self.push(&mut queue, at, body);
+        }
+        drop(queue);
+        self.shared.changed.notify_one();
+    }
+
+    fn push(&self, queue: &mut Queue, at: TimeMs, body: EventBody) {
+        let event = TurnEvent {
+            session: self.shared.session.clone(),
+            turn: self.shared.turn.clone(),
+            seq: queue.next_seq,
+            at,
+            body,
+        };
+        queue.next_seq += 1;
+        queue.waiting.push_back(event);
+    }
+}
+
+impl Drop for EventSender {
+    fn drop(&mut self) {
+        self.shared.queue().sender_gone = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+impl EventReceiver {
+    /// Waits for the next event; `None` when the turn is over and all were taken.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no event is lost.
+    pub async fn next(&mut self) -> Option<TurnEvent> {
+        loop {
+            {
+                let mut queue = self.shared.queue();
+                if let Some(event) = queue.waiting.pop_front() {
+                    queue.delta_bytes -= delta_text(&event.body).map_or(0, str::len);
+                    return Some(event);
+                }
+                if queue.sender_gone {
+                    return None;
+                }
+            }
+            self.shared.changed.notified().await;
+        }
+    }
+}
+
+impl Drop for EventReceiver {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.receiver_gone = true;
+        queue.waiting.clear();
+    }
+}
+
+fn delta_text(body: &EventBody) -> Option<&str> {
+    match body {
+        EventBody::TextDelta { text }
+        | EventBody::ReasoningDelta { text }
+        | EventBody::ToolOutputDelta { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+fn join_last(waiting: &mut VecDeque<TurnEvent>, body: &EventBody) -> bool {
+    let Some(last) = waiting.back_mut() else {
+        return false;
+    };
+    match (&mut last.body, body) {
+        (EventBody::TextDelta { text }, EventBody::TextDelta { text: more })
+        | (EventBody::ReasoningDelta { text }, EventBody::ReasoningDelta { text: more }) => {
+            text.push_str(more);
+            true
+        }
+        (
+            EventBody::ToolOutputDelta { id, text },
+            EventBody::ToolOutputDelta {
+                id: other,
+                text: more,
+            },
+        ) if id == other => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> (EventSender, EventReceiver) {
+        channel(SessionId::new("s"), TurnId::new("t"))
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_never_reads_costs_bounded_memory_and_loses_only_deltas() {
+        let (tx, mut rx) = ends();
+        let piece = "x".repeat(1 << 16);
+        for _ in 0..1000 {
+            tx.send(
+                TimeMs(0),
+                EventBody::TextDelta {
+                    text: piece.clone(),
+                },
+            );
+        }
+        tx.send(
+            TimeMs(1),
+            EventBody::ReplyRejected {
+                reason: "end".into(),
+            },
+        );
+        drop(tx);
+        let (mut bytes, mut bodies) = (0, Vec::new());
+        while let Some(event) = rx.next().await {
+            match event.body {
+                EventBody::TextDelta { text } => bytes += text.len(),
+                body => bodies.push(body),
+            }
+        }
+        assert_eq!(bytes, DELTA_BYTES_MAX);
+        assert_eq!(
+            bodies,
+            [
+                EventBody::DeltasDropped {
+                    count: 1000 - (DELTA_BYTES_MAX >> 16) as u64
+                },
+                EventBody::ReplyRejected {
+                    reason: "end".into()
+                }
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn many_small_deltas_are_joined_without_loss() {
+        let (tx, mut rx) = ends();
+        for _ in 0..COALESCE_AFTER * 3 {
+            tx.send(TimeMs(0), EventBody::TextDelta { text: "ab".into() });
+        }
+        drop(tx);
+        let (mut events, mut text) = (0, String::new());
+        while let Some(event) = rx.next().await {
+            assert_eq!(event.seq, events);
+            events += 1;
+            let EventBody::TextDelta { text: more } = event.body else {
+                panic!("only text")
+            };
+            text.push_str(&more);
+        }
+        assert_eq!(events as usize, COALESCE_AFTER);
+        assert_eq!(text, "ab".repeat(COALESCE_AFTER * 3));
+    }
+
+    #[test]
+    fn sending_to_a_gone_listener_does_nothing() {
+        let (tx, rx) = ends();
+        drop(rx);
+        tx.send(TimeMs(0), EventBody::TextDelta { text: "x".into() });
+        assert!(tx.shared.queue().waiting.is_empty());
+    }
+}

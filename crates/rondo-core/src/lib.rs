@@ -1,0 +1,19 @@
+//! The bounded turn: the sans-IO machine, the ports it needs, and the driver that awaits for it.
+//!
+//! # Layout
+//! - [`ports`]: what a turn needs from outside: [`Model`], [`Tool`], [`Gate`], [`Approver`],
+//!   [`Journal`].
+//! - [`events`]: the ordered event stream of a turn, which never blocks it.
+//! - [`toolbox`]: the tools on offer.
+#![warn(missing_docs)]
+
+pub mod events;
+pub mod ports;
+pub mod toolbox;
+
+pub use events::{EventReceiver, EventSender};
+pub use ports::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
+    ToolInvocation, Verdict,
+};
+pub use toolbox::{Toolbox, ToolboxError};

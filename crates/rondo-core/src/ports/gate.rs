@@ -1,0 +1,76 @@
+use async_trait::async_trait;
+use rondo_types::{CallId, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Decides on each call before it runs.
+#[async_trait]
+pub trait Gate: Send + Sync {
+    /// Judges one call, whose arguments already fit the schema.
+    async fn check(&self, request: &GateRequest) -> Verdict;
+}
+
+/// A call that wants to run.
+#[derive(Debug, Clone)]
+pub struct GateRequest {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub spec: ToolSpec,
+    /// The arguments as they would be run.
+    pub arguments: Value,
+}
+
+/// What the gate says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Run it.
+    Allow,
+    /// Do not run it; the model reads why.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A person must say.
+    Ask {
+        /// What they are asked.
+        prompt: String,
+    },
+}
+
+/// Puts a question to a person.
+#[async_trait]
+pub trait Approver: Send + Sync {
+    /// Asks about one call.
+    ///
+    /// # Cancel safety
+    /// Dropped when the turn is cancelled or its deadline comes; the call is then denied.
+    async fn ask(&self, request: &ApprovalRequest) -> Approval;
+}
+
+/// A question about one call.
+#[derive(Debug, Clone)]
+pub struct ApprovalRequest {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Value,
+    /// The question.
+    pub prompt: String,
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "approval", rename_all = "snake_case")]
+pub enum Approval {
+    /// Run it.
+    Approved,
+    /// Do not run it; the model reads why.
+    Denied {
+        /// Why.
+        reason: String,
+    },
+}

@@ -1,0 +1,213 @@
+use async_trait::async_trait;
+use rondo_types::{
+    CallId, Message, ModelError, Profile, Recovery, Reply, SessionId, StopReason, TimeMs,
+    ToolOutcome, TurnId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
+
+/// A record's place in its session: dense, from 1. Zero is before the first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+/// Proof that the writer owns the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fence {
+    /// The session.
+    pub session: SessionId,
+    /// Raised each time the session changes hands; an older one can no longer append.
+    pub epoch: u64,
+}
+
+/// The durable record of sessions: what is true.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Appends records at once or not at all, and returns the place of the last one when they are
+    /// durable.
+    ///
+    /// # Errors
+    /// When the writer no longer owns the session, when `expected` is not its last place, or when
+    /// the records cannot be made durable; then the effect they announce must not happen.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: a dropped append may or may not have happened.
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError>;
+}
+
+/// Why records were not appended.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// Another process owns the session now.
+    #[error("session `{session}` is owned by another process now")]
+    Fenced {
+        /// The session.
+        session: SessionId,
+    },
+    /// Somebody else appended.
+    #[error("the journal is at record {actual}, not at {expected}", actual = actual.0, expected = expected.0)]
+    Conflict {
+        /// Where the writer thought the journal was.
+        expected: Seq,
+        /// Where it is.
+        actual: Seq,
+    },
+    /// The journal has reached its bound or the disk is full.
+    #[error("the journal is full")]
+    Full,
+    /// The storage failed.
+    #[error("failed to write the journal")]
+    Io(#[source] std::io::Error),
+}
+
+/// One fact of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The turn it belongs to.
+    pub turn: TurnId,
+    /// The step it belongs to; 0 before the first.
+    pub step: u32,
+    /// When it was written.
+    pub at_ms: TimeMs,
+    /// The fact.
+    pub body: RecordBody,
+}
+
+/// The fact of a [`Record`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RecordBody {
+    /// A turn begins.
+    TurnStarted {
+        /// The profile in force, limits included.
+        profile: Box<Profile>,
+        /// Seeds the jitter of retries.
+        seed: u64,
+        /// SHA-256 of the tools on offer, in hex.
+        tools_hash: String,
+    },
+    /// A message entered the transcript from outside: the user's, or a steering message.
+    UserMessage {
+        /// The message.
+        message: Message,
+    },
+    /// A request is about to be sent.
+    ModelRequested {
+        /// `provider/model`.
+        model: String,
+        /// SHA-256 of the request in our own form, in hex.
+        request_hash: String,
+        /// From 0; repeated requests of a step count up.
+        attempt: u32,
+    },
+    /// A whole reply arrived.
+    ModelReplied {
+        /// The reply.
+        reply: Box<Reply>,
+    },
+    /// A request failed.
+    ModelFailed {
+        /// Why.
+        error: ModelError,
+        /// Text that had been shown before.
+        partial: String,
+    },
+    /// A call is about to run.
+    ToolStarted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: String,
+        /// The arguments as they are run.
+        arguments: Value,
+        /// What recovery does with it.
+        recovery: Recovery,
+        /// The call's key towards the outside.
+        idempotency_key: String,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// The call.
+        call_id: CallId,
+        /// How.
+        outcome: ToolOutcome,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// A person is asked.
+    ApprovalRequested {
+        /// The call.
+        call_id: CallId,
+        /// The question.
+        prompt: String,
+    },
+    /// A person answered.
+    ApprovalResolved {
+        /// The call.
+        call_id: CallId,
+        /// Whether it may run.
+        approved: bool,
+    },
+    /// The turn was cancelled.
+    Cancelled,
+    /// The turn is over.
+    Final {
+        /// Why.
+        stop_reason: StopReason,
+        /// The answer.
+        text: String,
+        /// Whether the answer is less than it could be.
+        degraded: bool,
+    },
+}
+
+/// Keeps the records of one session in memory, for tests and for `--ephemeral` sessions.
+///
+/// Holds at most [`MemoryJournal::RECORDS_MAX`] records, then refuses as a full disk would.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    records: Mutex<Vec<Record>>,
+}
+
+impl MemoryJournal {
+    /// The bound on records.
+    pub const RECORDS_MAX: usize = 100_000;
+
+    /// Returns a copy of all records.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        self.records
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    async fn append(
+        &self,
+        _fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let actual = Seq(u64::try_from(records.len()).unwrap_or(u64::MAX));
+        if actual != expected {
+            return Err(AppendError::Conflict { expected, actual });
+        }
+        if records.len() + batch.len() > Self::RECORDS_MAX {
+            return Err(AppendError::Full);
+        }
+        records.extend(batch);
+        Ok(Seq(u64::try_from(records.len()).unwrap_or(u64::MAX)))
+    }
+}

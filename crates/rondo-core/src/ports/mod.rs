@@ -1,0 +1,11 @@
+//! What a turn needs from outside. All traits are object-safe; all data are plain Rust types.
+
+mod gate;
+mod journal;
+mod model;
+mod tool;
+
+pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
+pub use journal::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
+pub use model::{Model, ModelStream};
+pub use tool::{OutputSink, Tool, ToolInvocation};

@@ -1,0 +1,25 @@
+use futures_util::Stream;
+use rondo_types::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The events of one reply.
+///
+/// Ends after the last event of a reply that ended as its protocol ends. A reply that was cut off
+/// or broke ends with an `Err`, after which nothing follows.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// Something that answers requests: a provider behind its dialect, an embedded model, a recording.
+pub trait Model: Send + Sync {
+    /// Returns what is known of the model before it is asked.
+    fn info(&self) -> ModelInfo;
+
+    /// Sends one request. Nothing happens before the stream is first polled.
+    ///
+    /// No timers and no repetition here: the driver bounds the wait for the first event, between
+    /// events and as a whole, and the machine decides on repetition. Pings are no events.
+    ///
+    /// # Cancel safety
+    /// Dropping the stream ends the request.
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream;
+}

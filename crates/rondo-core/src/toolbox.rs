@@ -1,0 +1,64 @@
+//! The tools on offer.
+
+use crate::ports::Tool;
+use rondo_types::ToolSpec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The tools of a turn, by name, in the order they were added.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    by_name: HashMap<String, Arc<dyn Tool>>,
+    specs: Arc<Vec<ToolSpec>>,
+}
+
+/// Why a tool cannot be added.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ToolboxError {
+    /// Two tools of one name.
+    #[error("there are two tools named `{0}`")]
+    Duplicate(String),
+    /// More tools than any provider takes.
+    #[error("there are more than {max} tools", max = Toolbox::TOOLS_MAX)]
+    TooMany,
+}
+
+impl Toolbox {
+    /// The bound on tools of one turn.
+    pub const TOOLS_MAX: usize = 512;
+
+    /// Collects tools.
+    ///
+    /// # Errors
+    /// When two have the same name, or there are more than [`Self::TOOLS_MAX`].
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        let mut by_name = HashMap::new();
+        let mut specs = Vec::new();
+        for tool in tools {
+            let spec = tool.spec();
+            if specs.len() == Self::TOOLS_MAX {
+                return Err(ToolboxError::TooMany);
+            }
+            if by_name.insert(spec.name.clone(), tool).is_some() {
+                return Err(ToolboxError::Duplicate(spec.name));
+            }
+            specs.push(spec);
+        }
+        Ok(Self {
+            by_name,
+            specs: Arc::new(specs),
+        })
+    }
+
+    /// Returns the tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.by_name.get(name).cloned()
+    }
+
+    /// Returns what the model is told of the tools.
+    #[must_use]
+    pub fn specs(&self) -> Arc<Vec<ToolSpec>> {
+        Arc::clone(&self.specs)
+    }
+}

@@ -1,0 +1,1 @@
+//! Commands on a PTY under a supervisor, process trees and command analysis.

@@ -1,0 +1,1 @@
+//! Tool arguments: JSON Schema validation and deterministic repair.

@@ -1,0 +1,1 @@
+//! Test doubles that speak the real wire: scripted servers, models and tools.

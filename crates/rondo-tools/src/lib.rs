@@ -1,0 +1,1 @@
+//! Built-in tools: files and search, confined to their directories.

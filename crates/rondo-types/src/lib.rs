@@ -1,0 +1,42 @@
+//! The vocabulary of Rondo: messages, parts, tools, requests, model events, limits, outcomes and
+//! turn events.
+//!
+//! Everything here is plain data that serialises; nothing awaits, reads a clock or touches the
+//! outside world. The words are those of ARCHITECTURE.md: a *turn* is one user input to one
+//! outcome, a *step* is one model request with its response and its tool results.
+#![warn(missing_docs)]
+
+mod error;
+mod ids;
+mod limits;
+mod message;
+mod model_event;
+mod outcome;
+mod profile;
+mod reply;
+mod request;
+mod time;
+mod tool;
+mod turn_event;
+mod usage;
+
+pub use error::{ErrorClass, ModelError};
+pub use ids::{CallId, SessionId, TurnId};
+pub use limits::{Limits, Overflow, RetryPolicy};
+pub use message::{
+    Media, MediaKind, MediaSource, Message, Opaque, Origin, Part, ReasoningPart, Role, TextPart,
+    ToolCall, ToolContent, ToolResult, Transcript,
+};
+pub use model_event::ModelEvent;
+pub use outcome::{Finding, Outcome, StopReason};
+pub use profile::{EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
+pub use reply::{Candidate, FinishReason, Reply};
+pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ToolChoice};
+pub use time::TimeMs;
+pub use tool::{
+    Concurrency, Effects, Recovery, ToolError, ToolErrorCode, ToolOutcome, ToolOutput, ToolSpec,
+};
+pub use turn_event::{
+    EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent, TurnEvent,
+};
+pub use usage::{NanoUsd, Price, Usage};

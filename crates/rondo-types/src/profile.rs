@@ -1,0 +1,85 @@
+use crate::{Limits, Sampling};
+use serde::{Deserialize, Serialize};
+
+/// A named set of limits, dialect, tools and rendering: data, of which a caller overrides any field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub description: String,
+    /// The dialect its design speaks; absent means whatever the provider speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// Whether replies are streamed.
+    pub streaming: bool,
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Names of the tools on offer.
+    pub tools: Vec<String>,
+    /// How tool results are shown to the model.
+    pub results: ResultRendering,
+    /// What a reply without text and calls is.
+    pub empty_reply: EmptyReply,
+    /// What bounds a turn.
+    pub limits: Limits,
+    /// When repeated calls without progress are stopped.
+    pub loop_guard: LoopGuard,
+    /// How to sample.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// What the answer says when the turn stopped early.
+    pub texts: StopTexts,
+}
+
+/// How tool results are shown to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultRendering {
+    /// `{"ok":true,"result":..}` or `{"ok":false,"error":{code,message,details}}`, with the four
+    /// codes of the `python` design.
+    Envelope,
+    /// The output as it is; an error as one line of text.
+    Plain,
+}
+
+/// What a reply without text and calls is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EmptyReply {
+    /// Unusable: it spends one of [`Limits::invalid_retries`].
+    Invalid,
+    /// A complete, empty answer.
+    Complete,
+}
+
+/// When the same call with the same result, over and over, is stopped.
+///
+/// Each number counts results that were already known; 0 switches that measure off. A call with
+/// new arguments, or with a new result, is progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopGuard {
+    /// After so many, the model is told.
+    pub nudge_after: u32,
+    /// After so many, the tool is no longer offered in this turn.
+    pub withhold_after: u32,
+    /// After so many, the turn is finalised.
+    pub stop_after: u32,
+}
+
+/// What the answer says when the turn stopped early. `{limit}` names what ran out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopTexts {
+    /// First line of an answer built by the runtime.
+    pub stopped: String,
+    /// Heads the list of findings.
+    pub findings: String,
+    /// The corrective user message after an unusable reply; `{problem}` says what was wrong.
+    pub corrective: String,
+    /// The user message of the last, tool-free request; `{limit}` names what ran out.
+    pub finalise: String,
+}

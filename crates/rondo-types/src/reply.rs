@@ -1,0 +1,133 @@
+use crate::{Message, Part, Role, ToolCall, Usage};
+use serde::{Deserialize, Serialize};
+
+/// Why a model ended its reply, in our words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It wants its tool calls run.
+    ToolCalls,
+    /// It ran into the output limit.
+    Length,
+    /// The provider's filter cut it off.
+    ContentFilter,
+    /// It refused.
+    Refusal,
+    /// It wrote a tool call that its provider could not read.
+    MalformedCall,
+    /// The provider reported a failure as the reason.
+    Error,
+    /// Something this version does not know.
+    Other,
+}
+
+impl FinishReason {
+    /// Returns the reason as it is written in events.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+            Self::MalformedCall => "malformed_call",
+            Self::Error => "error",
+            Self::Other => "other",
+        }
+    }
+
+    /// Returns whether content that ended so may be used.
+    #[must_use]
+    pub fn is_acceptable(self) -> bool {
+        match self {
+            Self::Stop | Self::ToolCalls | Self::Length | Self::Refusal | Self::Other => true,
+            Self::ContentFilter | Self::MalformedCall | Self::Error => false,
+        }
+    }
+}
+
+/// A whole model reply, assembled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// The candidates in the provider's order.
+    pub candidates: Vec<Candidate>,
+    /// The last token counts, if any came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Why the provider blocked the prompt, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_blocked: Option<String>,
+}
+
+/// One alternative of a reply.
+///
+/// The calls' [`ToolCall::id`]s are placeholders until the machine assigns them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The parts in order.
+    pub parts: Vec<Part>,
+    /// The last finish reason, if any came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<FinishReason>,
+    /// Every finish reason as the provider wrote it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raw_finish_reasons: Vec<String>,
+}
+
+impl Candidate {
+    /// Returns all text parts joined.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.joined(|part| match part {
+            Part::Text(text) => Some(&text.text),
+            _ => None,
+        })
+    }
+
+    /// Returns all reasoning joined.
+    #[must_use]
+    pub fn reasoning(&self) -> String {
+        self.joined(|part| match part {
+            Part::Reasoning(reasoning) => Some(&reasoning.text),
+            _ => None,
+        })
+    }
+
+    /// Returns all refusal text joined.
+    #[must_use]
+    pub fn refusal(&self) -> String {
+        self.joined(|part| match part {
+            Part::Refusal(refusal) => Some(&refusal.text),
+            _ => None,
+        })
+    }
+
+    /// Iterates over the tool calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Turns the candidate into the message that goes into the transcript, unchanged.
+    #[must_use]
+    pub fn into_message(self, origin: Option<crate::Origin>) -> Message {
+        Message {
+            role: Role::Assistant,
+            parts: self.parts,
+            origin,
+            synthetic: false,
+        }
+    }
+
+    fn joined(&self, pick: impl Fn(&Part) -> Option<&String>) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| pick(part).map(String::as_str))
+            .collect()
+    }
+}

@@ -1,0 +1,1 @@
+//! Pure codecs between provider wire formats and Rondo's types.

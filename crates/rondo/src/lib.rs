@@ -1,0 +1,1 @@
+//! The library front door of Rondo.
