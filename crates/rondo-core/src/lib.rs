@@ -4,9 +4,11 @@
 //! - [`ports`]: what a turn needs from outside: [`Model`], [`Tool`], [`Gate`], [`Approver`],
 //!   [`Journal`].
 //! - [`events`]: the ordered event stream of a turn, which never blocks it.
+//! - [`accumulator`]: the events of a reply, assembled.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
 
+pub mod accumulator;
 pub mod events;
 pub mod ports;
 pub mod toolbox;

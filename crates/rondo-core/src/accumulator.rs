@@ -1,0 +1,321 @@
+//! Assembles the events of a reply.
+//!
+//! One event at a time, in any interleaving of candidates and calls. What a call without its end
+//! means is decided here once: it stays [`ToolCall::complete`]` == false`, and nobody runs it.
+
+use rondo_types::{
+    CallId, Candidate, ErrorClass, ModelError, ModelEvent, Opaque, Part, ReasoningPart, Reply,
+    TextPart, ToolCall,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// What bounds one reply, whatever the provider sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyBounds {
+    /// Text, reasoning, arguments and opaque data together.
+    pub bytes_max: usize,
+    /// Alternatives.
+    pub candidates_max: usize,
+    /// Tool calls over all candidates.
+    pub calls_max: usize,
+    /// Parts over all candidates.
+    pub parts_max: usize,
+}
+
+impl Default for ReplyBounds {
+    /// Returns 64 MiB, 16 candidates, 1,024 calls and 16,384 parts: far above what any provider
+    /// sends, and small enough to keep.
+    fn default() -> Self {
+        Self {
+            bytes_max: 64 << 20,
+            candidates_max: 16,
+            calls_max: 1024,
+            parts_max: 16_384,
+        }
+    }
+}
+
+/// Assembles a [`Reply`] from [`ModelEvent`]s.
+#[derive(Debug, Default)]
+pub struct Accumulator {
+    bounds: ReplyBounds,
+    candidates: BTreeMap<u32, Building>,
+    /// Where each call stands: its candidate and the index of its part.
+    calls: HashMap<u32, (u32, usize)>,
+    bytes: usize,
+    parts: usize,
+    usage: Option<rondo_types::Usage>,
+    prompt_blocked: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Building {
+    candidate: Candidate,
+    /// The kind of the last part, while more text may be appended to it.
+    open: Option<TextKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextKind {
+    Text,
+    Reasoning,
+    Refusal,
+}
+
+impl Accumulator {
+    /// Starts an empty reply.
+    #[must_use]
+    pub fn new(bounds: ReplyBounds) -> Self {
+        Self {
+            bounds,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next event.
+    ///
+    /// Events about calls that never started are ignored.
+    ///
+    /// # Errors
+    /// `too_large` when a bound is passed; the reply is then worth nothing.
+    pub fn push(&mut self, event: ModelEvent) -> Result<(), ModelError> {
+        match event {
+            ModelEvent::TextDelta { candidate, text } => {
+                self.append(candidate, TextKind::Text, text)
+            }
+            ModelEvent::ReasoningDelta { candidate, text } => {
+                self.append(candidate, TextKind::Reasoning, text)
+            }
+            ModelEvent::RefusalDelta { candidate, text } => {
+                self.append(candidate, TextKind::Refusal, text)
+            }
+            ModelEvent::ToolCallStarted {
+                candidate,
+                call,
+                wire_id,
+                name,
+            } => self.start_call(candidate, call, wire_id, name),
+            ModelEvent::ToolCallNamed {
+                call,
+                wire_id,
+                name,
+            } => {
+                self.name_call(call, wire_id, name);
+                Ok(())
+            }
+            ModelEvent::ToolCallDelta { call, arguments } => {
+                self.grow(arguments.len())?;
+                if let Some(call) = self.call_mut(call) {
+                    call.arguments.push_str(&arguments);
+                }
+                Ok(())
+            }
+            ModelEvent::ToolCallFinished { call, opaque } => self.finish_call(call, opaque),
+            ModelEvent::PartSealed { candidate, opaque } => self.seal(candidate, opaque),
+            ModelEvent::OpaquePart { candidate, opaque } => {
+                self.grow(opaque.json.len())?;
+                self.push_part(candidate, Part::Opaque(opaque), None)
+            }
+            ModelEvent::Usage(usage) => {
+                self.usage = Some(usage);
+                Ok(())
+            }
+            ModelEvent::Finished {
+                candidate,
+                reason,
+                raw,
+            } => {
+                self.grow(raw.len())?;
+                let building = self.candidate(candidate)?;
+                building.candidate.finish_reason = Some(reason);
+                building.candidate.raw_finish_reasons.push(raw);
+                Ok(())
+            }
+            ModelEvent::PromptBlocked { reason } => {
+                self.prompt_blocked = Some(reason);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns what was said so far of the first candidate, without ending the reply.
+    #[must_use]
+    pub fn text_so_far(&self) -> String {
+        self.candidates
+            .values()
+            .next()
+            .map(|it| it.candidate.text())
+            .unwrap_or_default()
+    }
+
+    /// Ends the reply.
+    #[must_use]
+    pub fn finish(self) -> Reply {
+        Reply {
+            candidates: self
+                .candidates
+                .into_values()
+                .map(|it| it.candidate)
+                .collect(),
+            usage: self.usage,
+            prompt_blocked: self.prompt_blocked,
+        }
+    }
+
+    fn append(&mut self, candidate: u32, kind: TextKind, text: String) -> Result<(), ModelError> {
+        self.grow(text.len())?;
+        let building = self.candidate(candidate)?;
+        if building.open == Some(kind)
+            && let Some(
+                Part::Text(TextPart { text: have, .. })
+                | Part::Refusal(TextPart { text: have, .. })
+                | Part::Reasoning(ReasoningPart { text: have, .. }),
+            ) = building.candidate.parts.last_mut()
+        {
+            have.push_str(&text);
+            return Ok(());
+        }
+        let part = match kind {
+            TextKind::Text => Part::Text(TextPart { text, opaque: None }),
+            TextKind::Reasoning => Part::Reasoning(ReasoningPart { text, opaque: None }),
+            TextKind::Refusal => Part::Refusal(TextPart { text, opaque: None }),
+        };
+        self.push_part(candidate, part, Some(kind))
+    }
+
+    fn start_call(
+        &mut self,
+        candidate: u32,
+        call: u32,
+        wire_id: Option<String>,
+        name: String,
+    ) -> Result<(), ModelError> {
+        if self.calls.contains_key(&call) {
+            return Ok(());
+        }
+        if self.calls.len() >= self.bounds.calls_max {
+            return Err(too_large("tool calls", self.bounds.calls_max));
+        }
+        self.grow(name.len() + wire_id.as_ref().map_or(0, String::len))?;
+        let wire_id = wire_id.filter(|id| self.is_new_wire_id(id));
+        let index = self.candidate(candidate)?.candidate.parts.len();
+        let part = Part::ToolCall(ToolCall {
+            id: CallId::generated(0, 0, call),
+            wire_id,
+            name,
+            arguments: String::new(),
+            complete: false,
+            opaque: None,
+        });
+        self.push_part(candidate, part, None)?;
+        self.calls.insert(call, (candidate, index));
+        Ok(())
+    }
+
+    fn name_call(&mut self, call: u32, wire_id: Option<String>, name: Option<String>) {
+        let wire_id = wire_id.filter(|id| self.is_new_wire_id(id));
+        let Some(call) = self.call_mut(call) else {
+            return;
+        };
+        if wire_id.is_some() {
+            call.wire_id = wire_id;
+        }
+        if let Some(name) = name {
+            call.name = name;
+        }
+    }
+
+    fn finish_call(&mut self, call: u32, opaque: Option<Opaque>) -> Result<(), ModelError> {
+        self.grow(opaque.as_ref().map_or(0, |it| it.json.len()))?;
+        if let Some(call) = self.call_mut(call) {
+            call.complete = true;
+            call.opaque = opaque;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, candidate: u32, sealed: Opaque) -> Result<(), ModelError> {
+        self.grow(sealed.json.len())?;
+        let building = self.candidate(candidate)?;
+        if building.open.take().is_some()
+            && let Some(
+                Part::Text(TextPart { opaque, .. })
+                | Part::Refusal(TextPart { opaque, .. })
+                | Part::Reasoning(ReasoningPart { opaque, .. }),
+            ) = building.candidate.parts.last_mut()
+        {
+            *opaque = Some(sealed);
+            return Ok(());
+        }
+        let part = Part::Text(TextPart {
+            text: String::new(),
+            opaque: Some(sealed),
+        });
+        self.push_part(candidate, part, None)
+    }
+
+    fn push_part(
+        &mut self,
+        candidate: u32,
+        part: Part,
+        open: Option<TextKind>,
+    ) -> Result<(), ModelError> {
+        if self.parts >= self.bounds.parts_max {
+            return Err(too_large("parts", self.bounds.parts_max));
+        }
+        self.parts += 1;
+        let building = self.candidate(candidate)?;
+        building.candidate.parts.push(part);
+        building.open = open;
+        Ok(())
+    }
+
+    fn candidate(&mut self, candidate: u32) -> Result<&mut Building, ModelError> {
+        if !self.candidates.contains_key(&candidate)
+            && self.candidates.len() >= self.bounds.candidates_max
+        {
+            return Err(too_large("candidates", self.bounds.candidates_max));
+        }
+        Ok(self.candidates.entry(candidate).or_default())
+    }
+
+    fn call_mut(&mut self, call: u32) -> Option<&mut ToolCall> {
+        let (candidate, index) = self.calls.get(&call)?;
+        match self
+            .candidates
+            .get_mut(candidate)?
+            .candidate
+            .parts
+            .get_mut(*index)?
+        {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Two calls with one id cannot both be answered by it; the second goes by ours.
+    fn is_new_wire_id(&self, wire_id: &str) -> bool {
+        !wire_id.is_empty()
+            && !self.candidates.values().any(|building| {
+                building
+                    .candidate
+                    .tool_calls()
+                    .any(|call| call.wire_id.as_deref() == Some(wire_id))
+            })
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.bounds.bytes_max {
+            return Err(too_large("bytes", self.bounds.bytes_max));
+        }
+        Ok(())
+    }
+}
+
+fn too_large(what: &str, max: usize) -> ModelError {
+    ModelError::new(
+        ErrorClass::TooLarge,
+        format!("the reply has more than {max} {what}"),
+    )
+}
