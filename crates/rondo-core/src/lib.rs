@@ -11,6 +11,7 @@
 pub mod accumulator;
 pub mod events;
 pub mod ports;
+pub mod profile;
 pub mod toolbox;
 
 pub use events::{EventReceiver, EventSender};

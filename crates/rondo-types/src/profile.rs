@@ -1,5 +1,6 @@
 use crate::{Limits, Sampling};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A named set of limits, dialect, tools and rendering: data, of which a caller overrides any field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,4 +83,8 @@ pub struct StopTexts {
     pub corrective: String,
     /// The user message of the last, tool-free request; `{limit}` names what ran out.
     pub finalise: String,
+    /// What `{limit}` reads for a stop reason, where the design has words of its own; keys are
+    /// [`StopReason::as_str`](crate::StopReason::as_str).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
 }

@@ -1,0 +1,231 @@
+//! Profiles: named sets of limits, dialect, tools and rendering, as TOML data in layers.
+//!
+//! The built-in profiles are whole; a layer (the user's file, the environment, flags) is a table
+//! with any of the same keys, and the last one that sets a key wins.
+
+use rondo_types::Profile;
+use std::collections::BTreeMap;
+
+/// The built-in profiles and their sources.
+const BUILTIN: [(&str, &str); 6] = [
+    ("python", include_str!("../profiles/python.toml")),
+    ("stream", include_str!("../profiles/stream.toml")),
+    ("react", include_str!("../profiles/react.toml")),
+    ("hub", include_str!("../profiles/hub.toml")),
+    ("shell", include_str!("../profiles/shell.toml")),
+    ("default", include_str!("../profiles/default.toml")),
+];
+
+/// Values that one source sets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Where they come from, to show to people: a file, a variable, a flag.
+    pub source: String,
+    /// The values, with the keys of a profile.
+    pub table: toml::Table,
+}
+
+/// A profile with all layers applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The effective values.
+    pub profile: Profile,
+    /// Which source set each key, by its dotted name.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Why there is no such profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// No profile has that name.
+    #[error("there is no profile `{name}`; there are {known}", known = builtin_names().join(", "))]
+    Unknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// A value does not fit.
+    #[error("profile `{name}`, as set by {sources}: {message}")]
+    Invalid {
+        /// The profile.
+        name: String,
+        /// The layers in question.
+        sources: String,
+        /// What does not fit, and where.
+        message: String,
+    },
+}
+
+/// Returns the names of the built-in profiles.
+#[must_use]
+pub fn builtin_names() -> &'static [&'static str] {
+    const NAMES: [&str; 6] = ["python", "stream", "react", "hub", "shell", "default"];
+    &NAMES
+}
+
+/// Returns the TOML text of a built-in profile.
+#[must_use]
+pub fn builtin_source(name: &str) -> Option<&'static str> {
+    BUILTIN
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, source)| *source)
+}
+
+/// Returns a built-in profile without any layer.
+///
+/// # Errors
+/// When no profile has that name.
+pub fn builtin(name: &str) -> Result<Profile, ProfileError> {
+    Ok(resolve(name, &[])?.profile)
+}
+
+/// Applies layers, in order, to a built-in profile.
+///
+/// # Errors
+/// When no profile has that name, or when a layer sets an unknown key or a value of the wrong kind.
+pub fn resolve(name: &str, layers: &[Layer]) -> Result<Resolved, ProfileError> {
+    let source = builtin_source(name).ok_or_else(|| ProfileError::Unknown {
+        name: name.to_owned(),
+    })?;
+    let invalid = |error: toml::de::Error| ProfileError::Invalid {
+        name: name.to_owned(),
+        sources: layers
+            .iter()
+            .map(|layer| layer.source.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
+        message: error.message().to_owned(),
+    };
+    let mut table: toml::Table = source.parse().map_err(invalid)?;
+    let mut sources = BTreeMap::new();
+    note_sources(&table, "", &format!("profile {name}"), &mut sources);
+    for layer in layers {
+        merge(&mut table, &layer.table);
+        note_sources(&layer.table, "", &layer.source, &mut sources);
+    }
+    let profile: Profile = table.try_into().map_err(invalid)?;
+    if profile.limits.max_steps == 0 {
+        return Err(ProfileError::Invalid {
+            name: name.to_owned(),
+            sources: sources.get("limits.max_steps").cloned().unwrap_or_default(),
+            message: "`limits.max_steps` must be at least 1".to_owned(),
+        });
+    }
+    Ok(Resolved { profile, sources })
+}
+
+fn merge(base: &mut toml::Table, over: &toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            _ => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+fn note_sources(
+    table: &toml::Table,
+    prefix: &str,
+    source: &str,
+    sources: &mut BTreeMap<String, String>,
+) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
+        match value {
+            toml::Value::Table(table) => note_sources(table, &path, source, sources),
+            _ => {
+                sources.insert(path, source.to_owned());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(source: &str, text: &str) -> Layer {
+        Layer {
+            source: source.into(),
+            table: text.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn every_builtin_profile_is_whole() {
+        for name in builtin_names() {
+            let profile = builtin(name).unwrap();
+            assert_eq!(profile.name, *name);
+        }
+        assert_eq!(builtin_names().len(), BUILTIN.len());
+    }
+
+    #[test]
+    fn py_10_py_11_py_12_py_13_the_python_profile_has_the_designs_limits() {
+        let limits = builtin("python").unwrap().limits;
+        assert_eq!(limits.max_steps, 6);
+        assert_eq!(limits.step_timeout.unwrap().as_millis(), 8_000);
+        assert_eq!(limits.turn_timeout.unwrap().as_millis(), 20_000);
+        assert_eq!(limits.invalid_retries, 1);
+    }
+
+    #[test]
+    fn py_49_the_system_prompt_is_the_designs() {
+        let prompt = builtin("python").unwrap().system_prompt.unwrap();
+        assert!(prompt.starts_with(
+            "You are PyAIChat assistant operating over a live Python runtime via declared functions.\n\nRules:\n1) For runtime facts"
+        ));
+        assert!(prompt.ends_with("6) Keep responses concise and technically precise."));
+        assert_eq!(prompt.lines().count(), 9);
+    }
+
+    #[test]
+    fn gs_16_the_shell_profile_has_the_designs_prompt_and_exec() {
+        let profile = builtin("shell").unwrap();
+        assert_eq!(
+            profile.system_prompt.unwrap(),
+            "You are gsh, an AI-powered shell. You can execute commands using the exec tool."
+        );
+        assert_eq!(profile.tools, ["exec"]);
+    }
+
+    #[test]
+    fn gs_4_the_shell_profile_stops_after_ten_steps() {
+        assert_eq!(builtin("shell").unwrap().limits.max_steps, 10);
+    }
+
+    #[test]
+    fn the_last_layer_wins_and_is_named() {
+        let layers = [
+            layer("config.toml", "[limits]\nmax_steps = 3\nmax_tokens = 10"),
+            layer("--max-steps", "limits.max_steps = 4"),
+        ];
+        let resolved = resolve("default", &layers).unwrap();
+        assert_eq!(resolved.profile.limits.max_steps, 4);
+        assert_eq!(resolved.profile.limits.max_tokens, Some(10));
+        assert_eq!(resolved.sources["limits.max_steps"], "--max-steps");
+        assert_eq!(resolved.sources["limits.max_tokens"], "config.toml");
+        assert_eq!(resolved.sources["limits.overflow"], "profile default");
+    }
+
+    #[test]
+    fn unknown_keys_and_bad_values_are_named() {
+        let error = resolve("hub", &[layer("x.toml", "[limits]\nmax_stepz = 3")]).unwrap_err();
+        assert!(error.to_string().contains("max_stepz"), "{error}");
+        assert!(error.to_string().contains("x.toml"), "{error}");
+        let error = resolve("hub", &[layer("x.toml", "[limits]\nmax_steps = 0")]).unwrap_err();
+        assert!(error.to_string().contains("at least 1"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_profile_lists_the_known_ones() {
+        let error = resolve("nope", &[]).unwrap_err();
+        assert!(error.to_string().contains("default"), "{error}");
+    }
+}
