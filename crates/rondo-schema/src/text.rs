@@ -1,0 +1,22 @@
+use serde_json::Value;
+
+/// The bound on a value quoted in a message, in characters.
+pub(crate) const QUOTE_CHARS_MAX: usize = 80;
+
+/// Returns at most `max` characters of `text`, with `...` where it was cut.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
+    }
+}
+
+/// Returns a value as short JSON; a long string is cut before it is written out.
+pub(crate) fn quote(value: &Value) -> String {
+    match value {
+        Value::String(text) => Value::String(clip(text, QUOTE_CHARS_MAX)).to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("array of {}", items.len()),
+        Value::Object(fields) => format!("object of {}", fields.len()),
+    }
+}
