@@ -1,2 +1,56 @@
-//! Developer tasks.
-fn main() {}
+//! Developer tasks: `cargo xtask test`, `conformance`, `live` and `bench`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's command talks on the terminal"
+)]
+
+mod bench;
+mod conformance;
+mod http;
+mod live;
+mod stats;
+mod table;
+mod test_names;
+mod test_output;
+mod test_run;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer tasks of this workspace")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Runs every test of the workspace
+    Test(test_run::Args),
+    /// Prints requirement id, test and result
+    Conformance(conformance::Args),
+    /// Repeats real runs against an OpenAI-compatible server
+    Live(live::Args),
+    /// Measures cold start, step gap and command overhead
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Test(args) => test_run::run(&args),
+        Task::Conformance(args) => conformance::run(&args),
+        Task::Live(args) => live::run(&args),
+        Task::Bench(args) => bench::run(&args),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(err) => {
+            eprintln!("error: {err:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The whole test suite, streamed and remembered.
+
+use crate::test_output::{Status, TestOutput};
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+/// Programs that tests start, and the Debian packages that hold them.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("bash", "bash"),
+    ("git", "git"),
+    ("python3", "python3-minimal"),
+];
+/// What is read of one line of output before it counts as several.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// Arguments of the task.
+#[derive(Default, clap::Args)]
+pub(crate) struct Args {
+    /// Passed to `cargo test`; a run with such arguments is not remembered for `conformance`
+    #[arg(last = true)]
+    cargo_args: Vec<String>,
+}
+
+/// Runs the suite; true when every test passed.
+///
+/// # Errors
+/// When a program that tests need is missing and cannot be installed, or cargo does not start.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    require_programs()?;
+    if !build_binaries()? {
+        return Ok(false);
+    }
+    let (output, passed) = stream_tests(&args.cargo_args)?;
+    if args.cargo_args.is_empty() {
+        remember(&output)?;
+    }
+    println!("\n{}", output.totals);
+    Ok(passed)
+}
+
+/// Returns where the last whole run's results are: one `STATUS NAME` a line.
+pub(crate) fn results_path() -> Result<PathBuf> {
+    Ok(workspace::output_dir()?.join("results.txt"))
+}
+
+/// Reads the last whole run's results.
+pub(crate) fn recall(path: &Path) -> Result<Vec<(String, Status)>> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(status, name)| Some((name.to_owned(), Status::parse(status)?)))
+        .collect())
+}
+
+fn remember(output: &TestOutput) -> Result<()> {
+    let lines: String = output
+        .tests
+        .iter()
+        .map(|(name, status)| format!("{} {name}\n", status.word()))
+        .collect();
+    fs::write(results_path()?, lines)?;
+    let summary = workspace::output_dir()?.join("summary.txt");
+    fs::write(summary, format!("{}\n", output.totals))?;
+    Ok(())
+}
+
+fn stream_tests(extra: &[String]) -> Result<(TestOutput, bool)> {
+    let mut child = workspace::cargo()
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .args(extra)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("failed to start cargo")?;
+    let stdout = child.stdout.take().context("cargo has no output")?;
+    let output = copy_lines(stdout, io::stdout())?;
+    Ok((output, child.wait()?.success()))
+}
+
+fn copy_lines(from: impl Read, mut to: impl Write) -> Result<TestOutput> {
+    let mut from = BufReader::new(from);
+    let (mut output, mut line) = (TestOutput::default(), Vec::new());
+    loop {
+        line.clear();
+        if from
+            .by_ref()
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
+            return Ok(output);
+        }
+        to.write_all(&line)?;
+        to.flush()?;
+        output.line(String::from_utf8_lossy(&line).trim_end());
+    }
+}
+
+/// Tests of one crate may start a binary of another, which `cargo test` alone does not build.
+fn build_binaries() -> Result<bool> {
+    let status = workspace::cargo()
+        .args(["build", "--workspace", "--bins"])
+        .status()
+        .context("failed to start cargo")?;
+    Ok(status.success())
+}
+
+fn require_programs() -> Result<()> {
+    let missing: Vec<(&str, &str)> = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| !on_path(program))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    if !(on_path("apt-get") && is_root()) {
+        bail!(
+            "the tests need `{}`: install and try again",
+            names.join("`, `")
+        );
+    }
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    install(&packages)
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    for step in [
+        &["update"][..],
+        &["install", "-y", "--no-install-recommends"][..],
+    ] {
+        let mut apt = Command::new("apt-get");
+        apt.args(step).env("DEBIAN_FRONTEND", "noninteractive");
+        if step.len() > 1 {
+            apt.args(packages);
+        }
+        let status = apt.status().context("failed to start apt-get")?;
+        if !status.success() {
+            bail!(
+                "apt-get {} failed for `{}`",
+                step.join(" "),
+                packages.join(" ")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn on_path(program: &str) -> bool {
+    env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+}
+
+fn is_root() -> bool {
+    Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_without_an_end_are_still_read() {
+        let (text, mut copy) = (&b"test a ... ok\ntest b ... FAILED"[..], Vec::new());
+        let output = copy_lines(text, &mut copy).unwrap();
+        assert_eq!((output.tests.len(), copy.as_slice()), (2, text));
+    }
+
+    #[test]
+    fn a_missing_program_is_noticed() {
+        assert!(on_path("bash") || !Path::new("/bin/bash").exists());
+        assert!(!on_path("no-such-program-of-any-kind"));
+    }
+
+    #[test]
+    fn remembered_results_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.txt");
+        fs::write(
+            &path,
+            "ok a::b\nFAILED crates/x.rs - doc (line 3)\nnonsense\n",
+        )
+        .unwrap();
+        assert_eq!(
+            recall(&path).unwrap(),
+            [
+                ("a::b".to_owned(), Status::Passed),
+                ("crates/x.rs - doc (line 3)".to_owned(), Status::Failed)
+            ]
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Where things are, and how cargo is called.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Directory levels below the root that are searched for sources.
+const DEPTH_MAX: usize = 12;
+
+/// Returns the workspace's root.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// Returns the directory for what the tasks leave behind, and makes it.
+pub(crate) fn output_dir() -> Result<PathBuf> {
+    let dir = target_dir().join("xtask");
+    fs::create_dir_all(&dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
+    Ok(dir)
+}
+
+/// Returns a command for the cargo that runs this task, at the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root());
+    command
+}
+
+/// Builds the release binary and returns its path.
+pub(crate) fn release_binary() -> Result<PathBuf> {
+    let status = cargo()
+        .args(["build", "--release", "-p", "rondo-cli", "--bin", "rondo"])
+        .status()
+        .context("failed to start cargo")?;
+    if !status.success() {
+        bail!("the release binary does not build");
+    }
+    Ok(target_dir().join("release").join("rondo"))
+}
+
+/// Returns the sources of all crates, in a stable order.
+pub(crate) fn rust_files() -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for top in ["crates", "xtask"] {
+        collect(&root().join(top), DEPTH_MAX, &mut files)?;
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn collect(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    if depth == 0 {
+        bail!("`{}` is nested too deeply", dir.display());
+    }
+    let entries =
+        fs::read_dir(dir).with_context(|| format!("failed to list `{}`", dir.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            collect(&path, depth - 1, files)?;
+        } else if path.extension() == Some(OsStr::new("rs")) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Dependencies between our crates point down only.
+
+use crate::tree;
+use serde::Deserialize;
+use std::process::Command;
+
+/// Crates from the bottom up: each may depend on crates of lower layers only.
+const LAYERS: [&[&str]; 6] = [
+    &["rondo-types"],
+    &["rondo-schema", "rondo-wire"],
+    &["rondo-core"],
+    &["rondo-http", "rondo-exec", "rondo-tools"],
+    &["rondo"],
+    &["rondo-cli"],
+];
+/// Crates that are never part of the program, so that nothing but a test may depend on them.
+const DEVELOPMENT: [&str; 2] = ["rondo-testkit", "xtask"];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+    path: Option<String>,
+}
+
+#[test]
+fn dependencies_point_down_only() {
+    let metadata = metadata();
+    let mut found = Vec::new();
+    for package in &metadata.packages {
+        let ours = package.dependencies.iter().filter(|dependency| {
+            dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
+        });
+        for dependency in ours {
+            if !may_depend(&package.name, &dependency.name) {
+                found.push(format!("`{}` on `{}`", package.name, dependency.name));
+            }
+        }
+    }
+    tree::assert_none("dependencies that do not point down", &found);
+}
+
+#[test]
+fn every_crate_has_a_layer() {
+    let found: Vec<String> = metadata()
+        .packages
+        .into_iter()
+        .map(|package| package.name)
+        .filter(|name| layer(name).is_none() && !DEVELOPMENT.contains(&name.as_str()))
+        .collect();
+    tree::assert_none("crates without a layer", &found);
+}
+
+#[test]
+fn up_and_sideways_are_refused() {
+    assert!(may_depend("rondo-core", "rondo-types"));
+    assert!(may_depend("rondo-testkit", "rondo-core"));
+    assert!(!may_depend("rondo-types", "rondo-core"));
+    assert!(!may_depend("rondo-exec", "rondo-tools"));
+    assert!(!may_depend("rondo-cli", "rondo-testkit"));
+}
+
+fn may_depend(from: &str, on: &str) -> bool {
+    if DEVELOPMENT.contains(&from) {
+        return on != "xtask";
+    }
+    match (layer(from), layer(on)) {
+        (Some(from), Some(on)) => on < from,
+        _ => false,
+    }
+}
+
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|names| names.contains(&name))
+}
+
+fn metadata() -> Metadata {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(tree::root())
+        .output()
+        .expect("cargo starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata failed: {message}");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
+}

@@ -1,0 +1,9 @@
+//! What the workspace promises about its own shape.
+
+mod dependencies;
+mod documents;
+mod files;
+mod manifests;
+mod rules;
+mod rust_text;
+mod tree;

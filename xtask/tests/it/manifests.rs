@@ -1,0 +1,114 @@
+//! The manifests: reasons, features, lints.
+
+use crate::tree;
+use toml::{Table, Value};
+
+/// Crates that need no reason because nearly every Rust program has them.
+const FOUNDATIONS: [&str; 5] = ["serde", "serde_json", "thiserror", "tokio", "tracing"];
+const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+#[test]
+fn every_outside_dependency_says_why_it_is_there() {
+    let manifest = tree::read("Cargo.toml");
+    tree::assert_none(
+        "dependencies without a reason above",
+        &without_reason(&manifest),
+    );
+}
+
+#[test]
+fn a_dependency_without_a_reason_is_found() {
+    let manifest = "[workspace.dependencies]\n# Because.\nthis = \"1\"\nthat = \"1\"\nours = { path = \"x\" }\n\n[other]\nkey = 1\n";
+    assert_eq!(without_reason(manifest), ["that"]);
+}
+
+#[test]
+fn crates_take_their_dependencies_from_the_workspace_unchanged() {
+    let mut found = Vec::new();
+    for path in member_manifests() {
+        let manifest = parse(&path);
+        for kind in KINDS {
+            for (name, value) in table(&manifest, kind) {
+                if !is_plain(&value) {
+                    found.push(format!("{path}: `{name}`"));
+                }
+            }
+        }
+    }
+    tree::assert_none(
+        "versions and features are fixed in the workspace only",
+        &found,
+    );
+}
+
+#[test]
+fn every_crate_has_the_workspaces_lints_and_package_fields() {
+    let mut found = Vec::new();
+    for path in member_manifests() {
+        let manifest = parse(&path);
+        if table(&manifest, "lints").get("workspace") != Some(&Value::Boolean(true)) {
+            found.push(format!("{path}: no workspace lints"));
+        }
+        let package = table(&manifest, "package");
+        for field in ["version", "edition", "rust-version", "license", "publish"] {
+            let inherited = package.get(field).and_then(|value| value.get("workspace"));
+            if inherited != Some(&Value::Boolean(true)) {
+                found.push(format!("{path}: `{field}` is its own"));
+            }
+        }
+    }
+    tree::assert_none("what every crate inherits", &found);
+}
+
+fn without_reason(manifest: &str) -> Vec<String> {
+    let mut previous = "";
+    let mut found = Vec::new();
+    let section = manifest
+        .lines()
+        .skip_while(|line| *line != "[workspace.dependencies]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['));
+    for line in section {
+        if let Some((name, value)) = line.split_once(" = ") {
+            let is_ours = value.contains("path =");
+            let has_reason = previous.starts_with('#') || FOUNDATIONS.contains(&name);
+            if !line.starts_with('#') && !is_ours && !has_reason {
+                found.push(name.to_owned());
+            }
+        }
+        previous = line;
+    }
+    found
+}
+
+/// `workspace = true`, and at most `optional` beside it.
+fn is_plain(value: &Value) -> bool {
+    value.as_table().is_some_and(|entry| {
+        entry.get("workspace") == Some(&Value::Boolean(true))
+            && entry
+                .keys()
+                .all(|key| key == "workspace" || key == "optional")
+    })
+}
+
+fn member_manifests() -> Vec<String> {
+    tree::files_ending("toml")
+        .into_iter()
+        .filter(|path| path.ends_with("/Cargo.toml"))
+        .filter(|path| path.starts_with("crates/") || path.starts_with("xtask/"))
+        .collect()
+}
+
+fn parse(path: &str) -> Table {
+    tree::read(path)
+        .parse()
+        .unwrap_or_else(|err| panic!("`{path}` is not TOML: {err}"))
+}
+
+fn table(manifest: &Table, key: &str) -> Table {
+    manifest
+        .get(key)
+        .and_then(Value::as_table)
+        .cloned()
+        .unwrap_or_default()
+}

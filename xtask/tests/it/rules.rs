@@ -1,0 +1,223 @@
+//! Words that only some files may hold.
+
+use crate::rust_text;
+use crate::tree;
+
+/// Which text of a file a rule reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// Code without comments, strings and test modules.
+    Code,
+    /// Code and strings, without comments and test modules.
+    Strings,
+    /// Code of the whole file, its tests included.
+    Everything,
+}
+
+struct Rule {
+    what: &'static str,
+    words: &'static [&'static str],
+    view: View,
+    /// Prefixes of paths that the rule is about; none means all.
+    only_in: &'static [&'static str],
+    /// Prefixes of paths that the rule leaves alone.
+    not_in: &'static [&'static str],
+    /// A line that breaks it.
+    sample: &'static str,
+}
+
+/// Crates that are never part of the program.
+const DEVELOPMENT: [&str; 2] = ["crates/rondo-testkit/", "xtask/"];
+
+const RULES: [Rule; 9] = [
+    Rule {
+        what: "only the clock, the transport's timers, process control and the program read the time",
+        words: &["Instant::now", "SystemTime::now"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &[
+            "crates/rondo-core/src/clock",
+            "crates/rondo-http/",
+            "crates/rondo-cli/",
+            "crates/rondo-exec/",
+        ],
+        sample: "let now = std::time::Instant::now();",
+    },
+    Rule {
+        what: "only rondo-exec starts processes",
+        words: &["Command::new"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &["crates/rondo-exec/"],
+        sample: "std::process::Command::new(\"ls\")",
+    },
+    Rule {
+        what: "only the program prints",
+        words: &["println!", "eprintln!", "print!", "eprint!"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &["crates/rondo-cli/"],
+        sample: "println!(\"x\");",
+    },
+    Rule {
+        what: "only the program and its supervisor exit",
+        words: &["process::exit", "process::abort"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &["crates/rondo-cli/", "crates/rondo-exec/"],
+        sample: "std::process::exit(1)",
+    },
+    Rule {
+        what: "channels are bounded",
+        words: &["unbounded_channel", "mpsc::channel()", "mpsc::unbounded"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &[],
+        sample: "tokio::sync::mpsc::unbounded_channel()",
+    },
+    Rule {
+        what: "lints are expected with a reason, tests run and do not expect panics",
+        words: &["#[allow", "#![allow", "#[ignore", "#[should_panic"],
+        view: View::Everything,
+        only_in: &[],
+        not_in: &[],
+        sample: "#[allow(dead_code)]",
+    },
+    Rule {
+        what: "wire names stay in rondo-wire",
+        words: &["functionCall", "tool_call_id", "finishReason"],
+        view: View::Strings,
+        only_in: &[],
+        not_in: &["crates/rondo-wire/", "crates/rondo/src/design/"],
+        sample: "map.get(\"tool_call_id\")",
+    },
+    Rule {
+        what: "the vocabulary, the codecs and the machine do no input or output and never wait",
+        words: &[
+            "async",
+            "await",
+            "tokio",
+            "Instant",
+            "SystemTime",
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::thread",
+            "std::process",
+        ],
+        view: View::Code,
+        only_in: &[
+            "crates/rondo-types/src/",
+            "crates/rondo-wire/src/",
+            "crates/rondo-schema/src/",
+            "crates/rondo-core/src/machine",
+        ],
+        not_in: &[],
+        sample: "std::fs::read(path)",
+    },
+    Rule {
+        what: "unfinished code is not committed",
+        words: &["todo!", "unimplemented!", "dbg!"],
+        view: View::Everything,
+        only_in: &[],
+        not_in: &[],
+        sample: "todo!()",
+    },
+];
+
+impl Rule {
+    fn is_about(&self, path: &str) -> bool {
+        let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| path.starts_with(prefix));
+        let is_exempt = self.view != View::Everything && is_test_or_development(path);
+        !is_exempt && !begins(self.not_in) && (self.only_in.is_empty() || begins(self.only_in))
+    }
+
+    fn findings(&self, path: &str, source: &str) -> Vec<String> {
+        let code = rust_text::code_only(source);
+        let text = match self.view {
+            View::Code => rust_text::without_tests(&code, &code),
+            View::Strings => rust_text::without_tests(&rust_text::without_comments(source), &code),
+            View::Everything => code,
+        };
+        self.words
+            .iter()
+            .flat_map(|word| {
+                rust_text::find_words(&text, word)
+                    .into_iter()
+                    .map(|at| format!("{path}:{}: `{word}`", rust_text::line_of(&text, at)))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+fn is_test_or_development(path: &str) -> bool {
+    DEVELOPMENT.iter().any(|prefix| path.starts_with(prefix))
+        || ["/tests/", "/benches/", "/examples/"]
+            .iter()
+            .any(|part| path.contains(part))
+        || path.ends_with("/tests.rs")
+}
+
+#[test]
+fn every_file_keeps_the_rules() {
+    let mut found = Vec::new();
+    for path in tree::files_ending("rs") {
+        let source = tree::read(&path);
+        for rule in RULES.iter().filter(|rule| rule.is_about(&path)) {
+            let lines = rule.findings(&path, &source).into_iter();
+            found.extend(lines.map(|line| format!("{line} ({})", rule.what)));
+        }
+    }
+    tree::assert_none("forbidden words", &found);
+}
+
+#[test]
+fn every_rule_finds_its_own_sample() {
+    for rule in RULES {
+        let source = format!("fn f() {{}}\n{}\n", rule.sample);
+        let found = rule.findings("x.rs", &source);
+        assert!(
+            found.iter().any(|line| line.starts_with("x.rs:2: ")),
+            "`{}` is not found: {found:?}",
+            rule.sample
+        );
+    }
+}
+
+#[test]
+fn the_environment_is_read_in_functions_that_say_so() {
+    let mut found = Vec::new();
+    for path in tree::files_ending("rs") {
+        if !is_test_or_development(&path) && !path.starts_with("crates/rondo-cli/") {
+            found.extend(hidden_environment_reads(&path, &tree::read(&path)));
+        }
+    }
+    tree::assert_none(
+        "the environment is read outside a `from_env` function",
+        &found,
+    );
+}
+
+#[test]
+fn a_hidden_environment_read_is_found_and_a_named_one_is_not() {
+    let source = "fn from_env() { std::env::var_os(\"A\"); }\nfn new() { std::env::var(\"B\"); }\n";
+    assert_eq!(
+        hidden_environment_reads("x.rs", source),
+        ["x.rs:2: in `new`"]
+    );
+}
+
+fn hidden_environment_reads(path: &str, source: &str) -> Vec<String> {
+    let code = rust_text::code_only(source);
+    let code = rust_text::without_tests(&code, &code);
+    ["env::var", "env::var_os", "env::vars", "env::vars_os"]
+        .iter()
+        .flat_map(|word| rust_text::find_words(&code, word))
+        .filter_map(|at| {
+            let name = rust_text::function_before(&code, at).unwrap_or("no function");
+            let line = rust_text::line_of(&code, at);
+            (!name.contains("from_env")).then(|| format!("{path}:{line}: in `{name}`"))
+        })
+        .collect()
+}
