@@ -71,8 +71,9 @@ fn remember(output: &TestOutput) -> Result<()> {
 }
 
 fn stream_tests(extra: &[String]) -> Result<(TestOutput, bool)> {
+    // Without a package the root of a virtual workspace means all of them.
     let mut child = workspace::cargo()
-        .args(["test", "--workspace", "--no-fail-fast"])
+        .args(["test", "--no-fail-fast"])
         .args(extra)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
