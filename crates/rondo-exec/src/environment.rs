@@ -1,0 +1,107 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Command;
+
+/// What of the agent's environment a command gets.
+///
+/// Keys of providers are withheld unless asked for, pagers and prompts are switched off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// Ends of names that are withheld, such as `_API_KEY`.
+    pub withheld_suffixes: Vec<String>,
+    /// Names that are withheld.
+    pub withheld: Vec<String>,
+    /// Names that are passed on although their ends are withheld.
+    pub passed: Vec<String>,
+    /// Variables that are set.
+    pub set: BTreeMap<String, String>,
+}
+
+/// Ends of names that usually hold secrets.
+const SECRET_SUFFIXES: [&str; 9] = [
+    "_API_KEY",
+    "_APIKEY",
+    "_API_TOKEN",
+    "_ACCESS_TOKEN",
+    "_AUTH_TOKEN",
+    "_TOKEN",
+    "_SECRET",
+    "_SECRET_KEY",
+    "_SECRET_ACCESS_KEY",
+];
+
+/// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt.
+const WITHHELD: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS"];
+
+const SET: [(&str, &str); 7] = [
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("TERM", "xterm-256color"),
+];
+
+impl Default for Environment {
+    fn default() -> Self {
+        let owned = |name: &&str| (*name).to_owned();
+        Self {
+            withheld_suffixes: SECRET_SUFFIXES.iter().map(owned).collect(),
+            withheld: WITHHELD.iter().map(owned).collect(),
+            passed: Vec::new(),
+            set: SET
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        }
+    }
+}
+
+impl Environment {
+    /// Returns whether a variable of the agent is kept from commands.
+    #[must_use]
+    pub fn is_withheld(&self, name: &str) -> bool {
+        let upper = name.to_ascii_uppercase();
+        !self.passed.iter().any(|passed| passed == name)
+            && (self.withheld.iter().any(|withheld| withheld == name)
+                || self
+                    .withheld_suffixes
+                    .iter()
+                    .any(|suffix| upper.ends_with(suffix.as_str())))
+    }
+
+    /// Removes and sets variables; what is not named is inherited at the start of the process.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        for name in self.from_env() {
+            command.env_remove(name);
+        }
+        command.envs(&self.set);
+    }
+
+    fn from_env(&self) -> Vec<OsString> {
+        std::env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| name.to_str().is_some_and(|name| self.is_withheld(name)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_withheld_unless_asked_for() {
+        let mut environment = Environment::default();
+        for name in ["OPENAI_API_KEY", "GITHUB_TOKEN", "my_api_key", "BASH_ENV"] {
+            assert!(environment.is_withheld(name), "{name}");
+        }
+        for name in ["HOME", "PATH", "TOKENIZERS_PARALLELISM", "LANG"] {
+            assert!(!environment.is_withheld(name), "{name}");
+        }
+        environment.passed.push("GITHUB_TOKEN".to_owned());
+        assert!(!environment.is_withheld("GITHUB_TOKEN"));
+        assert!(environment.is_withheld("OPENAI_API_KEY"));
+    }
+}

@@ -1,0 +1,70 @@
+//! The small process between the agent and a command.
+//!
+//! It is the same program, started again with [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of
+//! `main` turns it into the supervisor. Forking from the agent instead would copy its page tables,
+//! which costs 40 ms at 500 MB.
+
+mod capture;
+mod clean;
+mod client;
+mod protocol;
+mod serve;
+mod status;
+
+pub use client::{Ended, Ender, StartError, Supervised};
+pub use protocol::{CallSpec, PtySize};
+pub use status::{CallState, CallStatus, StatusError};
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The first argument that turns a program with the hook into a supervisor.
+pub const SUPERVISE_ARG: &str = "__rondo-supervise";
+
+static HOOKED: AtomicBool = AtomicBool::new(false);
+
+/// Becomes the supervisor and never returns, if the program was started as one.
+///
+/// Must be the first thing in `main`, before arguments are read and threads are started. Otherwise
+/// it only notes that this program can be started as a supervisor.
+pub fn run_if_requested() {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|arg| arg == SUPERVISE_ARG)
+    {
+        exit(serve::serve());
+    }
+    HOOKED.store(true, Ordering::Release);
+}
+
+#[expect(
+    clippy::exit,
+    reason = "the supervisor must not fall through into the program it was started as"
+)]
+fn exit(code: i32) -> ! {
+    std::process::exit(code)
+}
+
+/// Names the program that is started as supervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SupervisorCommand {
+    /// The running program, which must have called [`run_if_requested`].
+    CurrentExe,
+    /// A program, by absolute path, whose `main` calls [`run_if_requested`].
+    Path(PathBuf),
+}
+
+impl SupervisorCommand {
+    /// Returns the absolute path to start.
+    ///
+    /// # Errors
+    /// When the running program has no supervisor in it, or the path is not absolute.
+    pub fn resolve(&self) -> Result<PathBuf, StartError> {
+        match self {
+            Self::CurrentExe if !HOOKED.load(Ordering::Acquire) => Err(StartError::NoSupervisor),
+            Self::CurrentExe => crate::unix::current_exe().map_err(StartError::Spawn),
+            Self::Path(path) if path.is_absolute() => Ok(path.clone()),
+            Self::Path(path) => Err(StartError::NotAbsolute(path.clone())),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the agent and the supervisor say to each other.
+//!
+//! Down, on the supervisor's stdin: one JSON line, then single bytes. Up, on its stdout: frames of
+//! one byte kind, four bytes big-endian length, payload.
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The bound on the specification line, in bytes; commands themselves are bounded by the kernel.
+pub(super) const SPEC_BYTES_MAX: usize = 1 << 20;
+/// The bound on one frame's payload, in bytes: output twice escaped and the rest of a status.
+pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
+/// The bound on the output kept for the model that a caller may ask for, in bytes.
+pub(super) const OUTPUT_BYTES_CEILING: usize = 4 << 20;
+/// The length of a frame's head, in bytes.
+pub(super) const FRAME_HEAD: usize = 5;
+
+/// Starts the command.
+pub(super) const GO: u8 = b'g';
+/// Ends the whole tree.
+pub(super) const END: u8 = b'e';
+
+/// One command to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSpec {
+    /// Names the files of the call in `state_dir`: `[A-Za-z0-9._-]{1,200}`, not starting with a dot.
+    pub key: String,
+    /// Where the status file and the whole output are kept; must exist.
+    pub state_dir: PathBuf,
+    /// The command, for `bash -c`.
+    pub command: String,
+    /// The command's working directory, absolute.
+    pub directory: PathBuf,
+    /// How long the command may run, in milliseconds.
+    pub timeout_ms: u64,
+    /// The bound on the output that is kept for the model, in bytes; at most 4 MiB are.
+    pub output_bytes_max: usize,
+    /// The bound on the file that holds the whole output, in bytes.
+    pub spill_bytes_max: u64,
+    /// The terminal the command sees.
+    pub pty: PtySize,
+}
+
+/// The size of a terminal, in character cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PtySize {
+    /// Lines.
+    pub rows: u16,
+    /// Columns.
+    pub columns: u16,
+}
+
+impl Default for PtySize {
+    fn default() -> Self {
+        Self {
+            rows: 24,
+            columns: 120,
+        }
+    }
+}
+
+impl CallSpec {
+    /// The bound on [`CallSpec::key`], in bytes.
+    pub const KEY_BYTES_MAX: usize = 200;
+
+    /// Returns whether a key is safe as a file name.
+    #[must_use]
+    pub fn is_key(key: &str) -> bool {
+        (1..=Self::KEY_BYTES_MAX).contains(&key.len())
+            && !key.starts_with('.')
+            && key
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    pub(super) fn spill_path(&self) -> PathBuf {
+        spill_path(&self.state_dir, &self.key)
+    }
+}
+
+pub(super) fn spill_path(state_dir: &Path, key: &str) -> PathBuf {
+    state_dir.join(format!("{key}.out"))
+}
+
+/// The kind of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    /// The status file is on disk; the supervisor waits for [`GO`].
+    Ready,
+    /// Output as the command wrote it.
+    Output,
+    /// The final status, as JSON.
+    Done,
+    /// The command could not be started; the reason.
+    Failed,
+}
+
+impl FrameKind {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Ready, Self::Output, Self::Done, Self::Failed]
+            .into_iter()
+            .find(|kind| kind.byte() == byte)
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Self::Ready => b'r',
+            Self::Output => b'o',
+            Self::Done => b'd',
+            Self::Failed => b'f',
+        }
+    }
+}
+
+/// Appends a frame to `to`.
+pub(super) fn encode_frame(kind: FrameKind, payload: &[u8], to: &mut Vec<u8>) {
+    to.push(kind.byte());
+    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    to.extend_from_slice(&length.to_be_bytes());
+    to.extend_from_slice(payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_file_names_and_nothing_else() {
+        for key in ["a", "call_1.2-x", &"k".repeat(CallSpec::KEY_BYTES_MAX)] {
+            assert!(CallSpec::is_key(key), "{key}");
+        }
+        for key in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "a/b",
+            "a\0",
+            "ä",
+            &"k".repeat(CallSpec::KEY_BYTES_MAX + 1),
+        ] {
+            assert!(!CallSpec::is_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn frame_kinds_are_told_apart() {
+        for kind in [
+            FrameKind::Ready,
+            FrameKind::Output,
+            FrameKind::Done,
+            FrameKind::Failed,
+        ] {
+            let mut frame = Vec::new();
+            encode_frame(kind, b"abc", &mut frame);
+            assert_eq!(FrameKind::from_byte(frame[0]), Some(kind));
+            assert_eq!(frame[1..], *b"\0\0\0\x03abc");
+        }
+        assert_eq!(FrameKind::from_byte(b'x'), None);
+    }
+}

@@ -1,0 +1,507 @@
+//! The supervisor's own side: one loop over its file descriptors.
+
+use super::capture::Capture;
+use super::protocol::{
+    CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
+};
+use super::status::{CallState, CallStatus};
+use crate::unix::{self, Pty};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, WaitStatus};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How much output is read at once, in bytes.
+const READ_BYTES: usize = 16 << 10;
+/// How much unsent output is kept once the command has ended and is no longer held back, in bytes.
+const PENDING_BYTES_MAX: usize = 1 << 20;
+/// After the command's end, output is over when none came for this long.
+const DRAIN_QUIET: Duration = Duration::from_millis(15);
+/// After the command's end, output of what it left behind is taken for this long at most.
+const DRAIN_MAX: Duration = Duration::from_millis(250);
+/// How long a tree has to end after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(1000);
+/// How long SIGKILL is repeated, for trees that fork faster than they are killed.
+const KILL_MAX: Duration = Duration::from_secs(2);
+/// How often it is repeated.
+const KILL_EVERY: Duration = Duration::from_millis(5);
+/// How long an agent that does not read is waited for with the final status.
+const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
+
+/// Runs one supervised call from its specification on stdin to its status on stdout.
+pub(super) fn serve() -> i32 {
+    match supervise() {
+        Ok(()) => 0,
+        Err(reason) => {
+            let mut frame = Vec::new();
+            encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
+            let _ = io::stdout().write_all(&frame);
+            let _ = io::stdout().flush();
+            1
+        }
+    }
+}
+
+fn supervise() -> io::Result<()> {
+    let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+    let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+    let spec = read_spec(&control)?;
+    unix::leave_session()?;
+    let mut status = CallStatus::new(&spec);
+    status.write(&spec)?;
+    let mut frame = Vec::new();
+    encode_frame(FrameKind::Ready, b"", &mut frame);
+    write_all(&frames, &frame)?;
+    if !told_to_go(&control)? {
+        return Ok(());
+    }
+    let started = start(&spec).inspect_err(|_| {
+        status.state = CallState::Failed;
+        let _ = status.write(&spec);
+    })?;
+    status.state = CallState::Running;
+    let recorded = status.write(&spec);
+    Supervision::new(&spec, started, control, frames, recorded.is_err()).run(status)
+}
+
+fn read_spec(control: &OwnedFd) -> io::Result<CallSpec> {
+    let mut line = Vec::new();
+    let mut byte = [0; 1];
+    while line.len() < SPEC_BYTES_MAX {
+        match rustix::io::read(control, &mut byte) {
+            Ok(0) => break,
+            Ok(_) if byte == [b'\n'] => {
+                let spec: CallSpec = serde_json::from_slice(&line)?;
+                return CallSpec::is_key(&spec.key)
+                    .then_some(spec)
+                    .ok_or_else(|| invalid("the call's key is not usable as a file name"));
+            }
+            Ok(_) => line.extend_from_slice(&byte),
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Err(invalid("the specification is cut off or too long"))
+}
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+fn told_to_go(control: &OwnedFd) -> io::Result<bool> {
+    let mut byte = [0; 1];
+    loop {
+        match rustix::io::read(control, &mut byte) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(byte == [GO]),
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+}
+
+fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::write(fd, bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Ok(())
+}
+
+struct Started {
+    leader: Pid,
+    master: OwnedFd,
+    reaped: OwnedFd,
+}
+
+fn start(spec: &CallSpec) -> io::Result<Started> {
+    let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
+    let pty = unix::open_pty(spec.pty).map_err(named)?;
+    let leader = unix::spawn_shell(&spec.command, &spec.directory, &pty).map_err(named)?;
+    let Pty { master, slave } = pty;
+    drop(slave);
+    let reaped = start_reaper(leader).map_err(named)?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    Ok(Started {
+        leader,
+        master,
+        reaped,
+    })
+}
+
+/// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
+/// no signal handler. Writes the leader's raw status; end of file means that no process is left.
+fn start_reaper(leader: Pid) -> io::Result<OwnedFd> {
+    let (reaped, report) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    thread::Builder::new().spawn(move || {
+        while let Some((pid, status)) = unix::wait_any() {
+            if pid == leader {
+                let _ = write_all(&report, &encode_status(status));
+            }
+        }
+    })?;
+    Ok(reaped)
+}
+
+fn encode_status(status: WaitStatus) -> Vec<u8> {
+    let (code, signal) = unix::exit_of(status);
+    let mut bytes = code.to_be_bytes().to_vec();
+    bytes.extend_from_slice(signal.unwrap_or_default().as_bytes());
+    bytes
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The command runs; its time is up at this instant.
+    Running { until: Instant },
+    /// The command has ended; what it wrote last is still taken, until none came for a while.
+    Draining { until: Instant, quiet: Instant },
+    /// The tree was told to end.
+    Ending { until: Instant },
+    /// The tree is being killed.
+    Killing { until: Instant },
+    /// Nothing is left, or nothing can be done.
+    Over,
+}
+
+struct Supervision<'a> {
+    spec: &'a CallSpec,
+    leader: Pid,
+    master: Option<OwnedFd>,
+    reaped: Option<OwnedFd>,
+    control: Option<OwnedFd>,
+    frames: Option<OwnedFd>,
+    /// Frames being sent; while there are some and the command runs, the terminal is not read.
+    pending: Vec<u8>,
+    capture: Capture,
+    phase: Phase,
+    exit: Option<(i32, Option<String>)>,
+    timed_out: bool,
+    cancelled: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Happened {
+    output: bool,
+    sendable: bool,
+    told: bool,
+    reaped: bool,
+}
+
+impl<'a> Supervision<'a> {
+    fn new(
+        spec: &'a CallSpec,
+        started: Started,
+        control: OwnedFd,
+        frames: OwnedFd,
+        end_at_once: bool,
+    ) -> Self {
+        let _ = rustix::io::ioctl_fionbio(&frames, true);
+        let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
+        let now = Instant::now();
+        let run_for = if end_at_once {
+            Duration::ZERO
+        } else {
+            spec.timeout()
+        };
+        Self {
+            spec,
+            leader: started.leader,
+            master: Some(started.master),
+            reaped: Some(started.reaped),
+            control: Some(control),
+            frames: Some(frames),
+            pending: Vec::new(),
+            capture: Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
+            phase: Phase::Running {
+                until: now.checked_add(run_for).unwrap_or(now),
+            },
+            exit: None,
+            timed_out: false,
+            cancelled: false,
+        }
+    }
+
+    fn run(mut self, status: CallStatus) -> io::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        while self.phase != Phase::Over {
+            let happened = self.wait()?;
+            if happened.reaped {
+                self.take_reaped();
+            }
+            if happened.told {
+                self.take_order();
+            }
+            if happened.sendable {
+                self.send();
+            }
+            if happened.output {
+                self.take_output(&mut buffer);
+            }
+            self.advance(happened);
+        }
+        self.finish(status)
+    }
+
+    fn wait(&self) -> io::Result<Happened> {
+        let mut fds = Vec::with_capacity(4);
+        let reads_output = self.pending.is_empty() || !self.is_running();
+        let watched = [
+            self.reaped.as_ref().map(|fd| (fd, PollFlags::IN)),
+            self.control.as_ref().map(|fd| (fd, PollFlags::IN)),
+            self.frames
+                .as_ref()
+                .filter(|_| !self.pending.is_empty())
+                .map(|fd| (fd, PollFlags::OUT)),
+            self.master
+                .as_ref()
+                .filter(|_| reads_output)
+                .map(|fd| (fd, PollFlags::IN)),
+        ];
+        fds.extend(
+            watched
+                .iter()
+                .flatten()
+                .map(|(fd, flags)| PollFd::from_borrowed_fd(fd.as_fd(), *flags)),
+        );
+        let timeout = unix::timespec(self.patience());
+        match rustix::event::poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+        let mut polled = fds.iter();
+        let mut ready = watched
+            .iter()
+            .map(|slot| slot.is_some() && polled.next().is_some_and(|fd| !fd.revents().is_empty()));
+        let mut next = || ready.next().unwrap_or_default();
+        Ok(Happened {
+            reaped: next(),
+            told: next(),
+            sendable: next(),
+            output: next(),
+        })
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running { .. })
+    }
+
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Running { until } | Phase::Ending { until } => {
+                until.saturating_duration_since(now)
+            }
+            Phase::Draining { until, quiet } => until.min(quiet).saturating_duration_since(now),
+            Phase::Killing { until } => until.saturating_duration_since(now).min(KILL_EVERY),
+            Phase::Over => Duration::ZERO,
+        }
+    }
+
+    fn take_reaped(&mut self) {
+        let mut bytes = [0; 64];
+        match self
+            .reaped
+            .as_ref()
+            .map(|fd| rustix::io::read(fd, &mut bytes))
+        {
+            Some(Ok(0) | Err(_)) => self.reaped = None,
+            Some(Ok(length)) => {
+                let report = bytes.get(..length).unwrap_or_default();
+                if let Some((code, signal)) = report.split_first_chunk() {
+                    let signal = String::from_utf8_lossy(signal).into_owned();
+                    let signal = (!signal.is_empty()).then_some(signal);
+                    self.exit = Some((i32::from_be_bytes(*code), signal));
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn take_order(&mut self) {
+        let mut bytes = [0; 16];
+        match self
+            .control
+            .as_ref()
+            .map(|fd| rustix::io::read(fd, &mut bytes))
+        {
+            Some(Ok(0) | Err(_)) => self.control = None,
+            Some(Ok(length)) if bytes.iter().take(length).any(|byte| *byte == END) => {
+                self.cancelled |= self.is_running();
+                self.end_tree();
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self) {
+        let Some(frames) = self.frames.as_ref() else {
+            return;
+        };
+        match rustix::io::write(frames, &self.pending) {
+            Ok(written) => drop(self.pending.drain(..written.min(self.pending.len()))),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.lose_agent(),
+        }
+    }
+
+    /// Without an agent the call goes on until its own end, and its status file tells the rest.
+    fn lose_agent(&mut self) {
+        self.frames = None;
+        self.pending = Vec::new();
+    }
+
+    fn take_output(&mut self, buffer: &mut [u8]) {
+        match self
+            .master
+            .as_ref()
+            .map(|fd| rustix::io::read(fd, &mut *buffer))
+        {
+            Some(Ok(0)) => self.master = None,
+            Some(Err(Errno::AGAIN | Errno::INTR)) | None => {}
+            // EIO: nobody holds the command's end any more.
+            Some(Err(_)) => self.master = None,
+            Some(Ok(length)) => {
+                let output = buffer.get(..length).unwrap_or_default();
+                self.capture.push(output);
+                if self.frames.is_some() && self.pending.len() < PENDING_BYTES_MAX {
+                    encode_frame(FrameKind::Output, output, &mut self.pending);
+                    self.send();
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, happened: Happened) {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Running { .. } if self.exit.is_some() => {
+                self.advance_drain(now, now + DRAIN_MAX, now + DRAIN_QUIET);
+            }
+            Phase::Running { until } if now >= until => {
+                self.timed_out = true;
+                self.end_tree();
+            }
+            Phase::Draining { until, .. } if happened.output => {
+                self.advance_drain(now, until, now + DRAIN_QUIET);
+            }
+            Phase::Draining { until, quiet } => self.advance_drain(now, until, quiet),
+            Phase::Ending { .. } | Phase::Killing { .. } if self.is_tree_gone() => {
+                self.phase = Phase::Over;
+            }
+            Phase::Ending { until } if now >= until => {
+                self.kill_tree(now + KILL_MAX);
+            }
+            Phase::Killing { until } if now >= until => self.phase = Phase::Over,
+            Phase::Killing { until } => self.kill_tree(until),
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Over => {}
+        }
+    }
+
+    fn advance_drain(&mut self, now: Instant, until: Instant, quiet: Instant) {
+        let is_over = now >= until.min(quiet);
+        self.phase = match (self.is_tree_gone(), self.master.is_none()) {
+            (true, true) => Phase::Over,
+            (true, false) if is_over => Phase::Over,
+            (false, _) if is_over => return self.end_tree(),
+            _ => Phase::Draining { until, quiet },
+        };
+    }
+
+    /// On systems without adopted orphans only the leader can be waited for.
+    fn is_tree_gone(&self) -> bool {
+        self.reaped.is_none() && self.exit.is_some()
+    }
+
+    fn end_tree(&mut self) {
+        if matches!(
+            self.phase,
+            Phase::Ending { .. } | Phase::Killing { .. } | Phase::Over
+        ) {
+            return;
+        }
+        unix::signal_tree(self.leader, Signal::TERM);
+        unix::signal_tree(self.leader, Signal::CONT);
+        self.phase = Phase::Ending {
+            until: Instant::now() + TERM_GRACE,
+        };
+    }
+
+    fn kill_tree(&mut self, until: Instant) {
+        unix::signal_tree(self.leader, Signal::KILL);
+        self.phase = Phase::Killing { until };
+    }
+
+    fn finish(mut self, mut status: CallStatus) -> io::Result<()> {
+        if !self.is_tree_gone() || !cfg!(target_os = "linux") {
+            unix::signal_tree(self.leader, Signal::KILL);
+        }
+        self.drain_rest();
+        status.state = CallState::Ended;
+        status.survivors = !self.is_tree_gone();
+        status.timed_out = self.timed_out;
+        status.cancelled = self.cancelled;
+        let (code, signal) = self.exit.take().unzip();
+        status.exit_code = code;
+        status.signal = signal.flatten();
+        let captured = self.capture.finish();
+        status.stdout = captured.text;
+        status.omitted_bytes = captured.omitted_bytes;
+        status.full_output = captured.spill;
+        let written = status.write(self.spec);
+        if let Some(frames) = self.frames {
+            encode_frame(
+                FrameKind::Done,
+                &serde_json::to_vec(&status)?,
+                &mut self.pending,
+            );
+            send_last(&frames, &self.pending)?;
+        }
+        written
+    }
+
+    /// Takes what the terminal still holds once nobody can write to it any more.
+    fn drain_rest(&mut self) {
+        const READS_MAX: usize = 64;
+        let mut buffer = vec![0; READ_BYTES];
+        for _ in 0..READS_MAX {
+            match self
+                .master
+                .as_ref()
+                .map(|fd| rustix::io::read(fd, &mut buffer))
+            {
+                Some(Ok(length)) if length > 0 => {
+                    self.capture.push(buffer.get(..length).unwrap_or_default());
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    let until = Instant::now() + FINAL_WRITE_MAX;
+    while !bytes.is_empty() {
+        match rustix::io::write(frames, bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(Errno::AGAIN) => {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                let mut fds = [PollFd::new(frames, PollFlags::OUT)];
+                let _ = rustix::event::poll(&mut fds, Some(&unix::timespec(left)));
+            }
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Ok(())
+}

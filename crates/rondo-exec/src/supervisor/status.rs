@@ -1,0 +1,146 @@
+use super::protocol::CallSpec;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The bound on a status file, in bytes.
+const STATUS_BYTES_MAX: u64 = 64 << 20;
+
+/// What is known of a call after, or without, its agent.
+///
+/// Kept in `<state_dir>/<key>.json`, readable by its owner only, replaced as a whole. It survives
+/// the agent, not the machine: it is not forced to the platter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallStatus {
+    /// The version of this form; 1.
+    pub version: u32,
+    /// How far the call is.
+    pub state: CallState,
+    /// The supervisor's process id.
+    pub pid: u32,
+    /// When the supervisor started, in the kernel's ticks since boot; 0 where that is not known.
+    pub start_time: u64,
+    /// The command.
+    pub command: String,
+    /// The exit code; 128 and the signal's number where a signal ended the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended the command, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Whether the command was ended because its time was up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Whether the command was ended because it was told to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// The output: text without terminal sequences, its middle left out where it is too long.
+    #[serde(default)]
+    pub stdout: String,
+    /// How many bytes of the output were left out.
+    #[serde(default)]
+    pub omitted_bytes: u64,
+    /// The file that holds the whole output, where some was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output: Option<PathBuf>,
+    /// Whether processes were left that could not be ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub survivors: bool,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// The supervisor waits; the command was not started.
+    Ready,
+    /// The command was started and its end is not recorded.
+    Running,
+    /// The command has ended and so has everything it started.
+    Ended,
+    /// The command could not be started.
+    Failed,
+}
+
+/// Why a status cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The key is no file name.
+    #[error("the call's key is not usable as a file name")]
+    BadKey,
+    /// The file cannot be read.
+    #[error("failed to read the status of a command")]
+    Io(#[source] io::Error),
+    /// The file is not a status.
+    #[error("failed to decode the status of a command")]
+    Decode(#[source] serde_json::Error),
+}
+
+impl CallStatus {
+    /// Reads the status of a call; `None` when the call never came to its supervisor.
+    ///
+    /// # Errors
+    /// When the file exists and cannot be read as a status.
+    pub fn read(state_dir: &Path, key: &str) -> Result<Option<Self>, StatusError> {
+        if !CallSpec::is_key(key) {
+            return Err(StatusError::BadKey);
+        }
+        let file = match fs::File::open(path(state_dir, key)) {
+            Ok(file) => file,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(StatusError::Io(err)),
+        };
+        let mut bytes = Vec::new();
+        file.take(STATUS_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(StatusError::Io)?;
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(StatusError::Decode)
+    }
+
+    /// Returns whether the call's supervisor is still there.
+    #[must_use]
+    pub fn supervisor_is_alive(&self) -> bool {
+        crate::unix::is_alive(self.pid, self.start_time)
+    }
+
+    pub(super) fn new(spec: &CallSpec) -> Self {
+        let pid = std::process::id();
+        Self {
+            version: 1,
+            state: CallState::Ready,
+            pid,
+            start_time: crate::unix::start_time(pid).unwrap_or(0),
+            command: spec.command.clone(),
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            cancelled: false,
+            stdout: String::new(),
+            omitted_bytes: 0,
+            full_output: None,
+            survivors: false,
+        }
+    }
+
+    /// Replaces the file as a whole, so that no reader sees half of it.
+    pub(super) fn write(&self, spec: &CallSpec) -> io::Result<()> {
+        let partial = spec.state_dir.join(format!("{}.json.part", spec.key));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&partial)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        drop(file);
+        fs::rename(partial, path(&spec.state_dir, &spec.key))
+    }
+}
+
+fn path(state_dir: &Path, key: &str) -> PathBuf {
+    state_dir.join(format!("{key}.json"))
+}

@@ -1,0 +1,279 @@
+//! What the operating system does for us: terminals, sessions, process trees.
+//!
+//! On Linux the supervisor adopts every orphan of its command, so that nothing escapes by `setsid`,
+//! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
+//! ended.
+
+use crate::supervisor::PtySize;
+use rustix::event::Timespec;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::pty::OpenptFlags;
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Where bash is looked for; relative entries of `PATH` must never decide it.
+const BASH_PATHS: [&str; 6] = [
+    "/bin/bash",
+    "/usr/bin/bash",
+    "/usr/local/bin/bash",
+    "/opt/homebrew/bin/bash",
+    "/opt/local/bin/bash",
+    "/run/current-system/sw/bin/bash",
+];
+
+/// Returns the running program, as a path that also works once its file was replaced.
+pub(crate) fn current_exe() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
+}
+
+/// A terminal's two ends.
+pub(crate) struct Pty {
+    /// Our end.
+    pub(crate) master: OwnedFd,
+    /// The command's end.
+    pub(crate) slave: OwnedFd,
+}
+
+/// Opens a terminal that neither echoes nor turns line feeds into pairs.
+pub(crate) fn open_pty(size: PtySize) -> io::Result<Pty> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags)?;
+    rustix::pty::grantpt(&master)?;
+    rustix::pty::unlockpt(&master)?;
+    let name = rustix::pty::ptsname(&master, Vec::new())?;
+    let slave = rustix::fs::open(
+        name.as_c_str(),
+        OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let mut modes = rustix::termios::tcgetattr(&slave)?;
+    modes
+        .local_modes
+        .remove(LocalModes::ECHO | LocalModes::ECHONL);
+    modes.output_modes.remove(OutputModes::OPOST);
+    rustix::termios::tcsetattr(&slave, OptionalActions::Now, &modes)?;
+    let size = Winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&slave, size)?;
+    Ok(Pty { master, slave })
+}
+
+/// Starts `bash -c` in its own session with the terminal as its controlling one.
+///
+/// Forks, so only the small supervisor may call it.
+pub(crate) fn spawn_shell(command: &str, directory: &Path, pty: &Pty) -> io::Result<Pid> {
+    let bash = BASH_PATHS
+        .iter()
+        .find(|path| Path::new(path).exists())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "`bash` is not installed"))?;
+    let mut shell = Command::new(bash);
+    shell
+        .arg("-c")
+        .arg(command)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(pty.slave.try_clone()?)
+        .stderr(pty.slave.try_clone()?);
+    own_session(&mut shell);
+    let child = shell.spawn()?;
+    pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a controlling terminal can only be taken between fork and exec"
+)]
+fn own_session(shell: &mut Command) {
+    let take_terminal = || {
+        rustix::process::setsid()?;
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
+        die_with_supervisor();
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
+    // three system calls, allocates nothing and takes no lock.
+    unsafe { shell.pre_exec(take_terminal) };
+}
+
+#[cfg(target_os = "linux")]
+fn die_with_supervisor() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_supervisor() {}
+
+/// Leaves the agent's session, so that its terminal's signals and its end do not reach us.
+pub(crate) fn leave_session() -> io::Result<()> {
+    rustix::process::setsid()?;
+    adopt_orphans()
+}
+
+#[cfg(target_os = "linux")]
+fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// Waits for any child; `None` when there is none left.
+pub(crate) fn wait_any() -> Option<(Pid, WaitStatus)> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some(ended)) => return Some(ended),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Signals everything the command started and that is still there.
+///
+/// `leader` is its process group.
+pub(crate) fn signal_tree(leader: Pid, signal: Signal) {
+    let _ = rustix::process::kill_process_group(leader, signal);
+    for pid in descendants() {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Returns all descendants of this process.
+#[cfg(target_os = "linux")]
+fn descendants() -> Vec<Pid> {
+    let parents = parents();
+    let mut found = vec![std::process::id()];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        found.extend(children.map(|(child, _)| *child));
+        next += 1;
+    }
+    found.into_iter().skip(1).filter_map(pid).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn descendants() -> Vec<Pid> {
+    Vec::new()
+}
+
+/// Lists the processes with their parents; at most as many as the kernel has process ids.
+#[cfg(target_os = "linux")]
+fn parents() -> Vec<(u32, u32)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|pid| Some((pid, stat_field(pid, STAT_PARENT)?.parse().ok()?)))
+        .collect()
+}
+
+/// Fields of `/proc/PID/stat`, counted from the one after the name.
+#[cfg(target_os = "linux")]
+const STAT_STATE: usize = 0;
+#[cfg(target_os = "linux")]
+const STAT_PARENT: usize = 1;
+#[cfg(target_os = "linux")]
+const STAT_START_TIME: usize = 19;
+
+#[cfg(target_os = "linux")]
+fn stat_field(pid: u32, field: usize) -> Option<String> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat).into_owned();
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name
+        .split_ascii_whitespace()
+        .nth(field)
+        .map(str::to_owned)
+}
+
+/// Returns when a process started, in ticks since boot, where the system says it.
+#[cfg(target_os = "linux")]
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    stat_field(pid, STAT_START_TIME)?.parse().ok()
+}
+
+/// Returns when a process started, in ticks since boot, where the system says it.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn start_time(_pid: u32) -> Option<u64> {
+    None
+}
+
+/// Returns whether the process that had that id and start time is still there.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_alive(pid: u32, started: u64) -> bool {
+    start_time(pid) == Some(started) && stat_field(pid, STAT_STATE).is_some_and(|s| s != "Z")
+}
+
+/// Returns whether a process of that id is there.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_alive(process: u32, _started: u64) -> bool {
+    pid(process).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}
+
+fn pid(raw: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(raw).ok()?)
+}
+
+/// Converts a duration for `poll`.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+/// Returns the exit code as a shell has it, and the signal's name where one ended the command.
+pub(crate) fn exit_of(status: WaitStatus) -> (i32, Option<String>) {
+    const SIGNALLED: i32 = 128;
+    match status.terminating_signal() {
+        Some(signal) => (SIGNALLED + signal, Some(signal_name(signal))),
+        None => (status.exit_status().unwrap_or(SIGNALLED), None),
+    }
+}
+
+fn signal_name(raw: i32) -> String {
+    let known = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    known
+        .iter()
+        .find(|(signal, _)| signal.as_raw() == raw)
+        .map_or_else(|| format!("SIG{raw}"), |(_, name)| (*name).to_owned())
+}

@@ -1,0 +1,247 @@
+//! Nothing survives a call, whatever it does to escape.
+
+use crate::fixture::{Fixture, failure, marker, supervisor, survivors};
+use rondo_exec::SupervisorCommand;
+use rondo_exec::supervisor::{CallSpec, CallState, CallStatus, PtySize, SUPERVISE_ARG};
+use rondo_types::ToolErrorCode;
+use serde_json::json;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ways to leave something behind; each carries the marker in its environment.
+const ESCAPES: [&str; 12] = [
+    "sleep 100 &",
+    "nohup sleep 100 > /dev/null 2>&1 &",
+    "setsid sleep 100 &",
+    "setsid -f sleep 100",
+    "(setsid bash -c 'sleep 100 & sleep 100' &)",
+    "( ( sleep 100 & ) & )",
+    "bash -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done' &",
+    "sleep 100 > >(cat) &",
+    "cat <(sleep 100) &",
+    "exec 7<> /dev/tty; setsid sleep 100 <&7 >&7 2>&7 &",
+    "nohup setsid bash -c 'nohup setsid sleep 100 &' &",
+    "coproc sleep 100; disown -a",
+];
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_neither_hangs_the_call_nor_survives_it() {
+    for escape in ESCAPES {
+        let fixture = Fixture::new();
+        let mark = marker();
+        let began = Instant::now();
+        let out = fixture
+            .stdout(&format!("export M={mark}; {escape}\necho done"))
+            .await;
+        assert!(out.contains("done"), "{escape}: {out}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{escape}");
+        assert_eq!(survivors(&mark), [""; 0], "{escape}");
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_ends_what_tried_to_escape() {
+    for escape in ESCAPES {
+        let fixture = Fixture::new();
+        let mark = marker();
+        let command = format!("export M={mark}; {escape}\necho started; sleep 100");
+        let arguments = json!({ "command": command, "timeout": 0.2 });
+        let error = failure(fixture.call(arguments).await);
+        assert_eq!(error.code, ToolErrorCode::Timeout, "{escape}");
+        assert_eq!(survivors(&mark), [""; 0], "{escape}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_that_ignores_every_polite_signal_is_killed() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command =
+        format!("export M={mark}; trap '' TERM HUP INT QUIT; echo up; while :; do sleep 1; done");
+    let error = failure(
+        fixture
+            .call(json!({ "command": command, "timeout": 0.2 }))
+            .await,
+    );
+    assert_eq!(error.details["stdout"], "up\n");
+    assert_eq!(error.details["signal"], "SIGKILL");
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_stopped_tree_is_ended() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command = format!("export M={mark}; sleep 100 & kill -STOP $! $$");
+    let error = failure(
+        fixture
+            .call(json!({ "command": command, "timeout": 0.2 }))
+            .await,
+    );
+    assert_eq!(error.code, ToolErrorCode::Timeout);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_supervisor_whose_agent_is_killed_goes_on_and_records_the_end() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let spec = spec(
+        &fixture,
+        &format!("export M={mark}; cat go; echo after; exit 5"),
+        60_000,
+    );
+    let fifo = fixture.path().join("go");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    kill_agent_of(&spec);
+    std::fs::write(&fifo, "on\n").unwrap();
+    let status = wait_for_end(&spec);
+    assert_eq!(status.exit_code, Some(5));
+    assert_eq!(status.stdout, "on\nafter\n");
+    assert!(!status.timed_out);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_supervisor_whose_agent_is_killed_never_outlives_the_calls_deadline() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let spec = spec(
+        &fixture,
+        &format!("export M={mark}; echo up; setsid --wait sleep 100; true"),
+        500,
+    );
+    kill_agent_of(&spec);
+    let status = wait_for_end(&spec);
+    assert!(status.timed_out);
+    assert_eq!(status.stdout, "up\n");
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
+    let fixture = Fixture::new();
+    let spec = spec(&fixture, "touch made", 60_000);
+    let mut supervisor = Command::new(program())
+        .arg(SUPERVISE_ARG)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = serde_json::to_vec(&spec).unwrap();
+    line.push(b'\n');
+    supervisor.stdin.take().unwrap().write_all(&line).unwrap();
+    let mut said = Vec::new();
+    supervisor
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_end(&mut said)
+        .unwrap();
+    assert_eq!(said, b"r\0\0\0\0");
+    assert!(supervisor.wait().unwrap().success());
+    let status = CallStatus::read(&spec.state_dir, &spec.key)
+        .unwrap()
+        .unwrap();
+    assert_eq!(status.state, CallState::Ready);
+    assert!(!fixture.path().join("made").exists());
+}
+
+#[test]
+fn a_supervisor_without_a_specification_says_why_it_ends() {
+    for input in [&b""[..], b"{", b"{}\n", b"\xff\n"] {
+        let mut supervisor = Command::new(program())
+            .arg(SUPERVISE_ARG)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        supervisor.stdin.take().unwrap().write_all(input).unwrap();
+        let mut said = Vec::new();
+        supervisor
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_end(&mut said)
+            .unwrap();
+        assert_eq!(said.first(), Some(&b'f'));
+        assert_eq!(supervisor.wait().unwrap().code(), Some(1));
+    }
+}
+
+fn program() -> std::path::PathBuf {
+    match supervisor() {
+        SupervisorCommand::Path(path) => path,
+        SupervisorCommand::CurrentExe => unreachable!("the tests name a program"),
+    }
+}
+
+fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpec {
+    CallSpec {
+        key: "key-1".to_owned(),
+        state_dir: fixture.state.path().to_path_buf(),
+        command: command.to_owned(),
+        directory: fixture.path().to_path_buf(),
+        timeout_ms,
+        output_bytes_max: 1000,
+        spill_bytes_max: 1000,
+        pty: PtySize::default(),
+    }
+}
+
+/// Plays an agent in a process of its own that starts the call and is killed with SIGKILL.
+fn kill_agent_of(spec: &CallSpec) {
+    let line = fixture_file(spec);
+    let script = format!(
+        "{{ cat '{}'; printf g; exec sleep 1000; }} | '{}' {SUPERVISE_ARG}",
+        line.display(),
+        program().display()
+    );
+    let mut agent = Command::new("bash")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    wait_until(|| {
+        let status = CallStatus::read(&spec.state_dir, &spec.key).unwrap();
+        status.is_some_and(|status| status.state != CallState::Ready)
+    });
+    let group = format!("-{}", agent.id());
+    let killed = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    agent.wait().unwrap();
+}
+
+fn fixture_file(spec: &CallSpec) -> std::path::PathBuf {
+    let path = spec.state_dir.join("spec");
+    let mut line = serde_json::to_vec(spec).unwrap();
+    line.push(b'\n');
+    std::fs::write(&path, line).unwrap();
+    path
+}
+
+fn wait_for_end(spec: &CallSpec) -> CallStatus {
+    let read = || {
+        CallStatus::read(&spec.state_dir, &spec.key)
+            .unwrap()
+            .unwrap()
+    };
+    wait_until(|| read().state == CallState::Ended);
+    read()
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "waited in vain");
+        std::thread::yield_now();
+    }
+}
