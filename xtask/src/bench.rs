@@ -1,7 +1,7 @@
 //! What the program itself costs, next to a raw client in the same run.
 //!
-//! A scripted server in this process notes when each request arrives and when its response was
-//! handed over, so that a step gap is everything that a client does between the two. The raw
+//! A scripted server in this process notes when each request arrives and when it is answered, so
+//! that a step gap is everything that a client does between the two, and the way there and back. The raw
 //! client posts a history of the same shape and parses nothing: it is the limit. Figures of
 //! different machines or days say little; the ratios of one run do.
 
@@ -217,7 +217,7 @@ fn gaps(exchanges: &[Exchange]) -> Vec<Duration> {
     exchanges
         .iter()
         .zip(exchanges.iter().skip(1))
-        .map(|(before, after)| after.arrived.saturating_duration_since(before.ended))
+        .map(|(before, after)| after.arrived.saturating_duration_since(before.answered))
         .collect()
 }
 

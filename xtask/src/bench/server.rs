@@ -19,8 +19,8 @@ const CONNECTIONS_MAX: usize = 100_000;
 pub(crate) struct Exchange {
     /// When the request's first byte was there.
     pub(crate) arrived: Instant,
-    /// When the response's last byte was handed to the socket.
-    pub(crate) ended: Instant,
+    /// When the response was about to be written: later would race with a fast client.
+    pub(crate) answered: Instant,
     /// The peak resident size of the watched process at that time, where the system tells.
     pub(crate) peak_kib: Option<u64>,
 }
@@ -85,38 +85,24 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
             0 => None,
             pid => peak_kib(pid),
         };
-        // The exchange is noted before the client can end, so that none is missed; the moment of
-        // noting stands in for the end until the bytes are out.
-        let index = shared.note(arrived, peak_kib);
+        // Noted before it is written, so that the client cannot end with an exchange missed.
+        shared.note(arrived, peak_kib);
         stream.write_all(&response)?;
-        shared.note_end(index);
     }
     Ok(())
 }
 
 impl Shared {
-    fn note(&self, arrived: Instant, peak_kib: Option<u64>) -> usize {
+    fn note(&self, arrived: Instant, peak_kib: Option<u64>) {
         let mut exchanges = self
             .exchanges
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         exchanges.push(Exchange {
             arrived,
-            ended: Instant::now(),
+            answered: Instant::now(),
             peak_kib,
         });
-        exchanges.len() - 1
-    }
-
-    fn note_end(&self, index: usize) {
-        let ended = Instant::now();
-        let mut exchanges = self
-            .exchanges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(exchange) = exchanges.get_mut(index) {
-            exchange.ended = ended;
-        }
     }
 }
 
