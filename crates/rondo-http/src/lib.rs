@@ -1,1 +1,33 @@
 //! The HTTP transport behind the model port.
+//!
+//! An [`HttpModel`] sends what a dialect of `rondo-wire` encodes and decodes what comes back. It
+//! does one exchange a request and decides nothing: timers belong to the driver, retries to the
+//! machine.
+//!
+//! # Layout
+//! - `endpoint`, `network`, `secret`: where, how, and with which key; plain values.
+//! - `transport`: the shared connections; https is set up when it is first used.
+//! - `model`, `exchange`: the port, and one request under it.
+//! - `place`, `failure`: what messages say of where and why.
+//! - [`probe`], `listing`: what a provider supports, found out by asking it.
+#![warn(missing_docs)]
+
+mod endpoint;
+mod error;
+mod exchange;
+mod failure;
+mod listing;
+mod model;
+mod network;
+mod place;
+pub mod probe;
+mod secret;
+mod transport;
+
+pub use endpoint::{Auth, Endpoint, ModelCard};
+pub use error::HttpError;
+pub use listing::list_models;
+pub use model::HttpModel;
+pub use network::{CONNECT_TIMEOUT, Network, Proxies};
+pub use secret::Secret;
+pub use transport::Transport;

@@ -1,0 +1,229 @@
+use crate::Transport;
+use crate::failure::{Stage, network_error, redirect_error, setup_error};
+use crate::place::Place;
+use crate::secret::{Secret, scrub};
+use futures_util::stream;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{RequestBuilder, Response};
+use rondo_core::ModelStream;
+use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
+use rondo_wire::{Bounds, Decoder, Dialect, Target};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The bound on what is read of an error's body.
+const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+/// How long an error's body is waited for; what came by then is used.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the end of a body is waited for once the protocol's own end was read. It spares the
+/// next request a new connection, which is not worth more.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// What all requests of one model share.
+pub(crate) struct Link {
+    pub(crate) transport: Transport,
+    pub(crate) dialect: &'static dyn Dialect,
+    pub(crate) target: Target,
+    pub(crate) bounds: Bounds,
+    pub(crate) place: Place,
+    pub(crate) headers: HeaderMap,
+    pub(crate) secrets: Vec<Secret>,
+}
+
+/// Opens the stream of one request; nothing happens before it is polled.
+pub(crate) fn open(link: Arc<Link>, request: Arc<ModelRequest>) -> ModelStream {
+    let exchange = Exchange {
+        link,
+        pending: VecDeque::new(),
+        phase: Phase::Unsent(request),
+    };
+    Box::pin(stream::try_unfold(exchange, Exchange::next))
+}
+
+struct Exchange {
+    link: Arc<Link>,
+    /// At most the events of one piece of the body.
+    pending: VecDeque<ModelEvent>,
+    phase: Phase,
+}
+
+enum Phase {
+    Unsent(Arc<ModelRequest>),
+    Reading(Response, Box<dyn Decoder>),
+    /// The reply is whole; the rest of the body is of no interest.
+    Draining(Response),
+    Failed(ModelError),
+    Done,
+}
+
+impl Exchange {
+    async fn next(mut self) -> Result<Option<(ModelEvent, Self)>, ModelError> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Ok(Some((event, self)));
+            }
+            self.phase = match self.phase {
+                Phase::Unsent(request) => self.link.start(&request).await,
+                Phase::Reading(response, decoder) => {
+                    read(&self.link, response, decoder, &mut self.pending).await
+                }
+                Phase::Draining(response) => {
+                    drain(response).await;
+                    Phase::Done
+                }
+                Phase::Failed(error) => return Err(self.link.scrubbed(error)),
+                Phase::Done => return Ok(None),
+            };
+        }
+    }
+}
+
+impl Link {
+    async fn start(&self, request: &ModelRequest) -> Phase {
+        let target = Target {
+            tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            ..self.target.clone()
+        };
+        match self.post(request, &target).await {
+            Ok(response) => Phase::Reading(response, self.dialect.decoder(&target, self.bounds)),
+            Err(error) => Phase::Failed(error),
+        }
+    }
+
+    async fn post(&self, request: &ModelRequest, target: &Target) -> Result<Response, ModelError> {
+        let encoded = self.dialect.encode(request, target);
+        for note in &encoded.notes {
+            tracing::debug!(?note, "the request was lowered");
+        }
+        let url = self.place.url(&encoded.path);
+        let client = self.transport.client(&url).await;
+        let builder = client
+            .map_err(|error| setup_error(&error))?
+            .post(url)
+            .header(ACCEPT, accept(target.streaming))
+            .header(CONTENT_TYPE, "application/json")
+            .body(encoded.body);
+        self.send(builder).await
+    }
+
+    /// Sends a request and returns its response if it is a success.
+    pub(crate) async fn send(&self, builder: RequestBuilder) -> Result<Response, ModelError> {
+        let sent = builder.headers(self.headers.clone()).send().await;
+        let response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if status.is_redirection() {
+            return Err(self.redirected(&response));
+        }
+        Err(self.refused(response).await)
+    }
+
+    fn redirected(&self, response: &Response) -> ModelError {
+        let target = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| response.url().join(text).ok())
+            .map(|url| url.origin().ascii_serialization());
+        redirect_error(response.status().as_u16(), target.as_deref(), &self.place)
+    }
+
+    async fn refused(&self, response: Response) -> ModelError {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let header = |name: &str| text(headers.get(name));
+        let body = error_body(response).await;
+        self.dialect.error(status, &header, &body, now())
+    }
+
+    pub(crate) fn network_error(&self, error: &reqwest::Error, stage: Stage) -> ModelError {
+        let timeout = self.transport.network().connect_timeout;
+        network_error(error, stage, &self.place, timeout)
+    }
+
+    pub(crate) fn scrubbed(&self, mut error: ModelError) -> ModelError {
+        scrub(&mut error.message, &self.secrets);
+        error
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("origin", &self.target.origin)
+            .field("place", &self.place.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads one piece of the body. Events before a failure are delivered before it.
+async fn read(
+    link: &Link,
+    mut response: Response,
+    mut decoder: Box<dyn Decoder>,
+    pending: &mut VecDeque<ModelEvent>,
+) -> Phase {
+    let piece = match response.chunk().await {
+        Ok(piece) => piece,
+        Err(error) => return Phase::Failed(link.network_error(&error, Stage::Reading)),
+    };
+    let mut events = Vec::new();
+    let more = match &piece {
+        Some(bytes) => decoder.push(bytes, &mut events).map(|()| !decoder.ended()),
+        None => Ok(false),
+    };
+    let more = match more {
+        Ok(false) => decoder.finish(&mut events).map(|()| false),
+        other => other,
+    };
+    pending.extend(events);
+    match more {
+        Ok(true) => Phase::Reading(response, decoder),
+        Ok(false) if piece.is_some() => Phase::Draining(response),
+        Ok(false) => Phase::Done,
+        Err(error) => Phase::Failed(error),
+    }
+}
+
+async fn drain(mut response: Response) {
+    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
+    if timeout(DRAIN_TIMEOUT, rest).await.is_err() {
+        tracing::debug!("the server did not end the body of a whole reply");
+    }
+}
+
+async fn error_body(mut response: Response) -> Vec<u8> {
+    let deadline = Instant::now() + ERROR_BODY_TIMEOUT;
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY_BYTES_MAX
+        && let Ok(Ok(Some(piece))) = timeout_at(deadline, response.chunk()).await
+    {
+        body.extend_from_slice(&piece);
+    }
+    body.truncate(ERROR_BODY_BYTES_MAX);
+    body
+}
+
+fn accept(streaming: bool) -> &'static str {
+    if streaming {
+        "text/event-stream, application/json"
+    } else {
+        "application/json"
+    }
+}
+
+fn text(value: Option<&HeaderValue>) -> Option<String> {
+    value?.to_str().ok().map(str::to_owned)
+}
+
+fn now() -> TimeMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    TimeMs(since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }))
+}

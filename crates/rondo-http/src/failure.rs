@@ -1,0 +1,154 @@
+use crate::HttpError;
+use crate::place::Place;
+use rondo_types::{ErrorClass, ModelError};
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+/// The bound on the part of a message that a library or a provider wrote.
+const CAUSE_BYTES_MAX: usize = 512;
+/// The bound on causes looked at.
+const CAUSES_MAX: usize = 16;
+
+/// When a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Before the response began.
+    Sending,
+    /// While its body was read.
+    Reading,
+}
+
+/// Says what went wrong on the network, and where.
+///
+/// All of it may be tried again, except a server that cannot be trusted or does not speak HTTP.
+pub(crate) fn network_error(
+    error: &reqwest::Error,
+    stage: Stage,
+    place: &Place,
+    connect_timeout: Duration,
+) -> ModelError {
+    let name = place.name();
+    let causes = causes(error);
+    if let Some(cause) = find::<rustls::Error>(&causes) {
+        return ModelError {
+            retryable: false,
+            ..network(format!(
+                "tls with {name} failed: {}",
+                cut(cause.to_string())
+            ))
+        };
+    }
+    if error.is_dns() {
+        return network(format!("failed to resolve {name}: {}", innermost(&causes)));
+    }
+    if error.is_timeout() {
+        return network(format!(
+            "connecting to {name} timed out after {connect_timeout:?}"
+        ));
+    }
+    if find::<hyper::Error>(&causes).is_some_and(hyper::Error::is_parse) {
+        let message = format!("{name} does not answer in http: {}", innermost(&causes));
+        return ModelError::new(ErrorClass::Protocol, message);
+    }
+    network(match (kind(&causes), error.is_connect(), stage) {
+        (Some(io::ErrorKind::ConnectionRefused), ..) => {
+            format!("connection to {name} refused: nothing listens there")
+        }
+        (_, true, _) => format!("failed to connect to {name}: {}", innermost(&causes)),
+        (Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), ..) => {
+            format!("{name} reset the connection {}", when(stage))
+        }
+        _ => format!(
+            "{name} closed the connection {}: {}",
+            when(stage),
+            innermost(&causes)
+        ),
+    })
+}
+
+/// Says that a client could not be built when it was first needed.
+pub(crate) fn setup_error(error: &HttpError) -> ModelError {
+    let class = match error {
+        HttpError::NoRoots => ErrorClass::Network,
+        _ => ErrorClass::Internal,
+    };
+    ModelError {
+        retryable: false,
+        ..ModelError::new(class, error.to_string())
+    }
+}
+
+/// Says that the server points elsewhere, where the key must not go unasked.
+pub(crate) fn redirect_error(status: u16, target: Option<&str>, place: &Place) -> ModelError {
+    let name = place.name();
+    let message = match target {
+        Some(target) => {
+            format!("{name} redirects to `{target}`; use that as the base url if you trust it")
+        }
+        None => format!("{name} redirects, but not to an address"),
+    };
+    ModelError {
+        status: Some(status),
+        ..ModelError::new(ErrorClass::NotFound, message)
+    }
+}
+
+fn network(message: String) -> ModelError {
+    ModelError::new(ErrorClass::Network, message)
+}
+
+fn when(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Sending => "before it answered",
+        Stage::Reading => "in the middle of its reply",
+    }
+}
+
+type Cause<'e> = &'e (dyn Error + 'static);
+
+/// Returns the chain below `error`; what an [`io::Error`] wraps is a link of its own, which
+/// `source` would leave out.
+fn causes(error: &reqwest::Error) -> Vec<Cause<'_>> {
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next
+        && causes.len() < CAUSES_MAX
+    {
+        causes.push(cause);
+        let wrapped = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(inner) => Some(inner),
+            None => cause.source(),
+        };
+    }
+    causes
+}
+
+fn find<'e, E: Error + 'static>(causes: &[Cause<'e>]) -> Option<&'e E> {
+    causes.iter().find_map(|cause| cause.downcast_ref::<E>())
+}
+
+fn kind(causes: &[Cause<'_>]) -> Option<io::ErrorKind> {
+    causes
+        .iter()
+        .rev()
+        .find_map(|cause| cause.downcast_ref::<io::Error>())
+        .map(io::Error::kind)
+}
+
+fn innermost(causes: &[Cause<'_>]) -> String {
+    let text = causes.last().map(ToString::to_string);
+    cut(text.unwrap_or_else(|| "no reason given".to_owned()))
+}
+
+fn cut(mut text: String) -> String {
+    let mut end = CAUSE_BYTES_MAX.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

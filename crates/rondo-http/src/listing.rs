@@ -1,0 +1,101 @@
+use crate::HttpModel;
+use crate::failure::Stage;
+use reqwest::Response;
+use rondo_core::Model;
+use rondo_types::{ErrorClass, ModelError};
+use serde_json::Value;
+
+/// The bound on the body of a list of models.
+const LISTING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Asks an endpoint for the names of its models, as requests name them.
+///
+/// Long lists that the provider hands out in pages are read to the end of the first page.
+///
+/// # Errors
+/// As a request of the model, and when what came is no list.
+///
+/// # Cancel safety
+/// Dropping it ends the request. It sets no timer of its own.
+pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
+    let link = model.link();
+    let listing = async {
+        let url = link.place.url(path(&model.info().origin.dialect));
+        let client = link.transport.client(&url).await;
+        let client = client.map_err(|error| crate::failure::setup_error(&error))?;
+        let response = link.send(client.get(url)).await?;
+        let body = whole_body(model, response).await?;
+        names(&body).ok_or_else(|| {
+            let message = format!("{} sent no list of models", link.place.name());
+            ModelError::new(ErrorClass::Protocol, message)
+        })
+    };
+    listing.await.map_err(|error| link.scrubbed(error))
+}
+
+/// Base URLs of Gemini have no version; those of all others do.
+fn path(dialect: &str) -> &'static str {
+    match dialect {
+        "gemini" => "/v1beta/models?pageSize=1000",
+        _ => "/models",
+    }
+}
+
+async fn whole_body(model: &HttpModel, mut response: Response) -> Result<Vec<u8>, ModelError> {
+    let link = model.link();
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(piece)) if body.len() + piece.len() <= LISTING_BYTES_MAX => {
+                body.extend_from_slice(&piece);
+            }
+            Ok(Some(_)) => {
+                let message =
+                    format!("the list of models is larger than {LISTING_BYTES_MAX} bytes");
+                return Err(ModelError::new(ErrorClass::TooLarge, message));
+            }
+            Ok(None) => return Ok(body),
+            Err(error) => return Err(link.network_error(&error, Stage::Reading)),
+        }
+    }
+}
+
+/// OpenAI and its kin: `data[].id`; Gemini: `models[].name` behind `models/`; a few servers send
+/// the bare list.
+fn names(body: &[u8]) -> Option<Vec<String>> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let entries = ["data", "models"]
+        .into_iter()
+        .find_map(|key| body.get(key))
+        .unwrap_or(&body)
+        .as_array()?;
+    let name = |entry: &Value| {
+        let name = entry.get("id").or_else(|| entry.get("name"))?.as_str()?;
+        Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+    };
+    Some(entries.iter().filter_map(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_each_kind_are_read() {
+        let expected = Some(vec!["a".to_owned(), "b".to_owned()]);
+        for body in [
+            r#"{"object":"list","data":[{"id":"a"},{"id":"b"}]}"#,
+            r#"{"models":[{"name":"models/a"},{"name":"models/b"}],"nextPageToken":"x"}"#,
+            r#"[{"id":"a"},{"id":"b"},{"other":1}]"#,
+        ] {
+            assert_eq!(names(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_list() {
+        for body in ["", "<html>", "{}", r#"{"data":{}}"#] {
+            assert_eq!(names(body.as_bytes()), None, "{body}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+use crate::exchange::{self, Link};
+use crate::place::Place;
+use crate::{Auth, Endpoint, HttpError, ModelCard, Secret, Transport};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use rondo_core::{Model, ModelStream};
+use rondo_types::{ModelInfo, ModelRequest, Origin};
+use rondo_wire::Target;
+use std::sync::Arc;
+
+/// A model behind an endpoint: the dialect's bytes over HTTP.
+///
+/// One request is one exchange: no timers but those of connecting, no repetition, no redirects.
+/// Requests share the transport's connections. Messages of errors never hold the endpoint's keys.
+#[derive(Debug, Clone)]
+pub struct HttpModel {
+    info: ModelInfo,
+    link: Arc<Link>,
+}
+
+impl HttpModel {
+    /// Builds a model with connections of its own.
+    ///
+    /// # Errors
+    /// When the endpoint cannot be used: see [`HttpError`].
+    pub fn new(endpoint: &Endpoint, card: ModelCard) -> Result<Self, HttpError> {
+        let transport = Transport::new(endpoint.network.clone())?;
+        Self::with_transport(transport, endpoint, card)
+    }
+
+    /// Builds a model that shares connections; the endpoint's own `network` is not looked at.
+    ///
+    /// # Errors
+    /// When the endpoint cannot be used: see [`HttpError`].
+    pub fn with_transport(
+        transport: Transport,
+        endpoint: &Endpoint,
+        card: ModelCard,
+    ) -> Result<Self, HttpError> {
+        let dialect =
+            rondo_wire::dialect(&endpoint.dialect).ok_or_else(|| HttpError::UnknownDialect {
+                name: endpoint.dialect.clone(),
+            })?;
+        let origin = Origin {
+            dialect: endpoint.dialect.clone(),
+            provider: endpoint.provider.clone(),
+            model: card.name,
+        };
+        let place = Place::parse(&endpoint.base_url, &endpoint.provider, transport.network())?;
+        let link = Link {
+            headers: headers(endpoint)?,
+            secrets: secrets(endpoint, &place),
+            place,
+            target: target(endpoint, origin.clone()),
+            bounds: endpoint.bounds,
+            transport,
+            dialect,
+        };
+        let info = ModelInfo {
+            origin,
+            streaming: endpoint.streaming,
+            price: card.price,
+            context_tokens: card.context_tokens,
+        };
+        Ok(Self {
+            info,
+            link: Arc::new(link),
+        })
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+}
+
+impl Model for HttpModel {
+    fn info(&self) -> ModelInfo {
+        self.info.clone()
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        exchange::open(Arc::clone(&self.link), request)
+    }
+}
+
+fn target(endpoint: &Endpoint, origin: Origin) -> Target {
+    Target {
+        quirks: endpoint.quirks.clone(),
+        streaming: endpoint.streaming,
+        extra_body: endpoint.extra_body.clone(),
+        ..Target::new(origin)
+    }
+}
+
+fn headers(endpoint: &Endpoint) -> Result<HeaderMap, HttpError> {
+    let mut headers = HeaderMap::new();
+    match &endpoint.auth {
+        Auth::None => {}
+        Auth::Bearer(secret) => {
+            let value = Secret::new(format!("Bearer {}", secret.expose()));
+            insert(&mut headers, AUTHORIZATION.as_str(), &value, endpoint)?;
+        }
+        Auth::Header { name, secret } => insert(&mut headers, name, secret, endpoint)?,
+    }
+    for (name, value) in &endpoint.headers {
+        insert(&mut headers, name, value, endpoint)?;
+    }
+    Ok(headers)
+}
+
+fn insert(
+    headers: &mut HeaderMap,
+    name: &str,
+    value: &Secret,
+    endpoint: &Endpoint,
+) -> Result<(), HttpError> {
+    let fail = || HttpError::Header {
+        provider: endpoint.provider.clone(),
+        name: name.to_owned(),
+    };
+    let key = HeaderName::try_from(name).map_err(|_| fail())?;
+    let mut value = HeaderValue::try_from(value.expose()).map_err(|_| fail())?;
+    value.set_sensitive(true);
+    headers.insert(key, value);
+    Ok(())
+}
+
+/// Everything that must not show in a message, the longest first, since one may be part of another.
+fn secrets(endpoint: &Endpoint, place: &Place) -> Vec<Secret> {
+    let key = match &endpoint.auth {
+        Auth::None => None,
+        Auth::Bearer(secret) | Auth::Header { secret, .. } => Some(secret),
+    };
+    let values = endpoint.headers.iter().map(|(_, value)| value);
+    let mut secrets: Vec<Secret> = key.into_iter().chain(values).cloned().collect();
+    secrets.extend(place.secrets());
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+    secrets
+}

@@ -1,0 +1,125 @@
+use crate::{HttpError, Network, Secret};
+use reqwest::Url;
+
+/// Where requests go, and how it is called in messages: without path, query or credentials.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    base: Url,
+    name: String,
+}
+
+impl Place {
+    pub(crate) fn parse(
+        base_url: &str,
+        provider: &str,
+        network: &Network,
+    ) -> Result<Self, HttpError> {
+        let fail = || HttpError::BaseUrl {
+            provider: provider.to_owned(),
+        };
+        let base = Url::parse(base_url.trim()).map_err(|_| fail())?;
+        let host = base.host_str().ok_or_else(fail)?;
+        let proxied = match base.scheme() {
+            "http" => network.proxies.http.is_some(),
+            "https" => network.proxies.https.is_some(),
+            _ => return Err(fail()),
+        };
+        let mut name = match base.port() {
+            Some(port) => format!("`{host}:{port}`"),
+            None => format!("`{host}`"),
+        };
+        if proxied {
+            name.push_str(" (a proxy is configured)");
+        }
+        Ok(Self { base, name })
+    }
+
+    /// Returns the address of `path` below the base, whose own query is kept.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut url = self.base.clone();
+        let prefix = self.base.path().trim_end_matches('/');
+        url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
+        let queries = [self.base.query().unwrap_or_default(), query];
+        let query = queries.into_iter().filter(|query| !query.is_empty());
+        let query = query.collect::<Vec<_>>().join("&");
+        url.set_query((!query.is_empty()).then_some(query.as_str()));
+        url
+    }
+
+    /// Returns what in the base URL may be a key: its password and the values of its query.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let values = self.base.query_pairs().map(|(_, value)| Secret::new(value));
+        self.base
+            .password()
+            .map(Secret::new)
+            .into_iter()
+            .chain(values)
+            .collect()
+    }
+
+    /// Returns the host, with its port where it is not the usual one, in backticks.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Proxies;
+
+    fn place(base_url: &str) -> Place {
+        Place::parse(base_url, "p", &Network::default()).unwrap()
+    }
+
+    #[test]
+    fn paths_join_with_and_without_slashes() {
+        for base in ["http://h:1/v1", "http://h:1/v1/", " http://h:1/v1 "] {
+            let url = place(base).url("/chat/completions");
+            assert_eq!(url.as_str(), "http://h:1/v1/chat/completions");
+        }
+        let url = place("https://h").url("/v1beta/models/m:streamGenerateContent?alt=sse");
+        assert_eq!(
+            url.as_str(),
+            "https://h/v1beta/models/m:streamGenerateContent?alt=sse"
+        );
+    }
+
+    #[test]
+    fn the_query_of_the_base_is_kept() {
+        let base = place("https://h/openai?api-version=1");
+        assert_eq!(
+            base.url("/c?alt=sse").query(),
+            Some("api-version=1&alt=sse")
+        );
+        assert_eq!(base.url("/c").path(), "/openai/c");
+    }
+
+    #[test]
+    fn the_name_holds_neither_path_nor_credentials() {
+        assert_eq!(place("https://u:pw@h/v1?key=k").name(), "`h`");
+        assert_eq!(place("http://127.0.0.1:8080/v1").name(), "`127.0.0.1:8080`");
+    }
+
+    #[test]
+    fn a_proxy_is_named_where_it_may_be_the_cause() {
+        let network = Network {
+            proxies: Proxies {
+                https: Some(Secret::new("http://proxy:1")),
+                ..Proxies::default()
+            },
+            ..Network::default()
+        };
+        let place = Place::parse("https://h/v1", "p", &network).unwrap();
+        assert_eq!(place.name(), "`h` (a proxy is configured)");
+    }
+
+    #[test]
+    fn other_schemes_and_broken_addresses_are_refused() {
+        for base in ["", "h:80", "ftp://h/", "unix:/x", "http://", "/v1"] {
+            let error = Place::parse(base, "p", &Network::default()).unwrap_err();
+            assert!(matches!(error, HttpError::BaseUrl { .. }), "{base}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+use crate::support::{Run, Timers, ask, drive, model, openai};
+use bytes::Bytes;
+use rondo_http::Endpoint;
+use rondo_testkit::{
+    Gate, ReplyScript, Response, Server, Step, faults, openai as wire, refused_url,
+};
+use rondo_types::ErrorClass;
+use std::time::Duration;
+
+/// The beginning of an answer: the role and one piece of text.
+fn opening() -> Vec<Bytes> {
+    let mut frames = wire::frames(&ReplyScript::text(["par", "tial"]));
+    frames.truncate(2);
+    frames
+}
+
+fn text_event() -> Bytes {
+    opening().remove(1)
+}
+
+/// Runs a request whose end only a timer brings: once the request has arrived, time jumps.
+async fn run_until_late(server: &Server, endpoint: &Endpoint) -> Run {
+    let stream = ask(&model(endpoint));
+    let run = tokio::spawn(drive(stream, Timers::default()));
+    server.request(0).await;
+    tokio::time::pause();
+    let outcome = run.await.unwrap();
+    tokio::time::resume();
+    outcome
+}
+
+async fn run_fault(response: Response) -> (Server, Run) {
+    let server = Server::start(response).await;
+    let outcome = drive(ask(&model(&openai(&server))), Timers::default()).await;
+    (server, outcome)
+}
+
+fn assert_broken(outcome: &Run, class: ErrorClass, retryable: bool, text: &str) {
+    let error = outcome.error();
+    assert_eq!(
+        (error.class, error.retryable),
+        (class, retryable),
+        "{error}"
+    );
+    assert_eq!(outcome.text(), text);
+    assert_eq!(outcome.finished_calls(), 0);
+}
+
+#[tokio::test]
+async fn a_request_that_is_never_answered_is_ended_by_the_first_byte_timer() {
+    let server = Server::start(faults::zero_byte_stall()).await;
+    let outcome = run_until_late(&server, &openai(&server)).await;
+    assert_broken(&outcome, ErrorClass::FirstByteTimeout, true, "");
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn headers_alone_do_not_hold_off_the_first_byte_timer() {
+    let server = Server::start(faults::stall_after_headers()).await;
+    let outcome = run_until_late(&server, &openai(&server)).await;
+    assert_broken(&outcome, ErrorClass::FirstByteTimeout, true, "");
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn pings_are_no_events() {
+    let server = Server::start(faults::pings_only(Duration::from_secs(15))).await;
+    let outcome = run_until_late(&server, &openai(&server)).await;
+    assert_broken(&outcome, ErrorClass::FirstByteTimeout, true, "");
+    assert_eq!(outcome.events, []);
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_vanishes_is_noticed_by_the_idle_timer() {
+    let server = Server::start(faults::half_open_after(opening())).await;
+    let outcome = run_until_late(&server, &openai(&server)).await;
+    assert_broken(&outcome, ErrorClass::IdleTimeout, true, "par");
+}
+
+#[tokio::test]
+async fn a_slow_drip_is_ended_by_the_step_timer() {
+    let drip = faults::slow_drip(text_event(), Duration::from_secs(50));
+    let server = Server::start(drip).await;
+    let outcome = run_until_late(&server, &openai(&server)).await;
+    assert_broken(&outcome, ErrorClass::StepTimeout, false, &"par".repeat(12));
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn a_reset_in_the_middle_of_an_event_is_a_network_error() {
+    let gate = Gate::new();
+    let server = Server::start(faults::reset_mid_event(opening(), &gate)).await;
+    let run = tokio::spawn(drive(ask(&model(&openai(&server))), Timers::default()));
+    gate.reached().await;
+    tokio::task::yield_now().await;
+    gate.open();
+    let outcome = run.await.unwrap();
+    assert_broken(&outcome, ErrorClass::Network, true, "par");
+    assert!(
+        outcome.error().message.contains("reset the connection"),
+        "{:?}",
+        outcome.end
+    );
+}
+
+#[tokio::test]
+async fn a_body_cut_without_its_end_is_a_network_error() {
+    let (_server, outcome) = run_fault(faults::cut_after(opening())).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "par");
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_before_its_protocol_does_is_a_network_error() {
+    let (_server, outcome) = run_fault(faults::truncated(opening())).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "par");
+}
+
+#[tokio::test]
+async fn an_endless_line_ends_at_its_bound() {
+    let server = Server::start(faults::endless_line()).await;
+    let mut endpoint = openai(&server);
+    endpoint.bounds.line_bytes_max = 256 * 1024;
+    let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
+    assert_broken(&outcome, ErrorClass::TooLarge, false, "");
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn an_endless_reply_ends_at_its_bound() {
+    let server = Server::start(faults::slow_drip(text_event(), Duration::ZERO)).await;
+    let mut endpoint = openai(&server);
+    endpoint.bounds.response_bytes_max = 16 * 1024;
+    let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
+    assert_eq!(outcome.error().class, ErrorClass::TooLarge);
+    assert!(outcome.text().len() < 16 * 1024);
+    server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_so() {
+    let url = refused_url().await;
+    let endpoint = Endpoint::new("local", "openai-chat", format!("{url}/v1?key=abc"));
+    let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "");
+    let place = url.strip_prefix("http://").unwrap();
+    let expected = format!("connection to `{place}` refused: nothing listens there");
+    assert_eq!(outcome.error().message, expected);
+}
+
+#[tokio::test]
+async fn a_connection_closed_before_the_answer_is_a_network_error() {
+    let response = Response::new(200).before(Step::Close);
+    let (server, outcome) = run_fault(response).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_speak_http_is_a_protocol_error() {
+    let banner = Step::Send(Bytes::from_static(b"SSH-2.0-OpenSSH_9.9\r\n\r\n"));
+    let response = Response::new(200).before(banner).before(Step::Close);
+    let (_server, outcome) = run_fault(response).await;
+    assert_broken(&outcome, ErrorClass::Protocol, false, "");
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_resolved_says_so() {
+    // A label of 64 bytes is refused by the resolver itself, so no packet leaves the machine.
+    let host = "a".repeat(64);
+    let endpoint = Endpoint::new("local", "openai-chat", format!("http://{host}.test/v1"));
+    let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
+    assert_broken(&outcome, ErrorClass::Network, true, "");
+    let expected = format!("failed to resolve `{host}.test`");
+    assert!(
+        outcome.error().message.starts_with(&expected),
+        "{:?}",
+        outcome.end
+    );
+}

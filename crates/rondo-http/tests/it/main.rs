@@ -1,0 +1,11 @@
+//! The transport over real sockets: what goes out, what comes back, and what goes wrong between.
+#![expect(clippy::unwrap_used, reason = "a helper that fails must fail its test")]
+
+mod connections;
+mod errors;
+mod faults;
+mod probes;
+mod requests;
+mod secrets;
+mod support;
+mod tls;
