@@ -1,1 +1,33 @@
 //! Pure codecs between provider wire formats and Rondo's types.
+//!
+//! A [`Dialect`] encodes a request, decodes the body of a reply as its bytes arrive, and reads
+//! error bodies. Nothing here awaits, reads a clock or touches the network, so everything can be
+//! tested on recorded bytes cut anywhere.
+//!
+//! # Layout
+//! - `dialect`, `target`, `bounds`, `lowering`: the public vocabulary.
+//! - `framing`, `sse`, `scan`: bodies cut into JSON payloads, whatever their form. The form is told
+//!   by content and not by headers, since gateways send the wrong header.
+//! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
+//! - `json`: borrowed, tolerant JSON in both directions.
+//! - `failure`: classes of errors that all dialects share.
+//! - `openai_chat`, `gemini`: one folder a dialect.
+#![warn(missing_docs)]
+
+mod body;
+mod bounds;
+mod dialect;
+mod failure;
+mod framing;
+mod gemini;
+mod json;
+mod lowering;
+mod openai_chat;
+mod scan;
+mod sse;
+mod target;
+
+pub use bounds::Bounds;
+pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
+pub use lowering::{Lowering, LoweringNote};
+pub use target::{Encoded, MaxTokensField, Quirks, Target};

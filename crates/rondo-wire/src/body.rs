@@ -1,0 +1,194 @@
+use crate::framing::{BodyEnd, Frame, Framer};
+use crate::json::raw;
+use crate::{Bounds, Decoder, failure};
+use rondo_types::{ErrorClass, ModelError, ModelEvent, Usage};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// What a dialect does with the payloads of a body. Framing and bounds are shared.
+pub(crate) trait Payloads: Send {
+    /// Reads one JSON object.
+    fn object(
+        &mut self,
+        event: &str,
+        json: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError>;
+
+    /// Reads a failure that is not framed as data.
+    fn failure(&self, text: &str) -> ModelError;
+
+    /// Returns whether the reply may end where an event ended.
+    fn may_end(&self) -> bool;
+
+    /// Appends the last events of a reply that ended well.
+    fn complete(&mut self, out: &mut Vec<ModelEvent>);
+
+    /// Returns the last token counts as the provider counts.
+    fn reported_usage(&self) -> Option<Usage>;
+}
+
+/// Decodes a body by a dialect's [`Payloads`].
+#[derive(Debug)]
+pub(crate) struct BodyDecoder<P> {
+    framer: Framer,
+    payloads: P,
+    bytes: u64,
+    bytes_max: u64,
+    failed: Option<ModelError>,
+    finished: bool,
+}
+
+impl<P: Payloads> BodyDecoder<P> {
+    pub(crate) fn new(payloads: P, bounds: Bounds) -> Self {
+        Self {
+            framer: Framer::new(bounds),
+            payloads,
+            bytes: 0,
+            bytes_max: bounds.response_bytes_max,
+            failed: None,
+            finished: false,
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(read);
+        if self.bytes > self.bytes_max {
+            return Err(ModelError::new(
+                ErrorClass::TooLarge,
+                format!("the response has more than {} bytes", self.bytes_max),
+            ));
+        }
+        let payloads = &mut self.payloads;
+        self.framer
+            .read(bytes, &mut |frame| take(payloads, frame, out))
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let payloads = &mut self.payloads;
+        let end = self
+            .framer
+            .finish(&mut |frame| take(payloads, frame, out))?;
+        match end {
+            BodyEnd::Done | BodyEnd::Document => {}
+            BodyEnd::Boundary if self.payloads.may_end() => {}
+            BodyEnd::Boundary => return Err(cut("no finish reason came")),
+            BodyEnd::Cut => return Err(cut("inside an event")),
+            BodyEnd::Foreign(text) => return Err(foreign(&text)),
+        }
+        self.payloads.complete(out);
+        Ok(())
+    }
+
+    fn keep_failure(&mut self, result: Result<(), ModelError>) -> Result<(), ModelError> {
+        if let Err(error) = &result {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl<P: Payloads> Decoder for BodyDecoder<P> {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.framer.is_done() || self.finished {
+            return Ok(());
+        }
+        let result = self.read(bytes, out);
+        self.keep_failure(result)
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if std::mem::replace(&mut self.finished, true) {
+            return Ok(());
+        }
+        let result = self.end(out);
+        self.keep_failure(result)
+    }
+
+    fn ended(&self) -> bool {
+        self.framer.is_done() || self.finished
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        self.payloads.reported_usage()
+    }
+}
+
+fn take<P: Payloads>(
+    payloads: &mut P,
+    frame: Frame<'_>,
+    out: &mut Vec<ModelEvent>,
+) -> Result<(), ModelError> {
+    match frame {
+        Frame::ErrorField(text) => Err(payloads.failure(&String::from_utf8_lossy(text))),
+        Frame::Json { event, text } => {
+            let json = match std::str::from_utf8(text) {
+                Ok(json) => Cow::Borrowed(json),
+                Err(_) => String::from_utf8_lossy(text),
+            };
+            take_json(payloads, event, &json, out)
+        }
+    }
+}
+
+fn take_json<P: Payloads>(
+    payloads: &mut P,
+    event: &str,
+    json: &str,
+    out: &mut Vec<ModelEvent>,
+) -> Result<(), ModelError> {
+    if !json.starts_with('[') {
+        return payloads.object(event, json, out);
+    }
+    let elements: Vec<&RawValue> =
+        serde_json::from_str(json).map_err(|_| malformed("an event is not json"))?;
+    for element in elements {
+        payloads.object(event, element.get(), out)?;
+    }
+    Ok(())
+}
+
+/// Builds the error of a payload that cannot be read.
+pub(crate) fn malformed(what: &str) -> ModelError {
+    ModelError::new(
+        ErrorClass::Protocol,
+        format!("failed to read the response: {what}"),
+    )
+}
+
+/// Explains why a payload cannot be read, and reads a failure from one that is not JSON.
+pub(crate) fn unreadable<P: Payloads>(
+    payloads: &P,
+    event: &str,
+    json: &str,
+    error: &serde_json::Error,
+) -> ModelError {
+    if event == "error" && raw(json).is_none() {
+        return payloads.failure(json);
+    }
+    malformed(&format!(
+        "an event does not fit: {}",
+        failure::clip(&error.to_string())
+    ))
+}
+
+fn cut(how: &str) -> ModelError {
+    ModelError::new(
+        ErrorClass::Network,
+        format!("the response ended early: {how}"),
+    )
+}
+
+fn foreign(text: &str) -> ModelError {
+    malformed(&format!(
+        "it is neither json nor an event stream: `{}`",
+        failure::summary(text.as_bytes())
+    ))
+}

@@ -1,0 +1,74 @@
+use crate::gemini::Gemini;
+use crate::openai_chat::OpenAiChat;
+use crate::{Bounds, Encoded, Target};
+use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, Usage};
+
+/// Looks up a response header by its lower-case name.
+pub type Headers<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// A wire protocol.
+pub trait Dialect: Send + Sync {
+    /// Returns its name in profiles and origins, such as `openai-chat`.
+    fn name(&self) -> &'static str;
+
+    /// Encodes a request.
+    ///
+    /// Never fails: what the wire cannot carry is lowered and noted.
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded;
+
+    /// Starts decoding the body of a 2xx response.
+    ///
+    /// Event streams, one JSON value and a JSON array of values are told apart by content.
+    fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder>;
+
+    /// Reads a response whose status is not 2xx.
+    ///
+    /// `body` may be anything, HTML included, and may be cut. `now` is for `Retry-After` dates.
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError;
+}
+
+/// Decodes one body as its bytes arrive.
+///
+/// Where the bytes are cut makes no difference to the events. After an error every further call
+/// returns the same error.
+pub trait Decoder: Send {
+    /// Decodes more bytes and appends the events.
+    ///
+    /// # Errors
+    /// The provider reported a failure inside the body, the bytes are not the protocol
+    /// ([`ErrorClass::Protocol`](rondo_types::ErrorClass::Protocol)), or a bound was passed
+    /// ([`ErrorClass::TooLarge`](rondo_types::ErrorClass::TooLarge)). Events before it stand.
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Ends the body and appends the last events: only here do tool calls become whole.
+    ///
+    /// # Errors
+    /// As [`Decoder::push`], and [`ErrorClass::Network`](rondo_types::ErrorClass::Network),
+    /// retryable, when the body was cut. A missing `[DONE]` after a finish reason is no cut.
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
+    /// Returns whether the protocol's own end was read, so that the rest need not be awaited.
+    fn ended(&self) -> bool;
+
+    /// Returns the last token counts in the provider's own way of counting: Gemini's output without
+    /// its thoughts, for one. [`ModelEvent::Usage`] has them in ours.
+    fn reported_usage(&self) -> Option<Usage>;
+}
+
+/// All dialects.
+const DIALECTS: [&dyn Dialect; 2] = [&OpenAiChat, &Gemini];
+
+/// Names of all dialects, in the order of [`DIALECTS`].
+const NAMES: [&str; DIALECTS.len()] = [crate::openai_chat::NAME, crate::gemini::NAME];
+
+/// Returns the dialect of that name.
+#[must_use]
+pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
+    DIALECTS.into_iter().find(|dialect| dialect.name() == name)
+}
+
+/// Returns the names of all dialects.
+#[must_use]
+pub fn dialect_names() -> &'static [&'static str] {
+    &NAMES
+}

@@ -1,0 +1,154 @@
+//! The shapes of a `GenerateContentResponse`. Parts stay raw until they are read one by one, since
+//! some go back byte for byte.
+
+use crate::json::{Count, RawObject, Text};
+use rondo_types::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) candidates: Option<Vec<WireCandidate<'a>>>,
+    #[serde(borrow)]
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    pub(super) usage_metadata: Option<UsageMetadata>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireCandidate<'a> {
+    pub(super) index: Option<u32>,
+    #[serde(borrow)]
+    pub(super) content: Option<WireContent<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WireContent<'a> {
+    #[serde(borrow)]
+    pub(super) parts: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback<'a> {
+    #[serde(borrow)]
+    pub(super) block_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    prompt_token_count: Option<Count>,
+    candidates_token_count: Option<Count>,
+    thoughts_token_count: Option<Count>,
+    cached_content_token_count: Option<Count>,
+    tool_use_prompt_token_count: Option<Count>,
+}
+
+impl UsageMetadata {
+    /// Returns the counts as Gemini counts: output without thoughts, the prompt without what its
+    /// own tools added.
+    pub(super) fn reported(self) -> Usage {
+        let count = |count: Option<Count>| count.unwrap_or_default().0;
+        Usage {
+            input: count(self.prompt_token_count),
+            output: count(self.candidates_token_count),
+            reasoning: count(self.thoughts_token_count),
+            cache_read: count(self.cached_content_token_count),
+            cache_write: 0,
+        }
+    }
+
+    /// Returns the counts in our way.
+    pub(super) fn ours(self) -> Usage {
+        let mut usage = self.reported();
+        let tools = self.tool_use_prompt_token_count.unwrap_or_default().0;
+        usage.input = usage.input.saturating_add(tools);
+        usage.output = usage.output.saturating_add(usage.reasoning);
+        usage
+    }
+}
+
+/// A part, told apart by its fields.
+#[derive(Debug)]
+pub(super) enum WirePart<'a> {
+    /// Text or a thought, with the raw JSON object of its other fields, if there are any.
+    Text {
+        text: Text<'a>,
+        thought: bool,
+        rest: Option<String>,
+    },
+    /// A call that came whole.
+    Call {
+        call: WireCall<'a>,
+        /// Whether rebuilding the part from name, arguments and id would lose something.
+        keep: bool,
+    },
+    /// A call whose arguments come in pieces (Vertex only), or one that nobody could run.
+    PartialCall(Option<Text<'a>>),
+    /// Anything else.
+    Other,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WireCall<'a> {
+    pub(super) id: Option<Text<'a>>,
+    pub(super) name: Text<'a>,
+    pub(super) args: Option<&'a RawValue>,
+}
+
+/// Reads a part. One that is no object, or has no known content, is [`WirePart::Other`].
+pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
+    let Ok(RawObject(fields)) = serde_json::from_str(raw.get()) else {
+        return WirePart::Other;
+    };
+    let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|it| it.1);
+    if let Some(call) = field("functionCall") {
+        let keep = fields.len() > 1;
+        return read_call(call, keep).unwrap_or(WirePart::Other);
+    }
+    let text = field("text").and_then(|text| serde_json::from_str(text.get()).ok());
+    let Some(text) = text else {
+        return WirePart::Other;
+    };
+    let thought = field("thought").is_some_and(|thought| thought.get() == "true");
+    let rest: Vec<String> = fields
+        .iter()
+        .filter(|(key, value)| !matches!(key.as_ref(), "text" | "thought") && value.get() != "null")
+        .map(|(key, value)| {
+            let key = serde_json::Value::from(key.as_ref());
+            format!("{key}:{value}")
+        })
+        .collect();
+    WirePart::Text {
+        text,
+        thought,
+        rest: (!rest.is_empty()).then(|| rest.join(",")),
+    }
+}
+
+fn read_call(raw: &RawValue, mut keep: bool) -> Option<WirePart<'_>> {
+    let RawObject(fields) = serde_json::from_str(raw.get()).ok()?;
+    let mut call = WireCall::default();
+    let mut partial = false;
+    for (key, value) in fields {
+        match key.as_ref() {
+            "id" => call.id = serde_json::from_str(value.get()).ok(),
+            "name" => call.name = serde_json::from_str(value.get()).unwrap_or_default(),
+            "args" => call.args = Some(value).filter(|args| args.get() != "null"),
+            "partialArgs" | "willContinue" => partial = true,
+            _ => keep = true,
+        }
+    }
+    Some(if partial || call.name.is_empty() {
+        WirePart::PartialCall(Some(call.name).filter(|name| !name.is_empty()))
+    } else {
+        WirePart::Call { call, keep }
+    })
+}

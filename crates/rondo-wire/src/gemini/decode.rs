@@ -1,0 +1,285 @@
+use super::chunk::{Chunk, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
+use super::errors;
+use crate::body::{Payloads, unreadable};
+use crate::json::nonempty;
+use crate::{Bounds, Target};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Seals a part that carries nothing, so that a signed part behind it stays its own.
+const EMPTY_SEAL: &str = "{}";
+
+/// Reads `GenerateContentResponse`s.
+#[derive(Debug)]
+pub(super) struct GeminiPayloads {
+    origin: Origin,
+    bounds: Bounds,
+    candidates: BTreeMap<u32, CandidateState>,
+    calls: u32,
+    usage: Option<Usage>,
+    blocked: bool,
+}
+
+#[derive(Debug, Default)]
+struct CandidateState {
+    finish: Option<FinishReason>,
+    /// Whether the latest part is text or a thought that more may be appended to.
+    open: bool,
+    /// Calls that came whole, with the parts to return.
+    calls: Vec<(u32, Option<String>)>,
+}
+
+impl GeminiPayloads {
+    pub(super) fn new(target: &Target, bounds: Bounds) -> Self {
+        Self {
+            origin: target.origin.clone(),
+            bounds,
+            candidates: BTreeMap::new(),
+            calls: 0,
+            usage: None,
+            blocked: false,
+        }
+    }
+
+    fn take_candidate(
+        &mut self,
+        position: usize,
+        wire: WireCandidate<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let candidate = wire.index.unwrap_or(position);
+        self.candidate(candidate)?;
+        let parts = wire.content.and_then(|content| content.parts);
+        for part in parts.into_iter().flatten() {
+            self.part(candidate, part, out)?;
+        }
+        if let Some(raw) = nonempty(wire.finish_reason.as_ref()) {
+            let reason = finish_reason(raw);
+            self.candidate(candidate)?.finish = Some(reason);
+            out.push(ModelEvent::Finished {
+                candidate,
+                reason,
+                raw: raw.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        candidate: u32,
+        raw: &RawValue,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        match read_part(raw) {
+            WirePart::Text {
+                text,
+                thought,
+                rest,
+            } => self.text(candidate, text.0.into_owned(), thought, rest, out),
+            WirePart::Call { call, keep } => {
+                let kept = keep.then(|| raw.get().to_owned());
+                self.call(candidate, &call, kept, out)
+            }
+            WirePart::PartialCall(name) => match name {
+                Some(name) => self
+                    .start(candidate, None, name.0.into_owned(), out)
+                    .map(drop),
+                None => Ok(()),
+            },
+            WirePart::Other => {
+                self.candidate(candidate)?.open = false;
+                let opaque = self.opaque(raw.get().to_owned());
+                out.push(ModelEvent::OpaquePart { candidate, opaque });
+                Ok(())
+            }
+        }
+    }
+
+    fn text(
+        &mut self,
+        candidate: u32,
+        text: String,
+        thought: bool,
+        rest: Option<String>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let sealed = rest.map(|rest| seal_of(&rest, thought && text.is_empty()));
+        let was_open = self.candidate(candidate)?.open;
+        if sealed.is_some() && was_open {
+            let opaque = self.opaque(EMPTY_SEAL.to_owned());
+            out.push(ModelEvent::PartSealed { candidate, opaque });
+        }
+        let open = !text.is_empty() || was_open;
+        if !text.is_empty() {
+            out.push(if thought {
+                ModelEvent::ReasoningDelta { candidate, text }
+            } else {
+                ModelEvent::TextDelta { candidate, text }
+            });
+        }
+        self.candidate(candidate)?.open = open && sealed.is_none();
+        if let Some(json) = sealed {
+            let opaque = self.opaque(json);
+            out.push(ModelEvent::PartSealed { candidate, opaque });
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        candidate: u32,
+        call: &WireCall<'_>,
+        kept: Option<String>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let id = nonempty(call.id.as_ref()).map(str::to_owned);
+        let number = self.start(candidate, id, call.name.0.clone().into_owned(), out)?;
+        out.push(ModelEvent::ToolCallDelta {
+            call: number,
+            arguments: call.args.map_or("{}", RawValue::get).to_owned(),
+        });
+        self.candidate(candidate)?.calls.push((number, kept));
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        candidate: u32,
+        wire_id: Option<String>,
+        name: String,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<u32, ModelError> {
+        let call = self.calls;
+        let max = self.bounds.open_calls_max;
+        if usize::try_from(call).unwrap_or(usize::MAX) >= max {
+            return Err(too_many("tool calls", max));
+        }
+        self.calls = self.calls.saturating_add(1);
+        self.candidate(candidate)?.open = false;
+        out.push(ModelEvent::ToolCallStarted {
+            candidate,
+            call,
+            wire_id,
+            name,
+        });
+        Ok(call)
+    }
+
+    fn candidate(&mut self, candidate: u32) -> Result<&mut CandidateState, ModelError> {
+        let known = self.candidates.contains_key(&candidate);
+        if !known && self.candidates.len() >= self.bounds.candidates_max {
+            return Err(too_many("candidates", self.bounds.candidates_max));
+        }
+        Ok(self.candidates.entry(candidate).or_default())
+    }
+
+    fn opaque(&self, json: String) -> Opaque {
+        Opaque {
+            origin: self.origin.clone(),
+            json,
+        }
+    }
+
+    fn count(&mut self, usage: Option<UsageMetadata>, out: &mut Vec<ModelEvent>) {
+        if let Some(usage) = usage {
+            self.usage = Some(usage.reported());
+            out.push(ModelEvent::Usage(usage.ours()));
+        }
+    }
+}
+
+impl Payloads for GeminiPayloads {
+    fn object(
+        &mut self,
+        event: &str,
+        json: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let chunk: Chunk<'_> =
+            serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
+        for (position, candidate) in chunk.candidates.into_iter().flatten().enumerate() {
+            self.take_candidate(position, candidate, out)?;
+        }
+        let reason = chunk.prompt_feedback.and_then(|it| it.block_reason);
+        if let Some(reason) = nonempty(reason.as_ref()).filter(|_| !self.blocked) {
+            self.blocked = true;
+            out.push(ModelEvent::PromptBlocked {
+                reason: reason.to_owned(),
+            });
+        }
+        self.count(chunk.usage_metadata, out);
+        match chunk.error {
+            Some(_) => Err(errors::of_text(json)),
+            None => Ok(()),
+        }
+    }
+
+    fn failure(&self, text: &str) -> ModelError {
+        errors::of_text(text)
+    }
+
+    fn may_end(&self) -> bool {
+        let all_finished = self.candidates.values().all(|it| it.finish.is_some());
+        self.blocked || (!self.candidates.is_empty() && all_finished)
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        for state in std::mem::take(&mut self.candidates).into_values() {
+            if state.finish.is_some_and(|reason| !reason.is_acceptable()) {
+                continue;
+            }
+            for (call, kept) in state.calls {
+                let opaque = kept.map(|json| self.opaque(json));
+                out.push(ModelEvent::ToolCallFinished { call, opaque });
+            }
+        }
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        self.usage
+    }
+}
+
+/// Returns the seal of a part. An empty thought must say that it is one: without text there is no
+/// part that shows it.
+fn seal_of(rest: &str, empty_thought: bool) -> String {
+    if empty_thought {
+        format!("{{\"thought\":true,{rest}}}")
+    } else {
+        format!("{{{rest}}}")
+    }
+}
+
+fn too_many(what: &str, max: usize) -> ModelError {
+    ModelError::new(
+        ErrorClass::TooLarge,
+        format!("the response has more than {max} {what}"),
+    )
+}
+
+/// `finishReason`, https://ai.google.dev/api/generate-content#FinishReason. A reply with calls ends
+/// with `STOP`.
+fn finish_reason(raw: &str) -> FinishReason {
+    match raw {
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "MODEL_ARMOR" => FinishReason::ContentFilter,
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
+            FinishReason::MalformedCall
+        }
+        "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE" => FinishReason::Error,
+        _ => FinishReason::Other,
+    }
+}

@@ -1,0 +1,418 @@
+use crate::json::{Fields, Json, merge, raw, raw_if_object, raw_object, set};
+use crate::lowering::{Lowering, Notes};
+use crate::{Encoded, Target};
+use rondo_types::{
+    Effort, Media, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
+    ToolContent, ToolResult, ToolSpec,
+};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The value that stands for the signature of a call from elsewhere.
+const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// The model family that counts thinking in tokens; later ones have levels.
+const BUDGET_FAMILY: &str = "gemini-2.5";
+
+/// Encodes a request as the body of `generateContent`.
+pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+    let mut encoder = Encoder {
+        target,
+        notes: Notes::default(),
+        own: false,
+    };
+    let contents = encoder.contents(request);
+    let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(contents))];
+    if !request.system.is_empty() {
+        let parts = Json::List(vec![text_part(request.system.join("\n\n"))]);
+        set(
+            &mut body,
+            "systemInstruction",
+            Json::object([("parts", parts)]),
+        );
+    }
+    if !request.tools.is_empty() {
+        set(&mut body, "tools", tools(request));
+        set(&mut body, "toolConfig", tool_config(request.tool_choice));
+    }
+    let generation = encoder.generation(request);
+    if !generation.is_empty() {
+        set(&mut body, "generationConfig", Json::Object(generation));
+    }
+    merge(&mut body, &target.extra_body);
+    Encoded {
+        path: path(&request.model, target.streaming),
+        body: Json::Object(body).to_bytes(),
+        notes: encoder.notes.into_list(),
+    }
+}
+
+struct Encoder<'a> {
+    target: &'a Target,
+    notes: Notes,
+    /// Whether the latest model message came from this dialect and provider: then the ids of the
+    /// results behind it are the provider's own.
+    own: bool,
+}
+
+/// A content being built; texts of the user that follow each other share one, and so do results.
+struct Content<'a> {
+    kind: Kind,
+    parts: Vec<Json<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    User,
+    Model,
+    Results,
+}
+
+impl<'a> Encoder<'a> {
+    fn contents(&mut self, request: &'a ModelRequest) -> Vec<Json<'a>> {
+        let mut list: Vec<Content<'a>> = Vec::with_capacity(request.messages.len());
+        for (index, message) in request.messages.iter().enumerate() {
+            self.notes.enter(Some(index));
+            match message.role {
+                Role::User => self.add(&mut list, Kind::User, |it| it.parts(message)),
+                Role::Assistant => self.add(&mut list, Kind::Model, |it| it.model_parts(message)),
+                Role::Tool => {
+                    self.add(&mut list, Kind::Results, |it| it.results(message));
+                    if message.results().any(|result| !result.media.is_empty()) {
+                        self.add(&mut list, Kind::User, |it| it.result_media(message));
+                    }
+                }
+            }
+        }
+        self.notes.enter(None);
+        list.into_iter().map(Content::into_json).collect()
+    }
+
+    fn add(
+        &mut self,
+        list: &mut Vec<Content<'a>>,
+        kind: Kind,
+        parts: impl FnOnce(&mut Self) -> Vec<Json<'a>>,
+    ) {
+        let parts = parts(self);
+        if parts.is_empty() {
+            self.notes.add(Lowering::MessageDropped);
+            return;
+        }
+        match list.last_mut() {
+            Some(last) if last.kind == kind && kind != Kind::Model => last.parts.extend(parts),
+            _ => list.push(Content { kind, parts }),
+        }
+    }
+
+    fn parts(&mut self, message: &'a Message) -> Vec<Json<'a>> {
+        message
+            .parts
+            .iter()
+            .filter_map(|part| self.part(part))
+            .collect()
+    }
+
+    fn model_parts(&mut self, message: &'a Message) -> Vec<Json<'a>> {
+        self.own = self.is_own_message(message);
+        let mut parts = self.parts(message);
+        let skip = self.target.quirks.skip_signature_for_foreign_calls;
+        if skip && !self.own {
+            mark_first_call(&mut parts);
+        }
+        parts
+    }
+
+    fn part(&mut self, part: &'a Part) -> Option<Json<'a>> {
+        match part {
+            Part::Text(text) => self.text(&text.text, text.opaque.as_ref(), false),
+            Part::Reasoning(reasoning) if self.own => {
+                self.text(&reasoning.text, reasoning.opaque.as_ref(), true)
+            }
+            Part::Reasoning(_) => {
+                self.notes.add(Lowering::ReasoningDropped);
+                None
+            }
+            Part::Refusal(refusal) => {
+                self.notes.add(Lowering::RefusalAsText);
+                self.text(&refusal.text, None, false)
+            }
+            Part::ToolCall(call) => Some(self.call(call)),
+            Part::ToolResult(result) => Some(self.result(result)),
+            Part::Media(media) => Some(media_part(media)),
+            Part::Opaque(opaque) => self.own_json(opaque).and_then(raw).map(Json::Raw),
+        }
+    }
+
+    /// Builds a text part with the fields that came with it; empty ones only if there are any.
+    fn text(
+        &mut self,
+        text: &'a str,
+        opaque: Option<&'a Opaque>,
+        thought: bool,
+    ) -> Option<Json<'a>> {
+        let more = opaque
+            .and_then(|opaque| self.own_json(opaque))
+            .and_then(raw_object)
+            .unwrap_or_default();
+        if text.is_empty() && more.0.is_empty() {
+            return None;
+        }
+        let mut fields: Fields<'a> = vec![(Cow::Borrowed("text"), Json::str(text))];
+        if thought {
+            set(&mut fields, "thought", Json::Bool(true));
+        }
+        for (key, value) in more.0 {
+            set(&mut fields, key, Json::Raw(value));
+        }
+        Some(Json::Object(fields))
+    }
+
+    fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
+        let kept = call
+            .opaque
+            .as_ref()
+            .and_then(|opaque| self.own_json(opaque));
+        if let Some(part) = kept.and_then(raw_if_object) {
+            return Json::Raw(part);
+        }
+        let args = raw_if_object(&call.arguments).map_or_else(
+            || {
+                self.notes.add(Lowering::ArgumentsReplaced);
+                Json::Object(Vec::new())
+            },
+            Json::Raw,
+        );
+        let mut fields: Fields<'a> = Vec::with_capacity(3);
+        set_id(&mut fields, call.wire_id.as_deref(), self.own);
+        set(&mut fields, "name", Json::str(&call.name));
+        set(&mut fields, "args", args);
+        Json::object([("functionCall", Json::Object(fields))])
+    }
+
+    fn results(&mut self, message: &'a Message) -> Vec<Json<'a>> {
+        message
+            .results()
+            .map(|result| self.result(result))
+            .collect()
+    }
+
+    fn result(&self, result: &'a ToolResult) -> Json<'a> {
+        let mut fields: Fields<'a> = Vec::with_capacity(3);
+        set_id(&mut fields, result.wire_id.as_deref(), self.own);
+        set(&mut fields, "name", Json::str(&result.name));
+        set(&mut fields, "response", response(result));
+        Json::object([("functionResponse", Json::Object(fields))])
+    }
+
+    fn result_media(&mut self, message: &'a Message) -> Vec<Json<'a>> {
+        self.notes.add(Lowering::MediaMoved);
+        let mut parts = Vec::new();
+        for result in message.results().filter(|it| !it.media.is_empty()) {
+            parts.push(text_part(format!("Returned by tool `{}`:", result.name)));
+            parts.extend(result.media.iter().map(media_part));
+        }
+        parts
+    }
+
+    /// Returns opaque JSON if it came from here.
+    fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
+        let origin = &self.target.origin;
+        let own =
+            opaque.origin.dialect == origin.dialect && opaque.origin.provider == origin.provider;
+        if !own || raw_if_object(&opaque.json).is_none() {
+            self.notes.add(Lowering::OpaqueDropped);
+            return None;
+        }
+        Some(&opaque.json)
+    }
+
+    fn is_own_message(&self, message: &Message) -> bool {
+        let target = &self.target.origin;
+        message.origin.as_ref().is_some_and(|origin| {
+            origin.dialect == target.dialect && origin.provider == target.provider
+        })
+    }
+
+    fn generation(&mut self, request: &'a ModelRequest) -> Fields<'a> {
+        let mut fields: Fields<'a> = Vec::new();
+        if let Some(temperature) = request.sampling.temperature {
+            if temperature.is_finite() && !self.target.quirks.omit_temperature {
+                set(&mut fields, "temperature", Json::Float(temperature));
+            } else {
+                self.notes.add(Lowering::SamplingDropped);
+            }
+        }
+        if let Some(max) = request.sampling.max_output_tokens {
+            set(&mut fields, "maxOutputTokens", Json::Int(u64::from(max)));
+        }
+        if let Some(effort) = request.sampling.effort {
+            set(
+                &mut fields,
+                "thinkingConfig",
+                thinking(&request.model, effort),
+            );
+        }
+        match &request.response_schema {
+            // A response type beside functions is refused by the 2.5 family.
+            Some(_) if !request.tools.is_empty() => self.notes.add(Lowering::SchemaDropped),
+            Some(schema) => {
+                set(
+                    &mut fields,
+                    "responseMimeType",
+                    Json::str("application/json"),
+                );
+                set(&mut fields, "responseJsonSchema", Json::Value(schema));
+            }
+            None => {}
+        }
+        fields
+    }
+}
+
+impl<'a> Content<'a> {
+    fn into_json(self) -> Json<'a> {
+        let role = match self.kind {
+            Kind::User | Kind::Results => "user",
+            Kind::Model => "model",
+        };
+        Json::object([("role", Json::str(role)), ("parts", Json::List(self.parts))])
+    }
+}
+
+fn set_id<'a>(fields: &mut Fields<'a>, wire_id: Option<&'a str>, own: bool) {
+    if let Some(id) = wire_id.filter(|id| own && !id.is_empty()) {
+        set(fields, "id", Json::str(id));
+    }
+}
+
+fn mark_first_call(parts: &mut [Json<'_>]) {
+    let first = parts.iter_mut().find_map(|part| match part {
+        Json::Object(fields) if fields.iter().any(|(key, _)| key == "functionCall") => Some(fields),
+        _ => None,
+    });
+    if let Some(fields) = first {
+        set(fields, "thoughtSignature", Json::str(SKIP_SIGNATURE));
+    }
+}
+
+/// `response` must be an object; `output` and `error` are the keys that Gemini knows.
+fn response(result: &ToolResult) -> Json<'_> {
+    let key = if result.error.is_some() {
+        "error"
+    } else {
+        "output"
+    };
+    match &result.content {
+        ToolContent::Json(value @ Value::Object(_)) => Json::Value(value),
+        ToolContent::Json(value) => Json::object([(key, Json::Value(value))]),
+        ToolContent::Text(text) => Json::object([(key, Json::str(text))]),
+    }
+}
+
+fn media_part(media: &Media) -> Json<'_> {
+    let mime = ("mimeType", Json::str(&media.mime));
+    match &media.source {
+        MediaSource::Base64(data) => {
+            let inline = Json::object([mime, ("data", Json::str(data))]);
+            Json::object([("inlineData", inline)])
+        }
+        MediaSource::Url(url) => {
+            let file = Json::object([mime, ("fileUri", Json::str(url))]);
+            Json::object([("fileData", file)])
+        }
+    }
+}
+
+fn text_part<'a>(text: String) -> Json<'a> {
+    Json::object([("text", Json::str(text))])
+}
+
+fn tools(request: &ModelRequest) -> Json<'_> {
+    let declarations = request.tools.iter().map(declaration).collect();
+    Json::List(vec![Json::object([(
+        "functionDeclarations",
+        Json::List(declarations),
+    )])])
+}
+
+fn declaration(spec: &ToolSpec) -> Json<'_> {
+    let mut fields: Fields<'_> = vec![
+        (Cow::Borrowed("name"), Json::str(&spec.name)),
+        (Cow::Borrowed("description"), Json::str(&spec.description)),
+    ];
+    if !takes_none(&spec.parameters) {
+        set(
+            &mut fields,
+            "parametersJsonSchema",
+            Json::Value(&spec.parameters),
+        );
+    }
+    Json::Object(fields)
+}
+
+/// Returns whether a schema is an object without properties, which some models refuse; to send no
+/// schema means the same.
+fn takes_none(schema: &Value) -> bool {
+    let bare = |(key, value): (&String, &Value)| match key.as_str() {
+        "type" | "title" | "description" | "$schema" => true,
+        "additionalProperties" => *value == Value::Bool(false),
+        "properties" => value.as_object().is_some_and(serde_json::Map::is_empty),
+        "required" => value.as_array().is_some_and(Vec::is_empty),
+        _ => false,
+    };
+    schema
+        .as_object()
+        .is_some_and(|fields| fields.iter().all(bare))
+}
+
+fn tool_config<'a>(choice: ToolChoice) -> Json<'a> {
+    let mode = match choice {
+        ToolChoice::Auto => "AUTO",
+        ToolChoice::None => "NONE",
+    };
+    let config = Json::object([("mode", Json::str(mode))]);
+    Json::object([("functionCallingConfig", config)])
+}
+
+fn thinking<'a>(model: &str, effort: Effort) -> Json<'a> {
+    let (level, budget) = match effort {
+        Effort::Low => ("low", 1024),
+        Effort::Medium => ("medium", 8192),
+        Effort::High => ("high", 24_576),
+    };
+    if model.contains(BUDGET_FAMILY) {
+        Json::object([("thinkingBudget", Json::Int(budget))])
+    } else {
+        Json::object([("thinkingLevel", Json::str(level))])
+    }
+}
+
+fn path(model: &str, streaming: bool) -> String {
+    let name = escaped(model);
+    let collection = if model.contains('/') { "" } else { "models/" };
+    let method = if streaming {
+        "streamGenerateContent?alt=sse"
+    } else {
+        "generateContent"
+    };
+    format!("/v1beta/{collection}{name}:{method}")
+}
+
+/// Escapes what would end the path; a model name is configuration and may be anything.
+fn escaped(model: &str) -> String {
+    let mut out = String::with_capacity(model.len());
+    for byte in model.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b'@' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}

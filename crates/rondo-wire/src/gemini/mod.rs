@@ -1,0 +1,40 @@
+//! Gemini `generateContent` and `streamGenerateContent` (v1beta).
+//!
+//! Parts that carry a signature go back as they came: text and reasoning parts keep every field
+//! beside their text, and a call keeps its whole part. Tools are sent as `parametersJsonSchema`
+//! rather than `parameters`, whose OpenAPI subset would need a lossy translation.
+
+mod chunk;
+mod decode;
+mod encode;
+mod errors;
+
+use crate::body::BodyDecoder;
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use rondo_types::{ModelError, ModelRequest, TimeMs};
+
+/// The dialect's name.
+pub(crate) const NAME: &str = "gemini";
+
+/// The `gemini` dialect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gemini;
+
+impl Dialect for Gemini {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+        encode::encode(request, target)
+    }
+
+    fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
+        let payloads = decode::GeminiPayloads::new(target, bounds);
+        Box::new(BodyDecoder::new(payloads, bounds))
+    }
+
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
+        errors::of_response(status, headers, body, now)
+    }
+}

@@ -1,0 +1,267 @@
+//! Borrowed JSON in both directions.
+//!
+//! Reading is tolerant: a value of an unexpected type counts as absent, since servers that call
+//! themselves compatible differ in exactly such things. Writing keeps raw values byte for byte,
+//! which a `serde_json::Value` tree would not.
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// A string field that may hold anything; numbers are read as their text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+/// A count that may be missing, null, negative or fractional.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64);
+
+/// The fields of an object in their order, values raw.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RawObject<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// JSON to write, borrowing what it can.
+#[derive(Debug)]
+pub(crate) enum Json<'a> {
+    Null,
+    Bool(bool),
+    Int(u64),
+    Float(f64),
+    Str(Cow<'a, str>),
+    Raw(&'a RawValue),
+    Value(&'a Value),
+    List(Vec<Json<'a>>),
+    Object(Fields<'a>),
+}
+
+/// The fields of an object to write, in order.
+pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+impl Text<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Returns the text of a field, if there is one and it is not empty.
+pub(crate) fn nonempty<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
+    text.map(|text| text.0.as_ref())
+        .filter(|text| !text.is_empty())
+}
+
+impl<'a> Json<'a> {
+    pub(crate) fn str(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Str(text.into())
+    }
+
+    pub(crate) fn object<const N: usize>(fields: [(&'a str, Json<'a>); N]) -> Self {
+        Self::Object(
+            fields
+                .into_iter()
+                .map(|(key, value)| (Cow::Borrowed(key), value))
+                .collect(),
+        )
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        // Keys are strings and numbers are checked, so serialising has no way to fail; an empty
+        // body would be refused by any server.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// Sets a field, replacing an earlier one of that name.
+pub(crate) fn set<'a>(fields: &mut Fields<'a>, key: impl Into<Cow<'a, str>>, value: Json<'a>) {
+    let key = key.into();
+    match fields.iter_mut().find(|(have, _)| *have == key) {
+        Some((_, slot)) => *slot = value,
+        None => fields.push((key, value)),
+    }
+}
+
+/// Merges `extra` into `fields`: objects field by field, anything else replaces what was there.
+///
+/// Recursion is as deep as objects overlap, and only this crate's own objects overlap.
+pub(crate) fn merge<'a>(fields: &mut Fields<'a>, extra: &'a Map<String, Value>) {
+    for (key, value) in extra {
+        let slot = fields.iter_mut().find(|(have, _)| have == key);
+        match (slot, value) {
+            (Some((_, Json::Object(inner))), Value::Object(more)) => merge(inner, more),
+            (Some((_, slot)), value) => *slot = Json::Value(value),
+            (None, value) => fields.push((Cow::Borrowed(key), Json::Value(value))),
+        }
+    }
+}
+
+/// Reads JSON text as one raw value, if it is JSON.
+pub(crate) fn raw(text: &str) -> Option<&RawValue> {
+    serde_json::from_str(text).ok()
+}
+
+/// Reads JSON text as an object of raw values, if it is one.
+pub(crate) fn raw_object(text: &str) -> Option<RawObject<'_>> {
+    serde_json::from_str(text).ok()
+}
+
+/// Reads JSON text as an object, kept raw, if it is one.
+pub(crate) fn raw_if_object(text: &str) -> Option<&RawValue> {
+    raw(text).filter(|raw| raw.get().starts_with('{'))
+}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Int(value) => serializer.serialize_u64(*value),
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Str(text) => serializer.serialize_str(text),
+            Self::Raw(raw) => raw.serialize(serializer),
+            Self::Value(value) => value.serialize(serializer),
+            Self::List(list) => list.serialize(serializer),
+            Self::Object(fields) => {
+                let mut map = serializer.serialize_map(Some(fields.len()))?;
+                for (key, value) in fields {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountVisitor)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(RawObjectVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(number.to_string())))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a count")
+    }
+
+    fn visit_u64<E: Error>(self, count: u64) -> Result<Self::Value, E> {
+        Ok(Count(count))
+    }
+
+    fn visit_i64<E: Error>(self, count: i64) -> Result<Self::Value, E> {
+        Ok(Count(u64::try_from(count).unwrap_or(0)))
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float cast saturates, and a wrong count is no reason to fail"
+    )]
+    fn visit_f64<E: Error>(self, count: f64) -> Result<Self::Value, E> {
+        Ok(Count(count as u64))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Count(text.parse().unwrap_or(0)))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Count(0))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Count(0))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Count(0))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Count(0))
+    }
+}
+
+struct RawObjectVisitor;
+
+impl<'de> Visitor<'de> for RawObjectVisitor {
+    type Value = RawObject<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(Text(key)) = map.next_key()? {
+            fields.push((key, map.next_value()?));
+        }
+        Ok(RawObject(fields))
+    }
+}

@@ -1,0 +1,300 @@
+use super::chunk::{CallDelta, FunctionDelta};
+use crate::json::{Text, nonempty};
+use crate::scan::JsonScan;
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Assembles the tool calls of a reply from their deltas.
+#[derive(Debug)]
+pub(super) struct Calls {
+    list: Vec<Call>,
+    calls_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    candidate: u32,
+    index: Option<u32>,
+    id: String,
+    name: String,
+    /// Arguments not handed out yet: blank, or the beginning of a `null`, which means none.
+    held: String,
+    any_arguments: bool,
+    scan: JsonScan,
+    /// Fields of the wire's call that this version does not know, as raw JSON.
+    extra: Vec<(String, String)>,
+}
+
+impl Calls {
+    pub(super) fn new(calls_max: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            calls_max,
+        }
+    }
+
+    pub(super) fn any_of(&self, candidate: u32) -> bool {
+        self.list.iter().any(|call| call.candidate == candidate)
+    }
+
+    /// Takes one delta.
+    pub(super) fn delta(
+        &mut self,
+        candidate: u32,
+        delta: CallDelta<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let function = delta.function.unwrap_or_default();
+        let id = nonempty(delta.id.as_ref());
+        let name = nonempty(function.name.as_ref());
+        let arguments = arguments(&function);
+        let key = match self.find(candidate, delta.index, id, name, !arguments.is_empty()) {
+            Some(key) => key,
+            None => self.start(candidate, delta.index, id, name, out)?,
+        };
+        let Some(call) = self.list.get_mut(key) else {
+            return Ok(());
+        };
+        let number = number_of(key);
+        call.identify(number, id, name, out);
+        call.keep_extra(delta.extra);
+        call.argue(number, &arguments, out);
+        Ok(())
+    }
+
+    /// Adds a call that came as a whole.
+    pub(super) fn whole(
+        &mut self,
+        candidate: u32,
+        name: &str,
+        arguments: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let key = self.start(candidate, None, None, Some(name), out)?;
+        if let Some(call) = self.list.get_mut(key) {
+            call.argue(number_of(key), arguments, out);
+        }
+        Ok(())
+    }
+
+    /// Ends the calls of a candidate that ended well, for `reason` if it gave one.
+    pub(super) fn finish(
+        &mut self,
+        candidate: u32,
+        reason: Option<FinishReason>,
+        origin: &Origin,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let mine = |(_, call): &(usize, &mut Call)| call.candidate == candidate;
+        for (key, call) in self.list.iter_mut().enumerate().filter(mine) {
+            call.finish(number_of(key), reason, origin, out);
+        }
+    }
+
+    /// Finds the call that a delta continues. Servers leave out or repeat each of index, id and
+    /// name, so none of them alone decides.
+    fn find(
+        &self,
+        candidate: u32,
+        index: Option<u32>,
+        id: Option<&str>,
+        name: Option<&str>,
+        argues: bool,
+    ) -> Option<usize> {
+        let of_candidate = |call: &Call| call.candidate == candidate;
+        let by_id = |id: &str| {
+            self.list
+                .iter()
+                .rposition(|call| of_candidate(call) && call.id == id)
+        };
+        if index.is_some() {
+            let same_index = |call: &Call| of_candidate(call) && call.index == index;
+            let key = self.list.iter().rposition(same_index)?;
+            let call = self.list.get(key)?;
+            return match id {
+                Some(id) if !call.id.is_empty() && call.id != id => by_id(id),
+                None if name.is_some() && argues && call.is_whole() => None,
+                _ => Some(key),
+            };
+        }
+        if let Some(id) = id {
+            return by_id(id);
+        }
+        let last = self.list.iter().rposition(of_candidate)?;
+        let unnamed = self.list.get(last)?.name.is_empty();
+        (name.is_none() || unnamed).then_some(last)
+    }
+
+    fn start(
+        &mut self,
+        candidate: u32,
+        index: Option<u32>,
+        id: Option<&str>,
+        name: Option<&str>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<usize, ModelError> {
+        let key = self.list.len();
+        if key >= self.calls_max {
+            return Err(ModelError::new(
+                ErrorClass::TooLarge,
+                format!("the response has more than {} tool calls", self.calls_max),
+            ));
+        }
+        let call = Call {
+            candidate,
+            index,
+            id: id.unwrap_or_default().to_owned(),
+            name: name.unwrap_or_default().to_owned(),
+            ..Call::default()
+        };
+        out.push(ModelEvent::ToolCallStarted {
+            candidate,
+            call: number_of(key),
+            wire_id: id.map(str::to_owned),
+            name: call.name.clone(),
+        });
+        self.list.push(call);
+        Ok(key)
+    }
+}
+
+impl Call {
+    /// Takes an id or a name that came late. What is known already is never overwritten.
+    fn identify(
+        &mut self,
+        number: u32,
+        id: Option<&str>,
+        name: Option<&str>,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let wire_id = id.filter(|_| self.id.is_empty()).map(str::to_owned);
+        let name = name.filter(|_| self.name.is_empty()).map(str::to_owned);
+        if wire_id.is_none() && name.is_none() {
+            return;
+        }
+        self.id = wire_id.clone().unwrap_or(std::mem::take(&mut self.id));
+        self.name = name.clone().unwrap_or(std::mem::take(&mut self.name));
+        out.push(ModelEvent::ToolCallNamed {
+            call: number,
+            wire_id,
+            name,
+        });
+    }
+
+    fn keep_extra(&mut self, extra: Vec<(Cow<'_, str>, &RawValue)>) {
+        for (key, value) in extra {
+            if value.get() == "null" {
+                continue;
+            }
+            let value = value.get().to_owned();
+            match self.extra.iter_mut().find(|(have, _)| *have == key) {
+                Some((_, slot)) => *slot = value,
+                None => self.extra.push((key.into_owned(), value)),
+            }
+        }
+    }
+
+    fn argue(&mut self, number: u32, piece: &str, out: &mut Vec<ModelEvent>) {
+        if piece.is_empty() {
+            return;
+        }
+        let arguments = if self.any_arguments {
+            piece.to_owned()
+        } else {
+            self.held.push_str(piece);
+            if "null".starts_with(self.held.trim()) {
+                return;
+            }
+            std::mem::take(&mut self.held)
+        };
+        self.any_arguments = true;
+        if !self.scan.closed() {
+            self.scan.feed(arguments.as_bytes());
+        }
+        out.push(ModelEvent::ToolCallDelta {
+            call: number,
+            arguments,
+        });
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.name.is_empty() && self.scan.closed()
+    }
+
+    fn finish(
+        &mut self,
+        number: u32,
+        reason: Option<FinishReason>,
+        origin: &Origin,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let cut = reason == Some(FinishReason::Length);
+        let refused = reason.is_some_and(|reason| !reason.is_acceptable());
+        let complete = !refused && !self.name.is_empty() && self.arguments_end(cut);
+        if !self.any_arguments {
+            self.hand_out_held(number, complete, out);
+        }
+        if complete {
+            out.push(ModelEvent::ToolCallFinished {
+                call: number,
+                opaque: self.opaque(origin),
+            });
+        }
+    }
+
+    /// Returns whether the arguments are whole. A cut reply must show it by closed brackets; one
+    /// that was not cut may hold broken JSON, which is for the repair to judge.
+    fn arguments_end(&self, cut: bool) -> bool {
+        match (self.any_arguments, cut) {
+            (true, true) => self.scan.closed(),
+            (true, false) => !self.scan.open(),
+            (false, true) => false,
+            (false, false) => matches!(self.held.trim(), "" | "null"),
+        }
+    }
+
+    /// No arguments are an empty object: several servers send `""` or `null` for them.
+    fn hand_out_held(&mut self, number: u32, complete: bool, out: &mut Vec<ModelEvent>) {
+        let arguments = if complete {
+            "{}".to_owned()
+        } else {
+            std::mem::take(&mut self.held)
+        };
+        if !arguments.is_empty() {
+            out.push(ModelEvent::ToolCallDelta {
+                call: number,
+                arguments,
+            });
+        }
+    }
+
+    fn opaque(&self, origin: &Origin) -> Option<Opaque> {
+        if self.extra.is_empty() {
+            return None;
+        }
+        let field = |(key, value): &(String, String)| {
+            format!("{}:{value}", serde_json::Value::from(key.as_str()))
+        };
+        let fields: Vec<String> = self.extra.iter().map(field).collect();
+        Some(Opaque {
+            origin: origin.clone(),
+            json: format!("{{{}}}", fields.join(",")),
+        })
+    }
+}
+
+/// Calls are bounded far below `u32::MAX`.
+fn number_of(key: usize) -> u32 {
+    u32::try_from(key).unwrap_or(u32::MAX)
+}
+
+/// Returns the arguments as text: some servers send the object itself.
+fn arguments<'t>(function: &'t FunctionDelta<'_>) -> Cow<'t, str> {
+    let raw = function.arguments.map_or("", RawValue::get);
+    if raw.starts_with('"') {
+        let text: Option<Text<'_>> = serde_json::from_str(raw).ok();
+        return text.unwrap_or_default().0;
+    }
+    Cow::Borrowed(if raw == "null" { "" } else { raw })
+}

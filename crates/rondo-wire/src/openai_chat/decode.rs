@@ -1,0 +1,313 @@
+use super::calls::Calls;
+use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
+use super::errors;
+use super::lenient::{HeldText, find_call};
+use crate::body::{Payloads, unreadable};
+use crate::json::{Text, nonempty};
+use crate::{Bounds, Target};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Reads chunks, and whole replies, which have the same shape but for one name.
+#[derive(Debug)]
+pub(super) struct ChatPayloads {
+    origin: Origin,
+    candidates_max: usize,
+    candidates: BTreeMap<u32, CandidateState>,
+    calls: Calls,
+    usage: Option<Usage>,
+    /// The tools to look for in text, where the quirk is on.
+    tools: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default)]
+struct CandidateState {
+    finish: Option<FinishReason>,
+    /// `reasoning_details` in their order, raw: signed models want them back unchanged.
+    details: Vec<String>,
+    text: HeldText,
+}
+
+impl ChatPayloads {
+    pub(super) fn new(target: &Target, bounds: Bounds) -> Self {
+        Self {
+            origin: target.origin.clone(),
+            candidates_max: bounds.candidates_max,
+            candidates: BTreeMap::new(),
+            calls: Calls::new(bounds.open_calls_max),
+            usage: None,
+            tools: target
+                .quirks
+                .lenient_tool_calls
+                .then(|| target.tools.clone()),
+        }
+    }
+
+    fn choice(
+        &mut self,
+        position: usize,
+        choice: Choice<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let candidate = choice.index.unwrap_or(position);
+        self.candidate(candidate)?;
+        if let Some(delta) = choice.delta.or(choice.message) {
+            self.delta(candidate, delta, out)?;
+        }
+        if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {
+            let reason = finish_reason(raw);
+            self.candidate(candidate)?.finish = Some(reason);
+            out.push(ModelEvent::Finished {
+                candidate,
+                reason,
+                raw: raw.to_owned(),
+            });
+        }
+        self.count(choice.usage, out);
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        candidate: u32,
+        delta: Delta<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        self.reasoning(candidate, &delta, out)?;
+        if let Some(content) = &delta.content {
+            self.content(candidate, content, out)?;
+        }
+        if let Some(text) = nonempty(delta.refusal.as_ref()) {
+            out.push(ModelEvent::RefusalDelta {
+                candidate,
+                text: text.to_owned(),
+            });
+        }
+        let legacy = delta.function_call.map(|function| CallDelta {
+            index: Some(0),
+            function: Some(function),
+            ..CallDelta::default()
+        });
+        for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
+            self.release_text(candidate, out)?;
+            self.calls.delta(candidate, call, out)?;
+        }
+        Ok(())
+    }
+
+    /// Several servers repeat one text in two fields, so only the first that has any counts.
+    fn reasoning(
+        &mut self,
+        candidate: u32,
+        delta: &Delta<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let details = delta.reasoning_details.as_deref().unwrap_or_default();
+        let text = nonempty(delta.reasoning_content.as_ref())
+            .or_else(|| nonempty(delta.reasoning.as_ref()))
+            .map_or_else(|| text_of_details(details), str::to_owned);
+        push_reasoning(candidate, text, out);
+        let kept = details.iter().map(|detail| detail.get().to_owned());
+        self.candidate(candidate)?.details.extend(kept);
+        Ok(())
+    }
+
+    fn content(
+        &mut self,
+        candidate: u32,
+        content: &Content<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        match &content.pieces {
+            Pieces::None => Ok(()),
+            Pieces::Text(text) => self.text(candidate, text, out),
+            Pieces::List(pieces) => {
+                for piece in pieces {
+                    if let Some(thinking) = &piece.thinking {
+                        push_reasoning(candidate, text_of(thinking), out);
+                    }
+                    if let Some(Text(text)) = &piece.text {
+                        self.text(candidate, text, out)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn text(
+        &mut self,
+        candidate: u32,
+        text: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let text = if self.tools.is_some() {
+            self.candidate(candidate)?.text.push(text)
+        } else {
+            text.to_owned()
+        };
+        push_text(candidate, text, out);
+        Ok(())
+    }
+
+    fn release_text(
+        &mut self,
+        candidate: u32,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if self.tools.is_some() {
+            let text = self.candidate(candidate)?.text.release();
+            push_text(candidate, text, out);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+        let Some(usage) = usage.filter(|usage| usage.reported() != Usage::default()) else {
+            return;
+        };
+        self.usage = Some(usage.reported());
+        out.push(ModelEvent::Usage(usage.ours()));
+    }
+
+    fn candidate(&mut self, candidate: u32) -> Result<&mut CandidateState, ModelError> {
+        let known = self.candidates.contains_key(&candidate);
+        if !known && self.candidates.len() >= self.candidates_max {
+            return Err(ModelError::new(
+                ErrorClass::TooLarge,
+                format!(
+                    "the response has more than {} candidates",
+                    self.candidates_max
+                ),
+            ));
+        }
+        Ok(self.candidates.entry(candidate).or_default())
+    }
+
+    /// Hands out held text: as a call, if it is one and no native call came, else as text.
+    fn settle_text(
+        &mut self,
+        candidate: u32,
+        state: &mut CandidateState,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let held = state.text.release();
+        let usable = state.finish.is_none_or(FinishReason::is_acceptable);
+        let call = self
+            .tools
+            .as_ref()
+            .filter(|_| usable && !self.calls.any_of(candidate))
+            .and_then(|tools| find_call(&held, tools));
+        let taken = call.is_some_and(|call| {
+            self.calls
+                .whole(candidate, &call.name, call.arguments, out)
+                .is_ok()
+        });
+        if !taken {
+            push_text(candidate, held, out);
+        }
+    }
+}
+
+impl Payloads for ChatPayloads {
+    fn object(
+        &mut self,
+        event: &str,
+        json: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let chunk: Chunk<'_> =
+            serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
+        for (position, choice) in chunk.choices.into_iter().flatten().enumerate() {
+            self.choice(position, choice, out)?;
+        }
+        self.count(chunk.x_groq.and_then(|it| it.usage), out);
+        self.count(chunk.usage, out);
+        let failed = chunk.error.is_some_and(says_something)
+            || event == "error"
+            || nonempty(chunk.object.as_ref()) == Some("error");
+        if failed {
+            return Err(errors::of_text(json));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, text: &str) -> ModelError {
+        errors::of_text(text)
+    }
+
+    fn may_end(&self) -> bool {
+        !self.candidates.is_empty() && self.candidates.values().all(|it| it.finish.is_some())
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        for (candidate, mut state) in std::mem::take(&mut self.candidates) {
+            self.settle_text(candidate, &mut state, out);
+            self.calls
+                .finish(candidate, state.finish, &self.origin, out);
+            if !state.details.is_empty() {
+                let json = format!("{{\"reasoning_details\":[{}]}}", state.details.join(","));
+                let origin = self.origin.clone();
+                out.push(ModelEvent::OpaquePart {
+                    candidate,
+                    opaque: Opaque { origin, json },
+                });
+            }
+        }
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        self.usage
+    }
+}
+
+fn push_text(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
+    if !text.is_empty() {
+        out.push(ModelEvent::TextDelta { candidate, text });
+    }
+}
+
+fn push_reasoning(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
+    if !text.is_empty() {
+        out.push(ModelEvent::ReasoningDelta { candidate, text });
+    }
+}
+
+fn text_of_details(details: &[&RawValue]) -> String {
+    let text = |detail: &&RawValue| -> Option<String> {
+        let detail: ReasoningDetail<'_> = serde_json::from_str(detail.get()).ok()?;
+        detail.text.or(detail.summary).map(|it| it.0.into_owned())
+    };
+    details.iter().filter_map(text).collect()
+}
+
+fn text_of(content: &Content<'_>) -> String {
+    match &content.pieces {
+        Pieces::None => String::new(),
+        Pieces::Text(text) => text.to_string(),
+        Pieces::List(pieces) => pieces
+            .iter()
+            .filter_map(|piece| piece.text.as_ref())
+            .map(|text| text.0.as_ref())
+            .collect(),
+    }
+}
+
+fn says_something(error: &RawValue) -> bool {
+    !matches!(error.get(), "{}" | "\"\"" | "false")
+}
+
+/// OpenAI's reasons, and Mistral's `model_length` and `error`.
+fn finish_reason(raw: &str) -> FinishReason {
+    match raw {
+        "stop" => FinishReason::Stop,
+        "length" | "model_length" => FinishReason::Length,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "content_filter" => FinishReason::ContentFilter,
+        "error" => FinishReason::Error,
+        "refusal" => FinishReason::Refusal,
+        _ => FinishReason::Other,
+    }
+}

@@ -1,0 +1,385 @@
+use super::ids::nine_chars;
+use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
+use crate::lowering::{Lowering, Notes};
+use crate::{Encoded, Quirks, Target};
+use rondo_types::{
+    Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall,
+    ToolChoice, ToolContent, ToolResult, ToolSpec,
+};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The name that the response schema gets on the wire.
+const SCHEMA_NAME: &str = "answer";
+
+/// Encodes a request as the body of `POST /chat/completions`.
+pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+    let mut encoder = Encoder {
+        target,
+        notes: Notes::default(),
+        own: false,
+    };
+    let mut body: Fields<'_> = vec![
+        (Cow::Borrowed("model"), Json::str(&request.model)),
+        (Cow::Borrowed("messages"), encoder.messages(request)),
+    ];
+    tools(&mut body, request, &target.quirks);
+    encoder.sampling(&mut body, request);
+    if let Some(schema) = &request.response_schema {
+        set(&mut body, "response_format", response_format(schema));
+    }
+    if target.streaming {
+        set(&mut body, "stream", Json::Bool(true));
+        if !target.quirks.omit_stream_usage {
+            let options = Json::object([("include_usage", Json::Bool(true))]);
+            set(&mut body, "stream_options", options);
+        }
+    }
+    merge(&mut body, &target.extra_body);
+    Encoded {
+        path: "/chat/completions".to_owned(),
+        body: Json::Object(body).to_bytes(),
+        notes: encoder.notes.into_list(),
+    }
+}
+
+struct Encoder<'a> {
+    target: &'a Target,
+    notes: Notes,
+    /// Whether the latest assistant message came from this dialect and provider: then its ids and
+    /// those of the results behind it are the provider's own.
+    own: bool,
+}
+
+impl<'a> Encoder<'a> {
+    fn messages(&mut self, request: &'a ModelRequest) -> Json<'a> {
+        let mut list = Vec::with_capacity(request.messages.len() + 1);
+        if !request.system.is_empty() {
+            let system = request.system.join("\n\n");
+            list.push(message("system", Json::str(system)));
+        }
+        for (index, message) in request.messages.iter().enumerate() {
+            self.notes.enter(Some(index));
+            match message.role {
+                Role::User => list.extend(self.user(message)),
+                Role::Assistant => list.extend(self.assistant(message)),
+                Role::Tool => self.results(message, &mut list),
+            }
+        }
+        self.notes.enter(None);
+        Json::List(list)
+    }
+
+    fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
+        if said.parts.iter().any(|part| matches!(part, Part::Media(_))) {
+            let parts: Vec<_> = said
+                .parts
+                .iter()
+                .filter_map(|part| self.user_part(part))
+                .collect();
+            return Some(message("user", Json::List(parts)));
+        }
+        let text = self.text(said);
+        if text.is_empty() {
+            self.notes.add(Lowering::MessageDropped);
+            return None;
+        }
+        Some(message("user", Json::Str(text)))
+    }
+
+    fn user_part(&mut self, part: &'a Part) -> Option<Json<'a>> {
+        match part {
+            Part::Text(text) => Some(text_part(&text.text)),
+            Part::Media(media) => self.media(media),
+            Part::Refusal(_)
+            | Part::Reasoning(_)
+            | Part::ToolCall(_)
+            | Part::ToolResult(_)
+            | Part::Opaque(_) => None,
+        }
+    }
+
+    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
+        match (media.kind, &media.source) {
+            (MediaKind::Image, source) => {
+                let url = Json::object([("url", Json::Str(address(media, source)))]);
+                Some(Json::object([
+                    ("type", Json::str("image_url")),
+                    ("image_url", url),
+                ]))
+            }
+            (MediaKind::File, source @ MediaSource::Base64(_)) => {
+                let name = media.name.as_deref().unwrap_or("file");
+                let file = Json::object([
+                    ("filename", Json::str(name)),
+                    ("file_data", Json::Str(address(media, source))),
+                ]);
+                Some(Json::object([("type", Json::str("file")), ("file", file)]))
+            }
+            (MediaKind::File, MediaSource::Url(_)) => {
+                self.notes.add(Lowering::MediaDropped);
+                None
+            }
+        }
+    }
+
+    /// Joins what is text in a message; a refusal has no place in a request, but was said.
+    fn text(&mut self, said: &'a Message) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed("");
+        for part in &said.parts {
+            match part {
+                Part::Text(more) => text += more.text.as_str(),
+                Part::Refusal(more) => {
+                    self.notes.add(Lowering::RefusalAsText);
+                    text += more.text.as_str();
+                }
+                Part::Reasoning(_)
+                | Part::ToolCall(_)
+                | Part::ToolResult(_)
+                | Part::Media(_)
+                | Part::Opaque(_) => {}
+            }
+        }
+        text
+    }
+
+    fn assistant(&mut self, said: &'a Message) -> Option<Json<'a>> {
+        self.own = said.origin.as_ref().is_some_and(|origin| {
+            origin.dialect == self.target.origin.dialect
+                && origin.provider == self.target.origin.provider
+        });
+        let text = self.text(said);
+        let calls: Vec<_> = said.tool_calls().map(|call| self.call(call)).collect();
+        if text.is_empty() && calls.is_empty() {
+            self.notes.add(Lowering::MessageDropped);
+            return None;
+        }
+        let content = match (
+            text.is_empty(),
+            self.target.quirks.empty_content_instead_of_null,
+        ) {
+            (true, false) => Json::Null,
+            _ => Json::Str(text),
+        };
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("role"), Json::str("assistant")),
+            (Cow::Borrowed("content"), content),
+        ];
+        self.reasoning(&mut fields, said, !calls.is_empty());
+        self.opaque_parts(&mut fields, said);
+        if !calls.is_empty() {
+            set(&mut fields, "tool_calls", Json::List(calls));
+        }
+        Some(Json::Object(fields))
+    }
+
+    fn reasoning(&mut self, fields: &mut Fields<'a>, said: &'a Message, calls: bool) {
+        let mut text = Cow::Borrowed("");
+        let mut any = false;
+        for part in &said.parts {
+            if let Part::Reasoning(reasoning) = part {
+                text += reasoning.text.as_str();
+                any = true;
+            }
+        }
+        match &self.target.quirks.echo_reasoning {
+            // Required beside calls even when it is empty.
+            Some(field) if self.own && calls => {
+                set(fields, field.as_str(), Json::Str(text));
+            }
+            _ if any => self.notes.add(Lowering::ReasoningDropped),
+            _ => {}
+        }
+    }
+
+    fn opaque_parts(&mut self, fields: &mut Fields<'a>, said: &'a Message) {
+        for part in &said.parts {
+            if let Part::Opaque(opaque) = part {
+                self.add_opaque(fields, opaque);
+            }
+        }
+    }
+
+    fn add_opaque(&mut self, fields: &mut Fields<'a>, opaque: &'a Opaque) {
+        match raw_object(&opaque.json).filter(|_| self.is_own(opaque)) {
+            None => self.notes.add(Lowering::OpaqueDropped),
+            Some(more) => {
+                for (key, value) in more.0 {
+                    set(fields, key, Json::Raw(value));
+                }
+            }
+        }
+    }
+
+    fn is_own(&self, opaque: &Opaque) -> bool {
+        opaque.origin.dialect == self.target.origin.dialect
+            && opaque.origin.provider == self.target.origin.provider
+    }
+
+    fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
+        let arguments = if raw_if_object(&call.arguments).is_some() {
+            call.arguments.as_str()
+        } else {
+            // Chat templates of several servers parse the arguments of the history.
+            self.notes.add(Lowering::ArgumentsReplaced);
+            "{}"
+        };
+        let function = Json::object([
+            ("name", Json::str(&call.name)),
+            ("arguments", Json::str(arguments)),
+        ]);
+        let id = self.id(call.wire_id.as_deref(), call.id.as_str());
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("id"), Json::Str(id)),
+            (Cow::Borrowed("type"), Json::str("function")),
+            (Cow::Borrowed("function"), function),
+        ];
+        if let Some(opaque) = &call.opaque {
+            self.add_opaque(&mut fields, opaque);
+        }
+        Json::Object(fields)
+    }
+
+    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
+        let id = wire_id
+            .filter(|id| self.own && !id.is_empty())
+            .unwrap_or(ours);
+        if !self.target.quirks.nine_char_ids {
+            return Cow::Borrowed(id);
+        }
+        let made = nine_chars(id);
+        if made != id {
+            self.notes.add(Lowering::IdReplaced);
+        }
+        made
+    }
+
+    fn results(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
+        for result in said.results() {
+            list.push(self.result(result));
+        }
+        // Only behind the last result, since all results must follow the calls directly.
+        for result in said.results().filter(|result| !result.media.is_empty()) {
+            list.push(self.media_of_result(result));
+        }
+    }
+
+    fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
+        let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
+        let content = match &result.content {
+            ToolContent::Text(text) => Json::str(text),
+            ToolContent::Json(value) => Json::str(value.to_string()),
+        };
+        Json::object([
+            ("role", Json::str("tool")),
+            ("tool_call_id", Json::Str(id)),
+            ("content", content),
+        ])
+    }
+
+    fn media_of_result(&mut self, result: &'a ToolResult) -> Json<'a> {
+        self.notes.add(Lowering::MediaMoved);
+        let mut parts = vec![text_part(format!("Returned by tool `{}`:", result.name))];
+        parts.extend(result.media.iter().filter_map(|media| self.media(media)));
+        message("user", Json::List(parts))
+    }
+
+    fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
+        let quirks = &self.target.quirks;
+        if let Some(temperature) = request.sampling.temperature {
+            if temperature.is_finite() && !quirks.omit_temperature {
+                set(body, "temperature", Json::Float(temperature));
+            } else {
+                self.notes.add(Lowering::SamplingDropped);
+            }
+        }
+        if let Some(max) = request.sampling.max_output_tokens {
+            let field = quirks.max_tokens_field.as_str();
+            set(body, field, Json::Int(u64::from(max)));
+        }
+        if let Some(effort) = request.sampling.effort {
+            set(body, "reasoning_effort", Json::str(effort_text(effort)));
+        }
+    }
+}
+
+fn tools<'a>(body: &mut Fields<'a>, request: &'a ModelRequest, quirks: &Quirks) {
+    if request.tools.is_empty() {
+        return;
+    }
+    set(
+        body,
+        "tools",
+        Json::List(request.tools.iter().map(tool).collect()),
+    );
+    // `auto` is the default, and some servers know no other value.
+    if request.tool_choice == ToolChoice::None {
+        set(body, "tool_choice", Json::str("none"));
+    }
+    if let Some(parallel) = quirks.parallel_tool_calls {
+        set(body, "parallel_tool_calls", Json::Bool(parallel));
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Json<'_> {
+    let function = Json::object([
+        ("name", Json::str(&spec.name)),
+        ("description", Json::str(&spec.description)),
+        ("parameters", Json::Value(&spec.parameters)),
+    ]);
+    Json::object([("type", Json::str("function")), ("function", function)])
+}
+
+fn response_format(schema: &Value) -> Json<'_> {
+    let format = Json::object([
+        ("name", Json::str(SCHEMA_NAME)),
+        ("schema", Json::Value(schema)),
+        ("strict", Json::Bool(is_strict(schema))),
+    ]);
+    Json::object([("type", Json::str("json_schema")), ("json_schema", format)])
+}
+
+/// Returns whether a schema fits the strict mode, which refuses objects that are open or have
+/// optional properties.
+///
+/// Recursion is as deep as the schema, which its own parser bounds to 128 levels.
+fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let closed = match fields.get("properties").and_then(Value::as_object) {
+                None => fields.get("type").and_then(Value::as_str) != Some("object"),
+                Some(properties) => {
+                    let required = fields.get("required").and_then(Value::as_array);
+                    fields.get("additionalProperties") == Some(&Value::Bool(false))
+                        && required.is_some_and(|names| names.len() == properties.len())
+                }
+            };
+            closed && fields.values().all(is_strict)
+        }
+        Value::Array(items) => items.iter().all(is_strict),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+fn message<'a>(role: &'a str, content: Json<'a>) -> Json<'a> {
+    Json::object([("role", Json::str(role)), ("content", content)])
+}
+
+fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> Json<'a> {
+    Json::object([("type", Json::str("text")), ("text", Json::str(text))])
+}
+
+fn address<'a>(media: &Media, source: &'a MediaSource) -> Cow<'a, str> {
+    match source {
+        MediaSource::Url(url) => Cow::Borrowed(url),
+        MediaSource::Base64(data) => Cow::Owned(format!("data:{};base64,{data}", media.mime)),
+    }
+}
+
+fn effort_text(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}

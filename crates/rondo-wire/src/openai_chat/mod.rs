@@ -1,0 +1,42 @@
+//! OpenAI Chat Completions and the servers that speak it.
+//!
+//! One dialect with quirks rather than a dialect for each server: they differ in single fields, and
+//! most differences show in the reply itself, where tolerance costs nothing.
+
+mod calls;
+mod chunk;
+mod decode;
+mod encode;
+mod errors;
+mod ids;
+mod lenient;
+
+use crate::body::BodyDecoder;
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use rondo_types::{ModelError, ModelRequest, TimeMs};
+
+/// The dialect's name.
+pub(crate) const NAME: &str = "openai-chat";
+
+/// The `openai-chat` dialect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenAiChat;
+
+impl Dialect for OpenAiChat {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+        encode::encode(request, target)
+    }
+
+    fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
+        let payloads = decode::ChatPayloads::new(target, bounds);
+        Box::new(BodyDecoder::new(payloads, bounds))
+    }
+
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
+        errors::of_response(status, headers, body, now)
+    }
+}
