@@ -1,9 +1,9 @@
 //! What the program itself costs, next to a raw client in the same run.
 //!
 //! A scripted server in this process notes when each request arrives and when it is answered, so
-//! that a step gap is everything that a client does between the two, and the way there and back. The raw
-//! client posts a history of the same shape and parses nothing: it is the limit. Figures of
-//! different machines or days say little; the ratios of one run do.
+//! that a step gap is everything that a client does between the two, and the way there and back.
+//! The raw client posts a history of the same shape and parses nothing: it is the limit. Figures
+//! of different machines or days say little; the ratios of one run do.
 
 mod raw;
 mod server;

@@ -9,11 +9,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 3] = [
-    ("bash", "bash"),
-    ("git", "git"),
-    ("python3", "python3-minimal"),
-];
+const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
 /// What is read of one line of output before it counts as several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 

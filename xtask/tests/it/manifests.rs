@@ -77,6 +77,29 @@ fn every_crate_has_the_workspaces_lints_and_package_fields() {
     tree::assert_none("what every crate inherits", &found);
 }
 
+#[test]
+fn no_banned_crate_is_locked() {
+    let banned = banned_names();
+    assert!(banned.iter().any(|name| name == "openssl"));
+    let lock = tree::read("Cargo.lock");
+    let found: Vec<String> = banned
+        .into_iter()
+        .filter(|name| lock.contains(&format!("name = \"{name}\"\n")))
+        .collect();
+    tree::assert_none("crates that deny.toml bans", &found);
+}
+
+fn banned_names() -> Vec<String> {
+    let bans = table(&parse("deny.toml"), "bans");
+    let denied = bans.get("deny").and_then(Value::as_array);
+    denied
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.get("crate").and_then(Value::as_str))
+        .map(str::to_owned)
+        .collect()
+}
+
 fn without_reason(manifest: &str) -> Vec<String> {
     let mut previous = "";
     let mut found = Vec::new();
