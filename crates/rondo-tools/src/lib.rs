@@ -1,1 +1,45 @@
 //! Built-in tools: files and search, confined to their directories.
+//!
+//! Every path a model names is opened beneath a directory handle that was opened once at the start
+//! (`cap-std`, `openat2` where there is one). Checking a path and opening it afterwards was
+//! rejected: between the two a directory can become a link. The directory walks of `list_files` and
+//! `search_files` come from ripgrep and go by path, since they have no form that goes by handle:
+//! they follow no links, and whatever they find is looked at and opened through the handle, so a
+//! walk that is led astray shows nothing.
+
+#![warn(missing_docs)]
+
+mod blocking;
+mod edit;
+mod failure;
+mod lines;
+mod list;
+mod matching;
+mod read;
+mod replace;
+mod search;
+mod walk;
+mod workspace;
+mod write;
+
+pub use edit::EditFile;
+pub use list::ListFiles;
+pub use read::ReadFile;
+pub use search::SearchFiles;
+pub use workspace::{Workspace, WorkspaceError};
+pub use write::WriteFile;
+
+use rondo_core::ports::Tool;
+use std::sync::Arc;
+
+/// Returns the five file tools over one workspace, in the order they are offered.
+#[must_use]
+pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(ReadFile::new(Arc::clone(workspace))),
+        Arc::new(WriteFile::new(Arc::clone(workspace))),
+        Arc::new(EditFile::new(Arc::clone(workspace))),
+        Arc::new(ListFiles::new(Arc::clone(workspace))),
+        Arc::new(SearchFiles::new(Arc::clone(workspace))),
+    ]
+}

@@ -1,0 +1,131 @@
+use crate::failure::Failure;
+use crate::workspace::Place;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// The bound on the part of a temporary file's name that comes from the call's key.
+const KEY_CHARS_MAX: usize = 128;
+
+/// A file about to be written, its directory held open.
+pub(crate) struct Target {
+    parent: Dir,
+    name: PathBuf,
+    shown: String,
+    before: Option<Metadata>,
+}
+
+impl Target {
+    /// Resolves a path to the file that is to be written: links beneath the root are followed, so
+    /// that the file they lead to is written and not the link replaced.
+    pub(crate) fn open(place: &Place<'_>, create_parents: bool) -> Result<Self, Failure> {
+        let shown = place.shown();
+        let path = real_path(place, &shown)?;
+        let Some(Component::Normal(name)) = path.components().next_back() else {
+            return Err(Failure::Failed(format!("`{shown}` is a directory")));
+        };
+        let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
+        let parent = open_parent(place.dir(), parent, create_parents)
+            .map_err(|err| Failure::io("open the directory of", &shown, &err))?;
+        let name = PathBuf::from(name);
+        let before = existing(&parent, &name, &shown)?;
+        Ok(Self {
+            parent,
+            name,
+            shown,
+            before,
+        })
+    }
+
+    /// Returns whether the file is new.
+    pub(crate) fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Opens what stands there.
+    pub(crate) fn read(&self) -> Result<(File, Metadata), Failure> {
+        crate::workspace::open_regular(&self.parent, &self.name, &self.shown)
+    }
+
+    /// Writes the file as a whole or not at all, keeping its permission bits.
+    ///
+    /// A reader sees the old content or the new, never a part. Other names of the same file (hard
+    /// links) keep the old content.
+    pub(crate) fn write(&self, content: &[u8], idempotency_key: &str) -> Result<(), Failure> {
+        let temporary = temporary_name(idempotency_key);
+        let written = self
+            .write_temporary(&temporary, content)
+            .and_then(|()| self.parent.rename(&temporary, &self.parent, &self.name));
+        written.map_err(|err| {
+            // The reason counts; a temporary file that stays is replaced by the next try.
+            let _ = self.parent.remove_file(&temporary);
+            Failure::io("write", &self.shown, &err)
+        })
+    }
+
+    fn write_temporary(&self, name: &Path, content: &[u8]) -> io::Result<()> {
+        // One of a call that was interrupted: the key is that call's own.
+        let _ = self.parent.remove_file(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let mut file = self.parent.open_with(name, &options)?;
+        file.write_all(content)?;
+        if let Some(before) = &self.before {
+            file.set_permissions(before.permissions())?;
+        }
+        file.sync_data()
+    }
+}
+
+fn real_path(place: &Place<'_>, shown: &str) -> Result<PathBuf, Failure> {
+    match place.dir().canonicalize(&place.relative) {
+        Ok(path) => Ok(path),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {
+            let is_link = place
+                .dir()
+                .symlink_metadata(&place.relative)
+                .is_ok_and(|metadata| metadata.is_symlink());
+            if is_link {
+                let message = format!("`{shown}` is a link to nothing");
+                return Err(Failure::Failed(message));
+            }
+            Ok(place.relative.clone())
+        }
+        Err(err) => Err(Failure::io("resolve", shown, &err)),
+    }
+}
+
+fn open_parent(root: &Dir, path: Option<&Path>, create: bool) -> io::Result<Dir> {
+    let Some(path) = path else {
+        return root.try_clone();
+    };
+    if create {
+        root.create_dir_all(path)?;
+    }
+    root.open_dir(path)
+}
+
+fn existing(parent: &Dir, name: &Path, shown: &str) -> Result<Option<Metadata>, Failure> {
+    match parent.symlink_metadata(name) {
+        Ok(metadata) if metadata.is_file() => Ok(Some(metadata)),
+        Ok(metadata) if metadata.is_dir() => {
+            Err(Failure::Failed(format!("`{shown}` is a directory")))
+        }
+        Ok(_) => Err(Failure::Failed(format!("`{shown}` is no regular file"))),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(Failure::io("look at", shown, &err)),
+    }
+}
+
+fn temporary_name(idempotency_key: &str) -> PathBuf {
+    let safe: Vec<char> = idempotency_key
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    // Keys of one session differ at their end.
+    let key: String = safe
+        .iter()
+        .skip(safe.len().saturating_sub(KEY_CHARS_MAX))
+        .collect();
+    PathBuf::from(format!(".rondo-{key}.tmp"))
+}

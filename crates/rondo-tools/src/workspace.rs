@@ -1,0 +1,238 @@
+use crate::failure::Failure;
+use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The bound on directories of one workspace.
+const ROOTS_MAX: usize = 64;
+
+/// The bound on a path, in bytes: that of Linux.
+const PATH_BYTES_MAX: usize = 4_096;
+
+/// The directories that tools may touch, each opened once.
+///
+/// Relative paths stand beneath the working directory. Absolute paths are accepted beneath any of
+/// the directories. Links and `..` are followed as long as they stay beneath the same directory;
+/// a link with an absolute target is refused wherever it leads.
+#[derive(Debug)]
+pub struct Workspace {
+    roots: Vec<Root>,
+}
+
+/// Why a workspace cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// A directory cannot be opened.
+    #[error("failed to open directory `{}`", path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There are too many directories.
+    #[error("there are more than {ROOTS_MAX} directories")]
+    TooMany,
+}
+
+#[derive(Debug)]
+pub(crate) struct Root {
+    /// Without links, for the walks and to show.
+    path: PathBuf,
+    /// As it was given, made absolute: the model may use this name.
+    alias: PathBuf,
+    dir: Dir,
+    writable: bool,
+}
+
+/// What a tool wants to do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A path beneath a root.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    root: &'a Root,
+    is_working: bool,
+    /// Never empty: the root itself is `.`.
+    pub(crate) relative: PathBuf,
+}
+
+impl Workspace {
+    /// Opens the working directory.
+    ///
+    /// # Errors
+    /// When it is no directory or cannot be opened.
+    pub fn open(working: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
+        Ok(Self {
+            roots: vec![Root::open(working.as_ref(), true)?],
+        })
+    }
+
+    /// Adds a directory that may be read and written.
+    ///
+    /// # Errors
+    /// When it is no directory or cannot be opened, or there are too many.
+    pub fn with_dir(self, path: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
+        self.with(path.as_ref(), true)
+    }
+
+    /// Adds a directory that may only be read, such as the one of spilled outputs.
+    ///
+    /// # Errors
+    /// When it is no directory or cannot be opened, or there are too many.
+    pub fn with_read_only_dir(self, path: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
+        self.with(path.as_ref(), false)
+    }
+
+    /// Returns the working directory, without links.
+    #[must_use]
+    pub fn working_dir(&self) -> &Path {
+        self.roots
+            .first()
+            .map_or(Path::new("/"), |root| root.path.as_path())
+    }
+
+    /// Returns all directories without links, the working directory first, and whether each may be
+    /// written.
+    pub fn dirs(&self) -> impl Iterator<Item = (&Path, bool)> {
+        self.roots
+            .iter()
+            .map(|root| (root.path.as_path(), root.writable))
+    }
+
+    fn with(mut self, path: &Path, writable: bool) -> Result<Self, WorkspaceError> {
+        if self.roots.len() >= ROOTS_MAX {
+            return Err(WorkspaceError::TooMany);
+        }
+        self.roots.push(Root::open(path, writable)?);
+        Ok(self)
+    }
+
+    /// Finds the root of a path that a model named. Opens nothing.
+    pub(crate) fn locate(&self, path: &str, access: Access) -> Result<Place<'_>, Failure> {
+        if path.len() > PATH_BYTES_MAX || path.contains('\0') {
+            return Err(Failure::InvalidArgs("`path` is no path".to_owned()));
+        }
+        let place = self.place(Path::new(path)).ok_or_else(|| {
+            Failure::Failed(format!("`{path}` is outside of the allowed directories"))
+        })?;
+        if access == Access::Write && !place.root.writable {
+            return Err(Failure::Failed(format!("`{path}` may only be read")));
+        }
+        Ok(place)
+    }
+
+    fn place(&self, path: &Path) -> Option<Place<'_>> {
+        let (index, root, relative) = if path.is_absolute() {
+            self.roots
+                .iter()
+                .enumerate()
+                .filter_map(|(index, root)| Some((index, root, root.strip(path)?)))
+                .min_by_key(|(_, _, relative)| relative.components().count())?
+        } else {
+            (0, self.roots.first()?, path)
+        };
+        let is_root = relative.as_os_str().is_empty();
+        Some(Place {
+            root,
+            is_working: index == 0,
+            relative: if is_root { Path::new(".") } else { relative }.to_path_buf(),
+        })
+    }
+}
+
+impl Root {
+    fn open(path: &Path, writable: bool) -> Result<Self, WorkspaceError> {
+        let failed = |source| WorkspaceError::Open {
+            path: path.to_path_buf(),
+            source,
+        };
+        let alias = std::path::absolute(path).map_err(failed)?;
+        let canonical = alias.canonicalize().map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?;
+        Ok(Self {
+            path: canonical,
+            alias,
+            dir,
+            writable,
+        })
+    }
+
+    fn strip<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        path.strip_prefix(&self.path)
+            .or_else(|_| path.strip_prefix(&self.alias))
+            .ok()
+    }
+}
+
+impl Place<'_> {
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.root.dir
+    }
+
+    /// Returns the path as the model may use it again.
+    pub(crate) fn shown(&self) -> String {
+        self.show(&self.relative)
+    }
+
+    /// Returns another path of the same root as the model may use it again.
+    pub(crate) fn show(&self, relative: &Path) -> String {
+        if self.is_working {
+            return relative.to_string_lossy().into_owned();
+        }
+        let relative = relative.strip_prefix(".").unwrap_or(relative);
+        self.root.path.join(relative).to_string_lossy().into_owned()
+    }
+
+    /// Returns the root's own path, for a walk.
+    pub(crate) fn root_path(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// Resolves all links beneath the root.
+    pub(crate) fn resolved(&self) -> Result<PathBuf, Failure> {
+        let path = self
+            .dir()
+            .canonicalize(&self.relative)
+            .map_err(|err| Failure::io("resolve", &self.shown(), &err))?;
+        Ok(if path.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            path
+        })
+    }
+
+    /// Opens the file for reading.
+    pub(crate) fn open_file(&self) -> Result<(File, Metadata), Failure> {
+        open_regular(self.dir(), &self.relative, &self.shown())
+    }
+}
+
+/// Opens a file for reading; refuses whatever is no regular file.
+///
+/// Without blocking: opening a pipe that nobody writes to would wait for ever.
+pub(crate) fn open_regular(
+    dir: &Dir,
+    path: &Path,
+    shown: &str,
+) -> Result<(File, Metadata), Failure> {
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    let failed = |err| Failure::io("open", shown, &err);
+    let file = dir.open_with(path, &options).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(Failure::Failed(format!("`{shown}` is a directory")));
+    }
+    if !metadata.is_file() {
+        return Err(Failure::Failed(format!("`{shown}` is no regular file")));
+    }
+    Ok((file, metadata))
+}

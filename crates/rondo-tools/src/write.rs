@@ -1,0 +1,83 @@
+use crate::blocking::{self, Call};
+use crate::failure::Failure;
+use crate::replace::Target;
+use crate::workspace::{Access, Workspace};
+use async_trait::async_trait;
+use rondo_core::ports::{Tool, ToolInvocation};
+use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Writes a whole file: `write_file {path, content, create_parents?}`.
+///
+/// The file appears at once, or stays as it was. The result is an object: `path`, `status`
+/// (`created` or `replaced`), `bytes`. Permission bits of a replaced file are kept.
+#[derive(Debug)]
+pub struct WriteFile {
+    workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    content: String,
+    create_parents: Option<bool>,
+}
+
+impl WriteFile {
+    /// Builds the tool over a workspace.
+    #[must_use]
+    pub fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace }
+    }
+}
+
+#[async_trait]
+impl Tool for WriteFile {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "write_file".to_owned(),
+            description: "Writes a whole file, replacing what was there. To change a part of a \
+                          file, use edit_file."
+                .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
+                    "content": {"type": "string", "description": "The whole content."},
+                    "create_parents": {"type": "boolean", "description": "Whether to make missing directories. Default true."}
+                },
+                "required": ["path", "content"],
+                "additionalProperties": false
+            }),
+            effects: Effects::Writes,
+            concurrency: Concurrency::Exclusive,
+            recovery: Recovery::Checkable,
+        }
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        blocking::run(&self.workspace, invocation, write).await
+    }
+}
+
+fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
+    let place = call.workspace.locate(&args.path, Access::Write)?;
+    let target = Target::open(&place, args.create_parents.unwrap_or(true))?;
+    call.proceed()?;
+    target.write(args.content.as_bytes(), &call.idempotency_key)?;
+    let status = if target.is_new() {
+        "created"
+    } else {
+        "replaced"
+    };
+    Ok(ToolOutput {
+        value: json!({
+            "path": place.shown(),
+            "status": status,
+            "bytes": args.content.len(),
+        }),
+        ..ToolOutput::default()
+    })
+}
