@@ -21,7 +21,9 @@ struct Queue {
     delta_bytes: usize,
     dropped: u64,
     next_seq: u64,
-    sender_gone: bool,
+    senders: usize,
+    /// Set by the last event of a turn: what comes later, from work that was abandoned, is dropped.
+    closed: bool,
     receiver_gone: bool,
 }
 
@@ -42,7 +44,10 @@ impl Shared {
 #[must_use]
 pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver) {
     let shared = Arc::new(Shared {
-        queue: Mutex::default(),
+        queue: Mutex::new(Queue {
+            senders: 1,
+            ..Queue::default()
+        }),
         changed: Notify::new(),
         session,
         turn,
@@ -55,9 +60,18 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
     )
 }
 
-/// The turn's end of the stream.
+/// The turn's end of the stream. The stream ends when all its clones are gone.
 pub struct EventSender {
     shared: Arc<Shared>,
+}
+
+impl Clone for EventSender {
+    fn clone(&self) -> Self {
+        self.shared.queue().senders += 1;
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
 }
 
 /// The listener's end of the stream.
@@ -69,9 +83,10 @@ impl EventSender {
     /// Appends an event. Never blocks; does nothing once the listener is gone.
     pub fn send(&self, at: TimeMs, body: EventBody) {
         let mut queue = self.shared.queue();
-        if queue.receiver_gone {
+        if queue.receiver_gone || queue.closed {
             return;
         }
+        queue.closed = matches!(body, EventBody::Result(_));
         let bytes = delta_text(&body).map_or(0, str::len);
         if bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX {
             queue.dropped += 1;
@@ -104,7 +119,7 @@ impl EventSender {
 
 impl Drop for EventSender {
     fn drop(&mut self) {
-        self.shared.queue().sender_gone = true;
+        self.shared.queue().senders -= 1;
         self.shared.changed.notify_one();
     }
 }
@@ -122,7 +137,7 @@ impl EventReceiver {
                     queue.delta_bytes -= delta_text(&event.body).map_or(0, str::len);
                     return Some(event);
                 }
-                if queue.sender_gone {
+                if queue.senders == 0 || queue.closed {
                     return None;
                 }
             }

@@ -5,15 +5,25 @@
 //!   [`Journal`].
 //! - [`events`]: the ordered event stream of a turn, which never blocks it.
 //! - [`accumulator`]: the events of a reply, assembled.
+//! - [`machine`]: the turn as a state machine.
+//! - [`profile`]: named sets of limits, as TOML data in layers.
+//! - [`driver`]: the only loop that awaits.
+//! - [`pairing`]: every call has its one result.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
 
 pub mod accumulator;
+pub mod catalog;
+pub mod clock;
+pub mod driver;
 pub mod events;
+pub mod machine;
+pub mod pairing;
 pub mod ports;
 pub mod profile;
 pub mod toolbox;
 
+pub use driver::{TurnControl, TurnHandle, TurnSetup, control, run_turn};
 pub use events::{EventReceiver, EventSender};
 pub use ports::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,

@@ -26,6 +26,9 @@ pub struct Fence {
 /// The durable record of sessions: what is true.
 #[async_trait]
 pub trait Journal: Send + Sync {
+    /// Returns the place of the last record of the session that this journal holds.
+    fn head(&self) -> Seq;
+
     /// Appends records at once or not at all, and returns the place of the last one when they are
     /// durable.
     ///
@@ -193,6 +196,11 @@ impl MemoryJournal {
 
 #[async_trait]
 impl Journal for MemoryJournal {
+    fn head(&self) -> Seq {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        Seq(u64::try_from(records.len()).unwrap_or(u64::MAX))
+    }
+
     async fn append(
         &self,
         _fence: &Fence,

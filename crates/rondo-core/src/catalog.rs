@@ -1,0 +1,104 @@
+//! The tools' schemas, compiled when they are first needed.
+
+use crate::machine::{Arguments, PreparedCall};
+use rondo_schema::{Prepared, SchemaError, Validator, Violation, prepare};
+use rondo_types::ToolSpec;
+use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
+
+/// Prepares arguments by the schemas of the tools on offer, and checks answers by the schema asked
+/// for.
+pub struct Catalog {
+    tools: Arc<Vec<ToolSpec>>,
+    validators: Vec<OnceLock<Result<Validator, SchemaError>>>,
+    answer: Option<Validator>,
+}
+
+impl Catalog {
+    /// Takes the tools and the answer's schema. Tool schemas are compiled at their first call,
+    /// since most turns call few of them.
+    ///
+    /// # Errors
+    /// When the answer's schema is none.
+    pub fn new(
+        tools: Arc<Vec<ToolSpec>>,
+        response_schema: Option<&Value>,
+    ) -> Result<Self, SchemaError> {
+        let answer = response_schema.map(Validator::new).transpose()?;
+        Ok(Self {
+            answer,
+            ..Self::without_answer(tools)
+        })
+    }
+
+    /// Takes the tools; any answer fits.
+    #[must_use]
+    pub fn without_answer(tools: Arc<Vec<ToolSpec>>) -> Self {
+        let validators = tools.iter().map(|_| OnceLock::new()).collect();
+        Self {
+            tools,
+            validators,
+            answer: None,
+        }
+    }
+}
+
+impl Arguments for Catalog {
+    fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
+        let known = self
+            .tools
+            .iter()
+            .zip(&self.validators)
+            .find(|(spec, _)| spec.name == tool);
+        let Some((spec, slot)) = known else {
+            return PreparedCall::Invalid {
+                message: format!("there is no tool `{tool}`"),
+                details: Value::Null,
+            };
+        };
+        let validator = match slot.get_or_init(|| Validator::new(&spec.parameters)) {
+            Ok(validator) => validator,
+            Err(error) => {
+                return PreparedCall::Invalid {
+                    message: format!("the schema of tool `{tool}` cannot be used: {error}"),
+                    details: Value::Null,
+                };
+            }
+        };
+        match prepare(raw, &spec.parameters, validator) {
+            Prepared::Ready {
+                arguments,
+                repairs,
+                meaning_changed,
+            } => PreparedCall::Ready {
+                arguments,
+                diff: repairs.iter().map(ToString::to_string).collect(),
+                meaning_changed,
+            },
+            Prepared::Invalid { message, details } => PreparedCall::Invalid { message, details },
+        }
+    }
+
+    fn check_answer(&self, text: &str) -> Result<(), String> {
+        let Some(validator) = &self.answer else {
+            return Ok(());
+        };
+        let value: Value = serde_json::from_str(text.trim())
+            .map_err(|error| format!("the answer must be JSON alone, but {error}"))?;
+        validator
+            .check(&value)
+            .map_err(|violations| answer_problem(&violations))
+    }
+}
+
+fn answer_problem(violations: &[Violation]) -> String {
+    let listed: Vec<String> = violations
+        .iter()
+        .take(3)
+        .map(|it| json!({"at": it.path, "is": it.what}).to_string())
+        .collect();
+    format!(
+        "the answer does not fit its JSON schema: {}",
+        listed.join(", ")
+    )
+}

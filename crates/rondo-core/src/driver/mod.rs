@@ -1,0 +1,442 @@
+//! The only loop that awaits: it feeds a [`TurnMachine`] and does what it says.
+//!
+//! Everything a turn waits for becomes one input; the machine decides. Before each effect (a
+//! model request, a tool call, a question) all that happened so far is appended to the journal.
+//!
+//! # Layout
+//! - `model_work`: one model request with its timers.
+//! - `tool_work`: one tool call with its timeout and its end.
+//! - `writer`: what the journal is told, and when.
+//! - `control`: the handle to cancel and steer a turn.
+
+mod control;
+mod model_work;
+mod tool_work;
+mod writer;
+
+pub use control::{TurnControl, TurnHandle, control};
+
+use crate::catalog::Catalog;
+use crate::clock::Clock;
+use crate::events::EventSender;
+use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::ports::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Verdict,
+};
+use crate::toolbox::Toolbox;
+use model_work::ModelWork;
+use rondo_types::{
+    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, Outcome, Profile, ResultEvent,
+    SessionId, TimeMs, Transcript, TurnId,
+};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use writer::Writer;
+
+/// How long a gate may take to judge one call; then the call is denied.
+const GATE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Everything a turn runs with.
+pub struct TurnSetup {
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The turn's place in its session, from 1.
+    pub turn_number: u32,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// What it may call.
+    pub tools: Toolbox,
+    /// Who judges each call.
+    pub gate: Arc<dyn Gate>,
+    /// Who is asked where the gate does not know.
+    pub approver: Arc<dyn Approver>,
+    /// Where everything is recorded first.
+    pub journal: Arc<dyn Journal>,
+    /// Limits, rendering and texts.
+    pub profile: Profile,
+    /// The ordered blocks of the system prompt.
+    pub system: Vec<String>,
+    /// The JSON Schema that the answer must fit.
+    pub response_schema: Option<Value>,
+    /// Seeds the jitter of retries.
+    pub seed: u64,
+}
+
+/// Runs one turn to its outcome.
+///
+/// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
+/// failures are outcomes too. Calls of `history` that lack a result get one first.
+///
+/// # Cancel safety
+/// Dropping the future ends the request and the tool calls under way without waiting for them and
+/// without an outcome; use [`TurnHandle::cancel`] to stop a turn.
+pub async fn run_turn(
+    setup: TurnSetup,
+    history: Transcript,
+    input: Message,
+    events: EventSender,
+    control: TurnControl,
+) -> Outcome {
+    let clock = Clock::system();
+    let specs = setup.tools.specs();
+    let (catalog, broken) = match Catalog::new(Arc::clone(&specs), setup.response_schema.as_ref()) {
+        Ok(catalog) => (catalog, None),
+        Err(error) => {
+            let error = ModelError::new(
+                ErrorClass::BadRequest,
+                format!("the schema of the answer cannot be used: {error}"),
+            );
+            (Catalog::without_answer(Arc::clone(&specs)), Some(error))
+        }
+    };
+    let config = TurnConfig {
+        session: setup.session.clone(),
+        turn: setup.turn.clone(),
+        turn_number: setup.turn_number,
+        model: setup.model.info(),
+        profile: setup.profile.clone(),
+        system: setup.system.clone(),
+        tools: specs,
+        response_schema: setup.response_schema.clone(),
+        seed: setup.seed,
+    };
+    let writer = Writer::new(&setup);
+    let driver = Driver {
+        machine: TurnMachine::new(config),
+        ready: broken
+            .map(|error| Input::Fault { error })
+            .into_iter()
+            .collect(),
+        setup,
+        catalog,
+        clock,
+        events,
+        control,
+        writer,
+        model: None,
+        wait: None,
+        tasks: JoinSet::new(),
+        tasks_cancel: CancellationToken::new(),
+        asking: Arc::default(),
+    };
+    driver.run(crate::pairing::paired(history), input).await
+}
+
+struct Driver {
+    machine: TurnMachine,
+    setup: TurnSetup,
+    catalog: Catalog,
+    clock: Clock,
+    events: EventSender,
+    control: TurnControl,
+    writer: Writer,
+    /// Inputs that are known without waiting.
+    ready: VecDeque<Input>,
+    model: Option<ModelWork>,
+    wait: Option<TimeMs>,
+    /// Judgements, questions and tool calls under way.
+    tasks: JoinSet<Input>,
+    tasks_cancel: CancellationToken,
+    /// Held while a person is asked, since nobody answers two questions at once.
+    asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Driver {
+    async fn run(mut self, history: Transcript, message: Message) -> Outcome {
+        self.emit(EventBody::Init(self.init_event()));
+        self.writer.begin(self.clock.now(), &message);
+        let mut input = Input::Begin { history, message };
+        loop {
+            let at = self.clock.now();
+            self.writer.note_input(at, self.machine.steps(), &input);
+            let actions = self.machine.handle(at, input, &self.catalog);
+            for action in actions {
+                if let Some(outcome) = self.act(action).await {
+                    return self.end(outcome).await;
+                }
+            }
+            input = self.next_input().await;
+        }
+    }
+
+    fn init_event(&self) -> InitEvent {
+        let origin = self.setup.model.info().origin;
+        InitEvent {
+            schema_version: rondo_types::EVENT_SCHEMA_VERSION,
+            model: format!("{}/{}", origin.provider, origin.model),
+            profile: self.setup.profile.name.clone(),
+            limits: self.setup.profile.limits.clone(),
+            tools: self
+                .setup
+                .tools
+                .specs()
+                .iter()
+                .map(|spec| spec.name.clone())
+                .collect(),
+        }
+    }
+
+    fn emit(&self, body: EventBody) {
+        self.events.send(self.clock.now(), body);
+    }
+
+    async fn act(&mut self, action: Action) -> Option<Outcome> {
+        match action {
+            Action::Emit(body) => self.emit(body),
+            Action::CallModel(call) => self.call_model(call).await,
+            Action::CheckGate(calls) => self.check_gate(calls),
+            Action::Ask {
+                call,
+                prompt,
+                until,
+            } => self.ask(call, prompt, until).await,
+            Action::RunTools(calls) => self.run_tools(calls).await,
+            Action::Wait { until } => self.wait = Some(until),
+            Action::Abort => self.abort(),
+            Action::Done(outcome) => return Some(*outcome),
+        }
+        None
+    }
+
+    async fn call_model(&mut self, call: ModelCall) {
+        self.writer.note_request(self.clock.now(), &call);
+        if self.flush().await {
+            let stream = self.setup.model.stream(Arc::clone(&call.request));
+            let streaming = self.setup.model.info().streaming;
+            self.model = Some(ModelWork::new(stream, &call, &self.clock, streaming));
+        }
+    }
+
+    fn check_gate(&mut self, calls: Vec<PlannedCall>) {
+        for call in calls {
+            let Some(tool) = self.setup.tools.get(&call.name) else {
+                let reason = format!("there is no tool `{}`", call.name);
+                let verdict = Verdict::Deny { reason };
+                self.ready.push_back(Input::Gate {
+                    call_id: call.call_id,
+                    verdict,
+                });
+                continue;
+            };
+            let gate = Arc::clone(&self.setup.gate);
+            let call_id = call.call_id;
+            let request = GateRequest {
+                call_id: call_id.clone(),
+                spec: tool.spec(),
+                arguments: call.arguments,
+            };
+            let cancel = self.tasks_cancel.clone();
+            self.tasks.spawn(async move {
+                let judged = guarded(async move { gate.check(&request).await });
+                let verdict = tokio::select! {
+                    () = cancel.cancelled() => denied("the turn was cancelled"),
+                    judged = timeout(GATE_TIMEOUT, judged) => match judged {
+                        Ok(Ok(verdict)) => verdict,
+                        Ok(Err(panic)) => denied(&format!("the gate failed: {panic}")),
+                        Err(_) => denied("the gate did not answer in time"),
+                    },
+                };
+                Input::Gate { call_id, verdict }
+            });
+        }
+    }
+
+    async fn ask(&mut self, call: PlannedCall, prompt: String, until: Option<TimeMs>) {
+        self.writer.note_ask(
+            self.clock.now(),
+            self.machine.steps(),
+            &call.call_id,
+            &prompt,
+        );
+        if !self.flush().await {
+            return;
+        }
+        let approver = Arc::clone(&self.setup.approver);
+        let asking = Arc::clone(&self.asking);
+        let cancel = self.tasks_cancel.clone();
+        let until = until.map(|until| self.clock.instant(until));
+        let call_id = call.call_id.clone();
+        let request = ApprovalRequest {
+            call_id: call.call_id,
+            tool: call.name,
+            arguments: call.arguments,
+            prompt,
+        };
+        self.tasks.spawn(async move {
+            let answer = guarded(async move {
+                let _turn_to_ask = asking.lock().await;
+                approver.ask(&request).await
+            });
+            let approval = tokio::select! {
+                () = cancel.cancelled() => not_approved("the turn was cancelled"),
+                () = sleep_until_some(until) => not_approved("nobody answered in time"),
+                answer = answer => answer
+                    .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}"))),
+            };
+            Input::Approval { call_id, approval }
+        });
+    }
+
+    async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
+        let at = self.clock.now();
+        let session = self.setup.session.clone();
+        for call in &calls {
+            let key = tool_work::idempotency_key(&session, &call.call_id);
+            self.writer
+                .note_tool_started(at, self.machine.steps(), call, key);
+        }
+        if !self.flush().await {
+            return;
+        }
+        for call in calls {
+            let Some(tool) = self.setup.tools.get(&call.name) else {
+                continue;
+            };
+            let output = self.output_sink(call.call_id.clone());
+            let work = tool_work::ToolWork {
+                tool,
+                session: session.clone(),
+                turn: self.setup.turn.clone(),
+                call,
+                output,
+                cancel: self.tasks_cancel.child_token(),
+                grace: self.setup.profile.limits.cancel_grace,
+                clock: self.clock,
+            };
+            self.tasks.spawn(work.run());
+        }
+    }
+
+    fn output_sink(&self, id: CallId) -> crate::ports::OutputSink {
+        let events = self.events.clone();
+        let clock = self.clock;
+        crate::ports::OutputSink::new(move |text| {
+            events.send(
+                clock.now(),
+                EventBody::ToolOutputDelta {
+                    id: id.clone(),
+                    text,
+                },
+            );
+        })
+    }
+
+    /// Ends what runs. The model's end is known at once; tools report theirs.
+    fn abort(&mut self) {
+        self.tasks_cancel.cancel();
+        self.wait = None;
+        if let Some(work) = self.model.take() {
+            self.ready.push_back(work.cancelled());
+        }
+    }
+
+    async fn next_input(&mut self) -> Input {
+        if let Some(input) = self.ready.pop_front() {
+            return input;
+        }
+        let wait = self.wait.map(|until| self.clock.instant(until));
+        let Self {
+            control,
+            model,
+            tasks,
+            events,
+            clock,
+            ..
+        } = self;
+        let (input, is_model, is_wait) = tokio::select! {
+            biased;
+            input = control.next() => (input, false, false),
+            input = model_work::next(model.as_mut(), events, clock) => (input, true, false),
+            Some(ended) = tasks.join_next() => (ended.unwrap_or_else(|_| lost_task()), false, false),
+            () = sleep_until_some(wait) => (Input::Time, false, true),
+        };
+        if is_model {
+            self.model = None;
+        }
+        if is_wait {
+            self.wait = None;
+        }
+        input
+    }
+
+    /// Makes all that happened durable; a journal that fails ends the turn before the effect.
+    async fn flush(&mut self) -> bool {
+        match self.writer.flush().await {
+            Ok(()) => true,
+            Err(error) => {
+                self.ready.push_back(Input::Fault { error });
+                false
+            }
+        }
+    }
+
+    async fn end(mut self, mut outcome: Outcome) -> Outcome {
+        self.tasks_cancel.cancel();
+        // Each task ends within its own grace period; this bound is for one that does not.
+        let grace = self.setup.profile.limits.cancel_grace.saturating_mul(2);
+        let teardown = async { while self.tasks.join_next().await.is_some() {} };
+        if timeout(grace, teardown).await.is_err() {
+            tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
+        }
+        self.writer.note_final(self.clock.now(), &outcome);
+        if let Err(error) = self.writer.flush().await {
+            outcome.error.get_or_insert(error);
+        }
+        tracing::info!(
+            iteration = outcome.steps,
+            session = %self.setup.session,
+            stop_reason = %outcome.stop_reason,
+            "turn finished"
+        );
+        self.emit(EventBody::Result(Box::new(ResultEvent::from_outcome(
+            &outcome,
+        ))));
+        outcome
+    }
+}
+
+fn denied(reason: &str) -> Verdict {
+    Verdict::Deny {
+        reason: reason.to_owned(),
+    }
+}
+
+fn not_approved(reason: &str) -> Approval {
+    Approval::Denied {
+        reason: reason.to_owned(),
+    }
+}
+
+/// A task always returns its input; it can only be lost when the runtime shuts down.
+fn lost_task() -> Input {
+    Input::Fault {
+        error: ModelError::new(ErrorClass::Internal, "a task of the turn was lost"),
+    }
+}
+
+async fn sleep_until_some(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Turns a panic of foreign code into its message.
+async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    use futures_util::FutureExt as _;
+    let caught = std::panic::AssertUnwindSafe(work).catch_unwind().await;
+    caught.map_err(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned());
+        text.unwrap_or_else(|| "it panicked".to_owned())
+    })
+}

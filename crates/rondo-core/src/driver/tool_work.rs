@@ -1,0 +1,112 @@
+use crate::clock::Clock;
+use crate::machine::{Input, PlannedCall};
+use crate::ports::{OutputSink, Tool, ToolInvocation};
+use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, TurnId};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// One tool call, ready to run.
+pub(super) struct ToolWork {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) session: SessionId,
+    pub(super) turn: TurnId,
+    pub(super) call: PlannedCall,
+    pub(super) output: OutputSink,
+    pub(super) cancel: CancellationToken,
+    pub(super) grace: Duration,
+    pub(super) clock: Clock,
+}
+
+impl ToolWork {
+    /// Runs the call to its end, by itself, by its timeout or by a cancel.
+    pub(super) async fn run(self) -> Input {
+        let (clock, started) = (self.clock, self.clock.now());
+        let call_id = self.call.call_id.clone();
+        let outcome = self.outcome().await;
+        let duration_ms = u64::try_from(clock.now().since(started).as_millis()).unwrap_or(u64::MAX);
+        Input::ToolFinished {
+            call_id,
+            outcome,
+            duration_ms,
+        }
+    }
+
+    async fn outcome(self) -> ToolOutcome {
+        // The tool has a token of its own, so that a timeout can fire it without the turn's.
+        let own = CancellationToken::new();
+        let invocation = ToolInvocation {
+            idempotency_key: idempotency_key(&self.session, &self.call.call_id),
+            session: self.session,
+            turn: self.turn,
+            call_id: self.call.call_id,
+            arguments: self.call.arguments,
+            timeout: self.call.timeout,
+            cancel: own.clone(),
+            output: self.output,
+        };
+        let tool = self.tool;
+        let mut work = Box::pin(super::guarded(async move { tool.call(invocation).await }));
+        let why = tokio::select! {
+            biased;
+            ended = &mut work => return ended_outcome(ended),
+            () = self.cancel.cancelled() => ToolErrorCode::Cancelled,
+            () = sleep_some(self.call.timeout) => ToolErrorCode::Timeout,
+        };
+        own.cancel();
+        match timeout(self.grace, work).await {
+            Ok(ended) => recoded(ended_outcome(ended), why),
+            Err(_) => stopped(why, self.call.timeout, ", and it did not end when told to"),
+        }
+    }
+}
+
+/// Returns the key of a call towards the outside: unique to it, and safe as a file name.
+pub(super) fn idempotency_key(session: &SessionId, call_id: &CallId) -> String {
+    let key = format!("{session}-{call_id}");
+    key.chars()
+        .map(|it| {
+            if it.is_ascii_alphanumeric() || matches!(it, '-' | '_') {
+                it
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+fn ended_outcome(ended: Result<ToolOutcome, String>) -> ToolOutcome {
+    ended.unwrap_or_else(|panic| {
+        ToolOutcome::error(ToolErrorCode::Internal, format!("the tool failed: {panic}"))
+    })
+}
+
+/// A tool that was told to end says `cancelled`; why it was told is known here. One that had
+/// finished in the meantime keeps its result.
+fn recoded(outcome: ToolOutcome, why: ToolErrorCode) -> ToolOutcome {
+    match outcome {
+        ToolOutcome::Error(mut error) if error.code == ToolErrorCode::Cancelled => {
+            error.code = why;
+            ToolOutcome::Error(error)
+        }
+        other => other,
+    }
+}
+
+fn stopped(why: ToolErrorCode, limit: Option<Duration>, how: &str) -> ToolOutcome {
+    let text = match (why, limit) {
+        (ToolErrorCode::Timeout, Some(limit)) => {
+            format!("the call did not end within {} s{how}", limit.as_secs_f64())
+        }
+        _ => format!("the call was cancelled{how}"),
+    };
+    ToolOutcome::error(why, text)
+}
+
+async fn sleep_some(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}

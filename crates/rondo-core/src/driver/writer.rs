@@ -1,0 +1,208 @@
+use super::TurnSetup;
+use crate::machine::{Input, ModelCall, PlannedCall};
+use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
+use rondo_types::{CallId, ErrorClass, Message, ModelError, Outcome, Profile, TimeMs, TurnId};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the journal may take to make records durable.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Gathers what happened and appends it before the next effect.
+///
+/// So a step with one call costs two appends: the request, and the reply with the call's
+/// beginning; the call's end goes with the next request.
+pub(super) struct Writer {
+    journal: Arc<dyn Journal>,
+    fence: Fence,
+    at: Seq,
+    pending: Vec<Record>,
+    turn: TurnId,
+    step: u32,
+    model: String,
+    profile: Profile,
+    seed: u64,
+    tools_hash: String,
+}
+
+impl Writer {
+    pub(super) fn new(setup: &TurnSetup) -> Self {
+        let origin = setup.model.info().origin;
+        Self {
+            journal: Arc::clone(&setup.journal),
+            fence: Fence {
+                session: setup.session.clone(),
+                epoch: 0,
+            },
+            at: setup.journal.head(),
+            pending: Vec::new(),
+            turn: setup.turn.clone(),
+            step: 0,
+            model: format!("{}/{}", origin.provider, origin.model),
+            profile: setup.profile.clone(),
+            seed: setup.seed,
+            tools_hash: hash(setup.tools.specs().as_ref()),
+        }
+    }
+
+    pub(super) fn begin(&mut self, at: TimeMs, message: &Message) {
+        let body = RecordBody::TurnStarted {
+            profile: Box::new(self.profile.clone()),
+            seed: self.seed,
+            tools_hash: self.tools_hash.clone(),
+        };
+        self.note(at, body);
+        self.note(
+            at,
+            RecordBody::UserMessage {
+                message: message.clone(),
+            },
+        );
+    }
+
+    pub(super) fn note_input(&mut self, at: TimeMs, step: u32, input: &Input) {
+        self.step = step;
+        let body = match input {
+            Input::Reply { reply } => RecordBody::ModelReplied {
+                reply: Box::new(reply.clone()),
+            },
+            Input::ReplyFailed { error, partial, .. } => RecordBody::ModelFailed {
+                error: error.clone(),
+                partial: partial.clone(),
+            },
+            Input::ToolFinished {
+                call_id,
+                outcome,
+                duration_ms,
+            } => RecordBody::ToolFinished {
+                call_id: call_id.clone(),
+                outcome: outcome.clone(),
+                duration_ms: *duration_ms,
+            },
+            Input::Approval { call_id, approval } => RecordBody::ApprovalResolved {
+                call_id: call_id.clone(),
+                approved: *approval == crate::ports::Approval::Approved,
+            },
+            Input::Steer { text } => RecordBody::UserMessage {
+                message: Message::user(text.clone()),
+            },
+            Input::Cancel => RecordBody::Cancelled,
+            Input::Begin { .. } | Input::Gate { .. } | Input::Time | Input::Fault { .. } => return,
+        };
+        self.note(at, body);
+    }
+
+    pub(super) fn note_request(&mut self, at: TimeMs, call: &ModelCall) {
+        self.step = call.step;
+        let body = RecordBody::ModelRequested {
+            model: self.model.clone(),
+            request_hash: hash(call.request.as_ref()),
+            attempt: call.attempt,
+        };
+        self.note(at, body);
+    }
+
+    pub(super) fn note_ask(&mut self, at: TimeMs, step: u32, call_id: &CallId, prompt: &str) {
+        self.step = step;
+        let body = RecordBody::ApprovalRequested {
+            call_id: call_id.clone(),
+            prompt: prompt.to_owned(),
+        };
+        self.note(at, body);
+    }
+
+    pub(super) fn note_tool_started(
+        &mut self,
+        at: TimeMs,
+        step: u32,
+        call: &PlannedCall,
+        idempotency_key: String,
+    ) {
+        self.step = step;
+        let body = RecordBody::ToolStarted {
+            call_id: call.call_id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+            recovery: call.recovery,
+            idempotency_key,
+        };
+        self.note(at, body);
+    }
+
+    pub(super) fn note_final(&mut self, at: TimeMs, outcome: &Outcome) {
+        self.step = outcome.steps;
+        let body = RecordBody::Final {
+            stop_reason: outcome.stop_reason,
+            text: outcome.text.clone(),
+            degraded: outcome.degraded,
+        };
+        self.note(at, body);
+    }
+
+    /// Appends what was noted.
+    ///
+    /// # Errors
+    /// When the journal does not make it durable; what it was to announce must not happen.
+    pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.pending);
+        let appended = timeout(
+            FLUSH_TIMEOUT,
+            self.journal.append(&self.fence, self.at, batch),
+        );
+        match appended.await {
+            Ok(Ok(seq)) => {
+                self.at = seq;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(ModelError::new(
+                ErrorClass::Internal,
+                format!("the turn was stopped because the journal could not be written: {error}"),
+            )),
+            Err(_) => Err(ModelError::new(
+                ErrorClass::Internal,
+                "the turn was stopped because the journal did not answer in time",
+            )),
+        }
+    }
+
+    fn note(&mut self, at_ms: TimeMs, body: RecordBody) {
+        self.pending.push(Record {
+            turn: self.turn.clone(),
+            step: self.step,
+            at_ms,
+            body,
+        });
+    }
+}
+
+/// SHA-256 of a value's JSON, in hex, without building the JSON in memory.
+fn hash<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    struct Sink(Sha256);
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sink = Sink(Sha256::new());
+    if serde_json::to_writer(&mut sink, value).is_err() {
+        return String::new();
+    }
+    sink.0
+        .finalize()
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}

@@ -1,0 +1,350 @@
+use super::io::{StepEnd, TurnConfig};
+use super::turn::TurnMachine;
+use rondo_types::{Message, NanoUsd, Part, Price, Reply, StopReason, TimeMs, Usage};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Bytes that make a token, for estimates. English text has about four; code, JSON and other
+/// languages have fewer, and an estimate that is too high keeps the bound.
+const BYTES_PER_TOKEN: u64 = 3;
+/// Generated tokens that a request must have room for.
+const OUTPUT_TOKENS_MIN: u64 = 256;
+/// Generated tokens that are held back for the last answer.
+const FINAL_OUTPUT_TOKENS: u64 = 1024;
+/// Largest bound on generated tokens that is sent because the budget runs low. Larger ones are
+/// refused by models whose own bound is lower.
+const OUTPUT_CAP_MAX: u64 = 4096;
+/// Longest slice of the turn that is held back for the last answer.
+const FINAL_SLICE_MAX: Duration = Duration::from_secs(30);
+/// The share of the turn that is held back for the last answer: one in so many.
+const FINAL_SLICE_SHARE: u32 = 4;
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowance {
+    /// An ordinary step.
+    Step,
+    /// The last, tool-free request, because this ran out.
+    FinalOnly(StopReason),
+    /// Nothing, because this ran out.
+    Nothing(StopReason),
+}
+
+/// What the turn has used up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spent {
+    pub(super) steps: u32,
+    pub(super) calls: u32,
+    pub(super) usage: Usage,
+    price: Option<Price>,
+    pub(super) cost: Option<NanoUsd>,
+    /// Tokens of the latest request and its reply, which the next request repeats.
+    context_tokens: u64,
+    /// Bytes of messages that no request has carried yet.
+    unsent_bytes: u64,
+}
+
+impl Spent {
+    pub(super) fn new(price: Option<Price>) -> Self {
+        Self {
+            steps: 0,
+            calls: 0,
+            usage: Usage::default(),
+            price,
+            cost: price.map(|_| NanoUsd(0)),
+            context_tokens: 0,
+            unsent_bytes: 0,
+        }
+    }
+
+    /// Counts what every request carries, and the history.
+    pub(super) fn note_unsent(&mut self, config: &TurnConfig, history: &rondo_types::Transcript) {
+        let system: usize = config.system.iter().map(String::len).sum();
+        let tools: usize = config
+            .tools
+            .iter()
+            .map(|tool| tool.description.len() + tool.parameters.to_string().len())
+            .sum();
+        self.unsent_bytes += size(system + tools);
+        for message in history {
+            self.note_unsent_message(message);
+        }
+    }
+
+    pub(super) fn note_unsent_message(&mut self, message: &Message) {
+        self.unsent_bytes = self.unsent_bytes.saturating_add(message_bytes(message));
+    }
+
+    /// Estimates what a provider that counts no tokens would have counted.
+    pub(super) fn estimate_usage(&self, reply: &Reply) -> Usage {
+        let bytes: u64 = reply
+            .candidates
+            .iter()
+            .flat_map(|it| &it.parts)
+            .map(part_bytes)
+            .sum();
+        Usage {
+            input: self.next_input(),
+            output: bytes.div_ceil(BYTES_PER_TOKEN),
+            ..Usage::default()
+        }
+    }
+
+    /// Adds one reply's tokens and returns what they cost.
+    pub(super) fn note_usage(&mut self, usage: Usage) -> Option<NanoUsd> {
+        self.usage += usage;
+        self.context_tokens = usage.total();
+        self.unsent_bytes = 0;
+        let cost = self.price.map(|price| price.cost(usage));
+        if let (Some(total), Some(cost)) = (self.cost.as_mut(), cost) {
+            *total += cost;
+        }
+        cost
+    }
+
+    /// Counts the tokens of a request whose reply never came whole: they were paid for.
+    pub(super) fn note_failed_request(&mut self, partial: &str) {
+        let usage = Usage {
+            input: self.next_input(),
+            output: size(partial.len()).div_ceil(BYTES_PER_TOKEN),
+            ..Usage::default()
+        };
+        self.usage += usage;
+        if let (Some(total), Some(price)) = (self.cost.as_mut(), self.price) {
+            *total += price.cost(usage);
+        }
+    }
+
+    /// Estimates the prompt tokens of the next request.
+    fn next_input(&self) -> u64 {
+        self.context_tokens
+            .saturating_add(self.unsent_bytes.div_ceil(BYTES_PER_TOKEN))
+    }
+
+    /// Estimates tokens and money of the next request at its least, and of a last one after it.
+    fn forecast(&self) -> (Usage, Usage) {
+        let input = self.next_input();
+        let next = Usage {
+            input,
+            output: OUTPUT_TOKENS_MIN,
+            ..Usage::default()
+        };
+        let last = Usage {
+            input: input.saturating_add(OUTPUT_TOKENS_MIN),
+            output: FINAL_OUTPUT_TOKENS,
+            ..Usage::default()
+        };
+        (next, last)
+    }
+}
+
+impl TurnMachine {
+    /// Returns what may come next. Each limit is looked at here and nowhere else.
+    pub(super) fn allowance(&self, at: TimeMs) -> Allowance {
+        let verdicts = [
+            self.steps_allowance(),
+            self.time_allowance(at),
+            self.tokens_allowance(),
+            self.cost_allowance(),
+        ];
+        let nothing = verdicts
+            .iter()
+            .find(|it| matches!(it, Allowance::Nothing(_)));
+        if let Some(nothing) = nothing {
+            return *nothing;
+        }
+        if let Some(reason) = self.finalising {
+            return Allowance::FinalOnly(reason);
+        }
+        let last = verdicts
+            .iter()
+            .find(|it| matches!(it, Allowance::FinalOnly(_)));
+        match last {
+            // With no tool on offer every request is tool-free: there is nothing to hold back for.
+            Some(last) if !self.config.tools.is_empty() => *last,
+            _ => Allowance::Step,
+        }
+    }
+
+    fn steps_allowance(&self) -> Allowance {
+        let limits = &self.config.profile.limits;
+        let left = limits.max_steps.saturating_sub(self.spent.steps);
+        self.grade(left == 0, left == 1, StopReason::MaxSteps)
+    }
+
+    fn time_allowance(&self, at: TimeMs) -> Allowance {
+        let Some(deadline) = self.deadline() else {
+            return Allowance::Step;
+        };
+        let slice = self.final_slice();
+        self.grade(
+            at >= deadline,
+            at >= deadline.before(slice),
+            StopReason::Deadline,
+        )
+    }
+
+    fn tokens_allowance(&self) -> Allowance {
+        let Some(max) = self.config.profile.limits.max_tokens else {
+            return Allowance::Step;
+        };
+        let (next, last) = self.spent.forecast();
+        let used = self.spent.usage.total();
+        let with_next = used.saturating_add(next.total());
+        let with_both = with_next.saturating_add(last.total());
+        self.grade(with_next > max, with_both > max, StopReason::MaxTokens)
+    }
+
+    fn cost_allowance(&self) -> Allowance {
+        let (Some(max), Some(price), Some(used)) = (
+            self.config.profile.limits.max_cost,
+            self.config.model.price,
+            self.spent.cost,
+        ) else {
+            return Allowance::Step;
+        };
+        let (next, last) = self.spent.forecast();
+        let mut with_next = used;
+        with_next += price.cost(next);
+        let mut with_both = with_next;
+        with_both += price.cost(last);
+        self.grade(with_next > max, with_both > max, StopReason::MaxCost)
+    }
+
+    fn grade(&self, nothing_left: bool, only_final_left: bool, reason: StopReason) -> Allowance {
+        if nothing_left {
+            Allowance::Nothing(reason)
+        } else if only_final_left && self.config.profile.limits.reserve_final {
+            Allowance::FinalOnly(reason)
+        } else {
+            Allowance::Step
+        }
+    }
+
+    /// Returns the turn's deadline.
+    pub(super) fn deadline(&self) -> Option<TimeMs> {
+        Some(
+            self.started_at
+                .after(self.config.profile.limits.turn_timeout?),
+        )
+    }
+
+    /// Returns when ordinary work must end: the deadline, less what is held back.
+    pub(super) fn work_deadline(&self) -> Option<TimeMs> {
+        let held_back = match self.finalising {
+            Some(_) => Duration::ZERO,
+            None => self.final_slice(),
+        };
+        Some(self.deadline()?.before(held_back))
+    }
+
+    fn final_slice(&self) -> Duration {
+        let limits = &self.config.profile.limits;
+        match limits.turn_timeout {
+            Some(whole) if limits.reserve_final => (whole / FINAL_SLICE_SHARE)
+                .min(FINAL_SLICE_MAX)
+                .min(limits.step_timeout.unwrap_or(FINAL_SLICE_MAX)),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Returns when a step that begins now must be over.
+    pub(super) fn step_end(&self, at: TimeMs) -> Option<StepEnd> {
+        let by_step = self
+            .config
+            .profile
+            .limits
+            .step_timeout
+            .map(|timeout| at.after(timeout));
+        match (by_step, self.work_deadline()) {
+            (Some(step), Some(deadline)) if deadline < step => Some(StepEnd {
+                at: deadline,
+                is_deadline: true,
+            }),
+            (Some(step), _) => Some(StepEnd {
+                at: step,
+                is_deadline: false,
+            }),
+            (None, Some(deadline)) => Some(StepEnd {
+                at: deadline,
+                is_deadline: true,
+            }),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns how long a tool call that begins now may run.
+    pub(super) fn tool_timeout(&self, at: TimeMs) -> Option<Duration> {
+        let left = self.work_deadline().map(|deadline| deadline.since(at));
+        match (self.config.profile.limits.tool_timeout, left) {
+            (Some(timeout), Some(left)) => Some(timeout.min(left)),
+            (timeout, left) => timeout.or(left),
+        }
+    }
+
+    /// Bounds generated tokens where the budget runs low.
+    pub(super) fn output_cap(&self, wanted: Option<u32>) -> Option<u32> {
+        let Some(left) = self.output_tokens_left() else {
+            return wanted;
+        };
+        if left >= OUTPUT_CAP_MAX && self.finalising.is_none() {
+            return wanted;
+        }
+        let cap = u32::try_from(left.min(OUTPUT_CAP_MAX))
+            .unwrap_or(u32::MAX)
+            .max(1);
+        Some(wanted.map_or(cap, |wanted| wanted.min(cap)))
+    }
+
+    fn output_tokens_left(&self) -> Option<u64> {
+        let limits = &self.config.profile.limits;
+        let (next, last) = self.spent.forecast();
+        let hold_back = limits.reserve_final && self.finalising.is_none();
+        let held_tokens = if hold_back { last.total() } else { 0 };
+        let by_tokens = limits.max_tokens.map(|max| {
+            max.saturating_sub(self.spent.usage.total())
+                .saturating_sub(next.input)
+                .saturating_sub(held_tokens)
+        });
+        let by_cost = match (limits.max_cost, self.config.model.price, self.spent.cost) {
+            (Some(max), Some(price), Some(used)) if price.output > 0 => {
+                let held = if hold_back { price.cost(last).0 } else { 0 };
+                let input = price.cost(Usage { output: 0, ..next }).0;
+                let left = max
+                    .0
+                    .saturating_sub(used.0)
+                    .saturating_sub(held)
+                    .saturating_sub(input);
+                Some(left / price.output)
+            }
+            _ => None,
+        };
+        match (by_tokens, by_cost) {
+            (Some(tokens), Some(cost)) => Some(tokens.min(cost)),
+            (tokens, cost) => tokens.or(cost),
+        }
+    }
+}
+
+fn message_bytes(message: &Message) -> u64 {
+    message.parts.iter().map(part_bytes).sum()
+}
+
+fn part_bytes(part: &Part) -> u64 {
+    // An image costs tokens by its area, not by its bytes; this is the most common charge.
+    const MEDIA_BYTES: usize = 1500 * 3;
+    size(match part {
+        Part::Text(text) | Part::Refusal(text) => text.text.len(),
+        Part::Reasoning(reasoning) => reasoning.text.len(),
+        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
+        Part::ToolResult(result) => {
+            result.content.to_text().len() + result.media.len() * MEDIA_BYTES
+        }
+        Part::Media(_) => MEDIA_BYTES,
+        Part::Opaque(opaque) => opaque.json.len(),
+    })
+}
+
+fn size(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

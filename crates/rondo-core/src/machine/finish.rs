@@ -1,0 +1,182 @@
+use super::io::Action;
+use super::turn::{Cx, Phase, TurnMachine};
+use rondo_types::{Finding, FinishReason, ModelError, Outcome, StopReason};
+use std::time::Duration;
+
+/// Findings that an answer built by the runtime lists; the outcome carries them all.
+const FINDINGS_SHOWN_MAX: usize = 20;
+
+/// How a turn ends.
+pub(super) struct Ending {
+    reason: StopReason,
+    /// The model's own answer; without one the runtime builds it.
+    answer: Option<String>,
+    degraded: bool,
+    error: Option<ModelError>,
+}
+
+impl Ending {
+    pub(super) fn complete(text: String) -> Self {
+        Self {
+            reason: StopReason::Complete,
+            answer: Some(text),
+            degraded: false,
+            error: None,
+        }
+    }
+
+    pub(super) fn final_answer(reason: StopReason, text: String) -> Self {
+        Self {
+            reason,
+            answer: Some(text),
+            degraded: true,
+            error: None,
+        }
+    }
+
+    pub(super) fn refused(text: String) -> Self {
+        Self {
+            reason: StopReason::Refused,
+            answer: Some(text),
+            degraded: true,
+            error: None,
+        }
+    }
+
+    pub(super) fn stopped(reason: StopReason) -> Self {
+        Self {
+            reason,
+            answer: None,
+            degraded: true,
+            error: None,
+        }
+    }
+
+    pub(super) fn failed(error: ModelError) -> Self {
+        Self::stopped(StopReason::Error).because(error)
+    }
+
+    pub(super) fn because(mut self, error: ModelError) -> Self {
+        self.error = Some(error);
+        self
+    }
+}
+
+impl TurnMachine {
+    /// Ends the turn. Pending calls get their results, nothing pending survives.
+    pub(super) fn finish(&mut self, cx: &mut Cx<'_>, ending: Ending) {
+        self.close_batch(cx, ending.reason);
+        if self.spent.steps > 0 {
+            self.step_finished(cx);
+        }
+        self.phase = Phase::Done;
+        let answered = ending.answer.is_some();
+        let cut_off = answered && self.last_finish == Some(FinishReason::Length);
+        let text = match ending.answer {
+            Some(text) => text,
+            None => self.built_answer(ending.reason, ending.error.as_ref()),
+        };
+        let outcome = Outcome {
+            text,
+            stop_reason: ending.reason,
+            degraded: ending.degraded || cut_off,
+            answered,
+            findings: self.findings.clone(),
+            usage: self.spent.usage,
+            cost: self.spent.cost,
+            steps: self.spent.steps,
+            tool_calls: self.spent.calls,
+            elapsed_ms: u64::try_from(cx.at.since(self.started_at).as_millis()).unwrap_or(u64::MAX),
+            finish_reason: self.last_finish,
+            error: ending.error,
+            transcript: self.transcript.clone(),
+        };
+        cx.out.push(Action::Done(Box::new(outcome)));
+    }
+
+    /// Says why the turn stopped, what the model last said, and what the tools found.
+    fn built_answer(&self, reason: StopReason, error: Option<&ModelError>) -> String {
+        let texts = &self.config.profile.texts;
+        let mut paragraphs = vec![self.text_with_limit(&texts.stopped, reason)];
+        if let Some(error) = error {
+            paragraphs.push(format!("Reason: {}.", error.message));
+        }
+        if !self.last_text.trim().is_empty() {
+            paragraphs.push(self.last_text.trim().to_owned());
+        }
+        if !self.findings.is_empty() {
+            let skipped = self.findings.len().saturating_sub(FINDINGS_SHOWN_MAX);
+            let mut list = vec![texts.findings.clone()];
+            if skipped > 0 {
+                list.push(format!("- ({skipped} earlier ones are left out)"));
+            }
+            list.extend(self.findings.iter().skip(skipped).map(finding_line));
+            paragraphs.push(list.join("\n"));
+        }
+        paragraphs.join("\n\n")
+    }
+
+    /// Fills in what ran out.
+    pub(super) fn text_with_limit(&self, template: &str, reason: StopReason) -> String {
+        let own = self
+            .config
+            .profile
+            .texts
+            .limits
+            .get(reason.as_str())
+            .cloned();
+        template.replace("{limit}", &own.unwrap_or_else(|| self.limit_text(reason)))
+    }
+
+    fn limit_text(&self, reason: StopReason) -> String {
+        let limits = &self.config.profile.limits;
+        let of = |name: &str, value: Option<String>| match value {
+            Some(value) => format!("the limit of {value} {name} was reached"),
+            None => format!("the limit on {name} was reached"),
+        };
+        match reason {
+            StopReason::Complete => "the answer is complete".to_owned(),
+            StopReason::MaxSteps => of("steps", Some(limits.max_steps.to_string())),
+            StopReason::MaxToolCalls => {
+                let max = limits.max_tool_calls.or(limits.max_tool_calls_per_step);
+                of("tool calls", max.map(|max| max.to_string()))
+            }
+            StopReason::MaxTokens => of("tokens", limits.max_tokens.map(|max| max.to_string())),
+            StopReason::MaxCost => of("dollars", limits.max_cost.map(|max| max.usd().to_string())),
+            StopReason::StepTimeout => {
+                let shown = limits.step_timeout.map(seconds);
+                match shown {
+                    Some(shown) => format!("the model did not reply within {shown}"),
+                    None => "the model did not reply in time".to_owned(),
+                }
+            }
+            StopReason::Deadline => match limits.turn_timeout.map(seconds) {
+                Some(shown) => format!("the time limit of {shown} was reached"),
+                None => "the time limit was reached".to_owned(),
+            },
+            StopReason::InvalidResponse => "the model's replies could not be used".to_owned(),
+            StopReason::NoProgress => "the same calls kept returning the same results".to_owned(),
+            StopReason::Refused => "the request was refused".to_owned(),
+            StopReason::Cancelled => "the turn was cancelled".to_owned(),
+            StopReason::Error => "a model request failed".to_owned(),
+        }
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let digest = finding.digest.replace('\n', "\n  ");
+    let arguments = if finding.arguments == "{}" {
+        ""
+    } else {
+        finding.arguments.as_str()
+    };
+    if digest.is_empty() {
+        format!("- {}({arguments}) succeeded without output", finding.tool)
+    } else {
+        format!("- {}({arguments}): {digest}", finding.tool)
+    }
+}

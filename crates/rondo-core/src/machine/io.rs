@@ -1,0 +1,203 @@
+use crate::ports::{Approval, Verdict};
+use rondo_types::{
+    CallId, EventBody, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
+    Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a turn runs under; immutable while it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnConfig {
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The turn's place in its session, from 1; it makes call ids unique.
+    pub turn_number: u32,
+    /// The model.
+    pub model: ModelInfo,
+    /// Limits, rendering and texts.
+    pub profile: Profile,
+    /// The ordered blocks of the system prompt.
+    pub system: Vec<String>,
+    /// The tools on offer.
+    pub tools: Arc<Vec<ToolSpec>>,
+    /// The JSON Schema that the answer must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// Seeds the jitter of retries.
+    pub seed: u64,
+}
+
+/// Prepares arguments and checks answers: pure, and the same for the same text.
+pub trait Arguments {
+    /// Parses, repairs and validates the arguments of a call to a tool that exists.
+    fn prepare(&self, tool: &str, raw: &str) -> PreparedCall;
+
+    /// Checks an answer against the schema asked for, if one was.
+    ///
+    /// # Errors
+    /// What does not fit, for the model.
+    fn check_answer(&self, text: &str) -> Result<(), String>;
+}
+
+/// What became of a call's arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PreparedCall {
+    /// They fit.
+    Ready {
+        /// As they will be run.
+        arguments: Value,
+        /// One line for each repair.
+        diff: Vec<String>,
+        /// Whether a repair went beyond notation.
+        meaning_changed: bool,
+    },
+    /// They do not.
+    Invalid {
+        /// What is wrong and what is expected, for the model.
+        message: String,
+        /// The same as data.
+        details: Value,
+    },
+}
+
+/// What the machine is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum Input {
+    /// The turn begins.
+    Begin {
+        /// The session so far.
+        history: Transcript,
+        /// The user's message.
+        message: Message,
+    },
+    /// The model replied, and the reply ended as its protocol ends.
+    Reply {
+        /// The reply.
+        reply: Reply,
+    },
+    /// The model request failed.
+    ReplyFailed {
+        /// Why.
+        error: ModelError,
+        /// Text of the answer that had arrived.
+        partial: String,
+        /// Whether anything of the reply was shown already.
+        committed: bool,
+    },
+    /// The gate judged a call.
+    Gate {
+        /// The call.
+        call_id: CallId,
+        /// Its verdict.
+        verdict: Verdict,
+    },
+    /// A person answered.
+    Approval {
+        /// The call.
+        call_id: CallId,
+        /// Their answer.
+        approval: Approval,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// The call.
+        call_id: CallId,
+        /// How.
+        outcome: ToolOutcome,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// The user says something while the turn runs.
+    Steer {
+        /// What.
+        text: String,
+    },
+    /// Somebody stops the turn.
+    Cancel,
+    /// A wait is over.
+    Time,
+    /// The runtime cannot go on, as when the journal cannot be written.
+    Fault {
+        /// Why.
+        error: ModelError,
+    },
+}
+
+/// What the machine wants done. Of the kinds that await something, at most one is outstanding,
+/// except [`Action::Ask`], which is one per call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Tell the listener.
+    Emit(EventBody),
+    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`].
+    CallModel(ModelCall),
+    /// Judge these calls; then one [`Input::Gate`] each.
+    CheckGate(Vec<PlannedCall>),
+    /// Ask a person; then [`Input::Approval`].
+    Ask {
+        /// The call.
+        call: PlannedCall,
+        /// The question.
+        prompt: String,
+        /// When to stop waiting for an answer.
+        until: Option<TimeMs>,
+    },
+    /// Run these calls at once; then one [`Input::ToolFinished`] each.
+    RunTools(Vec<PlannedCall>),
+    /// Do nothing until then; then [`Input::Time`].
+    Wait {
+        /// The instant.
+        until: TimeMs,
+    },
+    /// End what is running; its ends are still awaited.
+    Abort,
+    /// The turn is over.
+    Done(Box<Outcome>),
+}
+
+/// One model request, with its bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCall {
+    /// The request.
+    pub request: Arc<ModelRequest>,
+    /// From 1.
+    pub step: u32,
+    /// From 0; repetitions after transport failures count up.
+    pub attempt: u32,
+    /// How long the first content may take.
+    pub first_byte_timeout: Option<Duration>,
+    /// How long the next content may take.
+    pub idle_timeout: Option<Duration>,
+    /// When the reply must be whole.
+    pub end: Option<StepEnd>,
+}
+
+/// When a step must be over, and what it is called when it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepEnd {
+    /// The instant.
+    pub at: TimeMs,
+    /// Whether it is the turn's deadline (less what is held back) rather than the step's timeout.
+    pub is_deadline: bool,
+}
+
+/// One call that may run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as they will be run.
+    pub arguments: Value,
+    /// What recovery does with it.
+    pub recovery: Recovery,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+}

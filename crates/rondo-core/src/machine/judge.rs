@@ -1,0 +1,250 @@
+use rondo_types::{Candidate, EmptyReply, FinishReason, Reply};
+
+/// What of a reply can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Judged {
+    /// It asks for calls.
+    Calls(Candidate),
+    /// It is an answer.
+    Answer(Candidate),
+    /// The model refuses, in the provider's own field or reason.
+    Refused(Candidate),
+    /// Nothing of it can be used.
+    Unusable(Problem),
+}
+
+/// Why a reply cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// For the model and for people.
+    pub(super) text: String,
+    /// Whether a filter was the reason.
+    pub(super) blocked: bool,
+}
+
+impl Problem {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            blocked: false,
+        }
+    }
+
+    fn blocked(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            blocked: true,
+        }
+    }
+}
+
+/// Picks the first candidate with valid content and an acceptable end.
+///
+/// Calls count by presence, not by finish reason: servers finish replies that hold calls with
+/// every reason there is.
+pub(super) fn judge(reply: Reply, empty: EmptyReply) -> Judged {
+    if let Some(reason) = reply.prompt_blocked {
+        return Judged::Unusable(Problem::blocked(format!(
+            "the prompt was blocked ({reason})"
+        )));
+    }
+    let mut first_problem = None;
+    let mut empty_candidate = None;
+    for candidate in reply.candidates {
+        match usable(&candidate) {
+            Ok(Use::Calls) => return Judged::Calls(candidate),
+            Ok(Use::Answer) => return Judged::Answer(candidate),
+            Ok(Use::Refusal) => return Judged::Refused(candidate),
+            Ok(Use::Nothing) => {
+                first_problem.get_or_insert_with(|| Problem::new("it was empty"));
+                empty_candidate.get_or_insert(candidate);
+            }
+            Err(problem) => {
+                first_problem.get_or_insert(problem);
+            }
+        }
+    }
+    match (empty, empty_candidate, first_problem) {
+        (EmptyReply::Complete, Some(candidate), _) => Judged::Answer(candidate),
+        (EmptyReply::Complete, None, None) => Judged::Answer(Candidate::default()),
+        (_, _, Some(problem)) => Judged::Unusable(problem),
+        (EmptyReply::Invalid, _, None) => Judged::Unusable(Problem::new("it had no content")),
+    }
+}
+
+enum Use {
+    Calls,
+    Answer,
+    Refusal,
+    Nothing,
+}
+
+fn usable(candidate: &Candidate) -> Result<Use, Problem> {
+    let reason = candidate.finish_reason.unwrap_or(FinishReason::Other);
+    if !reason.is_acceptable() {
+        return Err(unacceptable(reason, candidate));
+    }
+    if reason == FinishReason::Refusal {
+        return Ok(Use::Refusal);
+    }
+    let mut calls = candidate.tool_calls().peekable();
+    if calls.peek().is_some() {
+        return if calls.any(|call| call.name.trim().is_empty()) {
+            Err(Problem::new("a tool call had no name"))
+        } else {
+            Ok(Use::Calls)
+        };
+    }
+    if is_visible(&candidate.text()) {
+        Ok(Use::Answer)
+    } else if is_visible(&candidate.refusal()) {
+        Ok(Use::Refusal)
+    } else if reason == FinishReason::Length {
+        Err(Problem::new("it was cut off before any answer; be brief"))
+    } else {
+        Ok(Use::Nothing)
+    }
+}
+
+fn unacceptable(reason: FinishReason, candidate: &Candidate) -> Problem {
+    let raw = candidate
+        .raw_finish_reasons
+        .last()
+        .map_or("", String::as_str);
+    match reason {
+        FinishReason::ContentFilter => Problem::blocked(format!(
+            "the answer was blocked by the provider's filter ({raw})"
+        )),
+        FinishReason::MalformedCall => {
+            Problem::new(format!("its tool call could not be read ({raw})"))
+        }
+        _ => Problem::new(format!("the provider ended it with `{raw}`")),
+    }
+}
+
+/// Zero-width characters alone are no answer; Gemini sends them.
+fn is_visible(text: &str) -> bool {
+    text.chars().any(|it| {
+        !it.is_whitespace() && !matches!(it, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{CallId, Part, ToolCall};
+
+    fn text(text: &str, reason: FinishReason) -> Candidate {
+        Candidate {
+            parts: vec![Part::text(text)],
+            finish_reason: Some(reason),
+            raw_finish_reasons: vec!["RAW".into()],
+        }
+    }
+
+    fn call(name: &str, reason: FinishReason) -> Candidate {
+        let call = ToolCall {
+            id: CallId::new("x"),
+            wire_id: None,
+            name: name.into(),
+            arguments: "{}".into(),
+            complete: true,
+            opaque: None,
+        };
+        Candidate {
+            parts: vec![Part::ToolCall(call)],
+            ..text("", reason)
+        }
+    }
+
+    fn reply(candidates: Vec<Candidate>) -> Reply {
+        Reply {
+            candidates,
+            ..Reply::default()
+        }
+    }
+
+    #[test]
+    fn py_21_the_first_usable_candidate_is_taken_not_the_first() {
+        let blocked = text("bad", FinishReason::ContentFilter);
+        let empty = text(" \u{200b}", FinishReason::Stop);
+        let good = text("good", FinishReason::Stop);
+        let later = text("later", FinishReason::Stop);
+        let judged = judge(
+            reply(vec![blocked, empty, good.clone(), later]),
+            EmptyReply::Invalid,
+        );
+        assert_eq!(judged, Judged::Answer(good));
+    }
+
+    #[test]
+    fn py_29_text_without_calls_is_the_answer_and_calls_win_over_text() {
+        let mut both = call("f", FinishReason::Stop);
+        both.parts.insert(0, Part::text("thinking aloud"));
+        assert_eq!(
+            judge(reply(vec![both.clone()]), EmptyReply::Invalid),
+            Judged::Calls(both)
+        );
+    }
+
+    #[test]
+    fn calls_count_whatever_the_finish_reason() {
+        for reason in [
+            FinishReason::Stop,
+            FinishReason::ToolCalls,
+            FinishReason::Length,
+        ] {
+            let candidate = call("f", reason);
+            assert!(matches!(
+                judge(reply(vec![candidate]), EmptyReply::Invalid),
+                Judged::Calls(_)
+            ));
+        }
+        let mut none = call("f", FinishReason::Stop);
+        none.finish_reason = None;
+        assert!(matches!(
+            judge(reply(vec![none]), EmptyReply::Invalid),
+            Judged::Calls(_)
+        ));
+    }
+
+    #[test]
+    fn nameless_and_malformed_calls_and_blocked_prompts_are_unusable() {
+        let cases = [
+            reply(vec![call(" ", FinishReason::Stop)]),
+            reply(vec![call("f", FinishReason::MalformedCall)]),
+            reply(vec![]),
+            Reply {
+                prompt_blocked: Some("SAFETY".into()),
+                ..Reply::default()
+            },
+        ];
+        for case in cases {
+            assert!(matches!(
+                judge(case, EmptyReply::Invalid),
+                Judged::Unusable(_)
+            ));
+        }
+    }
+
+    #[test]
+    fn an_empty_reply_is_an_answer_where_the_design_says_so() {
+        assert_eq!(
+            judge(reply(vec![]), EmptyReply::Complete),
+            Judged::Answer(Candidate::default())
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_no_empty_answer() {
+        let mut refusal = text("", FinishReason::Stop);
+        refusal.parts = vec![Part::Refusal(rondo_types::TextPart {
+            text: "I can't".into(),
+            opaque: None,
+        })];
+        assert!(matches!(
+            judge(reply(vec![refusal]), EmptyReply::Invalid),
+            Judged::Refused(_)
+        ));
+    }
+}

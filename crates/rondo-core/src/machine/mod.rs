@@ -1,0 +1,32 @@
+//! The turn as a state machine: every decision and every bound, no await.
+//!
+//! One input at a time, with the time as a value; out come actions. No clock, no randomness, no
+//! IO: given the same inputs it yields the same actions, which is what makes replay, recovery,
+//! forks and exhaustive tests cheap. It serialises between any two inputs.
+//!
+//! # Layout
+//! - `turn`: the machine, its inputs and the step cycle.
+//! - `io`: the inputs and actions as types.
+//! - `budget`: what is left, and what is held back for the last answer.
+//! - `judge`: what of a reply can be used.
+//! - `batch`: the tool calls of one reply, from plan to committed results.
+//! - `failure`: what a failed request leads to.
+//! - `guard`: repetition without progress.
+//! - `finish`: the outcome.
+//! - `render`: tool results as the model reads them.
+
+mod batch;
+mod budget;
+mod failure;
+mod finish;
+mod guard;
+mod io;
+mod judge;
+mod render;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+pub use io::{Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, StepEnd, TurnConfig};
+pub use turn::TurnMachine;

@@ -1,0 +1,245 @@
+use rondo_types::{
+    CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolResult,
+};
+use serde_json::{Value, json};
+
+/// The bound on what one result adds to the transcript, in bytes. Tools bound their own output
+/// below it; this holds for those that do not.
+pub(super) const RESULT_BYTES_MAX: usize = 256 << 10;
+
+/// Renders an outcome as the one result of its call.
+pub(super) fn result(
+    rendering: ResultRendering,
+    call_id: CallId,
+    wire_id: Option<String>,
+    name: String,
+    outcome: &ToolOutcome,
+    synthetic: bool,
+) -> ToolResult {
+    let content = match rendering {
+        ResultRendering::Envelope => ToolContent::Json(envelope(outcome)),
+        ResultRendering::Plain => plain(outcome),
+    };
+    ToolResult {
+        call_id,
+        wire_id,
+        name,
+        error: outcome.code(),
+        content: bounded(content),
+        media: media(outcome),
+        synthetic,
+    }
+}
+
+fn media(outcome: &ToolOutcome) -> Vec<Media> {
+    match outcome {
+        ToolOutcome::Ok(output) => output.media.clone(),
+        ToolOutcome::Error(_) => Vec::new(),
+    }
+}
+
+/// `{"ok":true,"result":{..}}` or `{"ok":false,"error":{code,message,details}}`.
+fn envelope(outcome: &ToolOutcome) -> Value {
+    match outcome {
+        ToolOutcome::Ok(output) => json!({ "ok": true, "result": output.value }),
+        ToolOutcome::Error(error) => {
+            let (code, details) = envelope_code(error);
+            json!({
+                "ok": false,
+                "error": { "code": code, "message": error.message, "details": details },
+            })
+        }
+    }
+}
+
+/// The design knows four codes; what it has no code for reads `internal`, with the real one in
+/// the details.
+fn envelope_code(error: &ToolError) -> (&'static str, Value) {
+    let details = if error.details.is_null() {
+        json!({})
+    } else {
+        error.details.clone()
+    };
+    let code = match error.code {
+        ToolErrorCode::InvalidArgs => "invalid_args",
+        ToolErrorCode::UnknownTool => "unknown_function",
+        ToolErrorCode::PythonException => "python_exception",
+        ToolErrorCode::Internal => "internal",
+        ToolErrorCode::Failed
+        | ToolErrorCode::Timeout
+        | ToolErrorCode::Cancelled
+        | ToolErrorCode::Denied
+        | ToolErrorCode::NotRun
+        | ToolErrorCode::InDoubt => {
+            let mut with_code = json!({ "code": error.code.as_str() });
+            if let (Some(map), Value::Object(more)) = (with_code.as_object_mut(), details) {
+                map.extend(more);
+            }
+            return ("internal", with_code);
+        }
+    };
+    (code, details)
+}
+
+fn plain(outcome: &ToolOutcome) -> ToolContent {
+    match outcome {
+        ToolOutcome::Ok(output) => match &output.value {
+            Value::String(text) => ToolContent::Text(text.clone()),
+            value => ToolContent::Json(value.clone()),
+        },
+        ToolOutcome::Error(error) => ToolContent::Text(plain_error(error)),
+    }
+}
+
+fn plain_error(error: &ToolError) -> String {
+    let mut text = match error.code {
+        // A tool that ran and failed words its own message, which a design may prescribe (GS-15).
+        ToolErrorCode::Failed => error.message.clone(),
+        code => format!("error ({code}): {}", error.message),
+    };
+    if error
+        .details
+        .as_object()
+        .is_some_and(|details| !details.is_empty())
+    {
+        text.push('\n');
+        text.push_str(&error.details.to_string());
+    }
+    text
+}
+
+fn bounded(content: ToolContent) -> ToolContent {
+    let text = match &content {
+        ToolContent::Text(text) if text.len() <= RESULT_BYTES_MAX => return content,
+        ToolContent::Text(text) => text.clone(),
+        ToolContent::Json(value) => {
+            let text = value.to_string();
+            if text.len() <= RESULT_BYTES_MAX {
+                return content;
+            }
+            text
+        }
+    };
+    let head = floor_boundary(&text, RESULT_BYTES_MAX * 2 / 3);
+    let tail = ceil_boundary(&text, text.len() - RESULT_BYTES_MAX / 4);
+    let (kept_head, _) = text.split_at(head);
+    let (_, kept_tail) = text.split_at(tail);
+    ToolContent::Text(format!(
+        "{kept_head}\n[{} bytes left out]\n{kept_tail}",
+        tail - head
+    ))
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+fn ceil_boundary(text: &str, at: usize) -> usize {
+    (at..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(rendering: ResultRendering, outcome: &ToolOutcome) -> ToolContent {
+        result(
+            rendering,
+            CallId::new("c"),
+            None,
+            "t".into(),
+            outcome,
+            false,
+        )
+        .content
+    }
+
+    #[test]
+    fn py_31_the_envelope_has_ok_and_result() {
+        let outcome = ToolOutcome::json(json!({"globals": []}));
+        assert_eq!(
+            render(ResultRendering::Envelope, &outcome),
+            ToolContent::Json(json!({"ok": true, "result": {"globals": []}}))
+        );
+    }
+
+    #[test]
+    fn py_32_py_33_the_envelope_has_exactly_four_codes() {
+        let codes = [
+            (ToolErrorCode::InvalidArgs, "invalid_args"),
+            (ToolErrorCode::UnknownTool, "unknown_function"),
+            (ToolErrorCode::PythonException, "python_exception"),
+            (ToolErrorCode::Failed, "internal"),
+            (ToolErrorCode::Timeout, "internal"),
+            (ToolErrorCode::Cancelled, "internal"),
+            (ToolErrorCode::Denied, "internal"),
+            (ToolErrorCode::NotRun, "internal"),
+            (ToolErrorCode::InDoubt, "internal"),
+            (ToolErrorCode::Internal, "internal"),
+        ];
+        for (code, expected) in codes {
+            let ToolContent::Json(value) =
+                render(ResultRendering::Envelope, &ToolOutcome::error(code, "m"))
+            else {
+                panic!("an envelope is JSON")
+            };
+            assert_eq!(value["error"]["code"], expected);
+            assert_eq!(value["error"]["message"], "m");
+            if expected == "internal" && code != ToolErrorCode::Internal {
+                assert_eq!(value["error"]["details"]["code"], code.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn py_34_a_python_exception_keeps_type_message_and_traceback() {
+        let details = json!({
+            "exc_type": "ZeroDivisionError", "message": "division by zero", "traceback": "Traceback ..."
+        });
+        let outcome = ToolOutcome::Error(ToolError {
+            code: ToolErrorCode::PythonException,
+            message: "ZeroDivisionError: division by zero".into(),
+            details: details.clone(),
+        });
+        assert_eq!(
+            render(ResultRendering::Envelope, &outcome),
+            ToolContent::Json(json!({"ok": false, "error": {
+                "code": "python_exception",
+                "message": "ZeroDivisionError: division by zero",
+                "details": details,
+            }}))
+        );
+    }
+
+    #[test]
+    fn gs_15_json_results_stay_json_and_failures_keep_their_words() {
+        let outcome = ToolOutcome::json(json!({"stdout": "a\u{1b}[0m\n", "exitCode": 0}));
+        let content = render(ResultRendering::Plain, &outcome);
+        assert_eq!(
+            content.to_text(),
+            r#"{"stdout":"a\u001b[0m\n","exitCode":0}"#
+        );
+        let failed = ToolOutcome::error(
+            ToolErrorCode::Failed,
+            "Error executing command: no such shell",
+        );
+        assert_eq!(
+            render(ResultRendering::Plain, &failed).to_text(),
+            "Error executing command: no such shell"
+        );
+    }
+
+    #[test]
+    fn oversized_results_keep_head_and_tail_on_character_boundaries() {
+        let outcome = ToolOutcome::text(format!("head{}tail", "ä".repeat(RESULT_BYTES_MAX)));
+        let text = render(ResultRendering::Plain, &outcome).to_text();
+        assert!(text.len() <= RESULT_BYTES_MAX + 64);
+        assert!(text.starts_with("head") && text.ends_with("tail"));
+        assert!(text.contains("bytes left out"));
+    }
+}

@@ -1,0 +1,210 @@
+use super::sim::{Sim, calls, text};
+use rondo_types::{NanoUsd, Price, StopReason, ToolOutcome};
+use std::time::Duration;
+
+/// A model that never answers while it has tools, with new arguments each time.
+fn restless(profile: &str) -> Sim {
+    let mut n = 0;
+    Sim::always(profile, move |call| {
+        n += 1;
+        if call.request.tools.is_empty() {
+            text("what I found")
+        } else {
+            calls(&[("look", format!(r#"{{"n":{n}}}"#).as_str())])
+        }
+    })
+}
+
+#[test]
+fn py_10_py_46_fa_25_gs_4_hub_7_hub_9_steps_hold_at_the_bound_and_findings_are_reported() {
+    for (profile, max) in [
+        ("python", 6),
+        ("stream", 25),
+        ("shell", 10),
+        ("hub", 200),
+        ("react", 10),
+    ] {
+        let ran = restless(profile).run();
+        assert_eq!(ran.requests.len(), max, "{profile}");
+        assert_eq!(ran.outcome.stop_reason, StopReason::MaxSteps);
+        assert_eq!(ran.outcome.steps as usize, max);
+        assert_eq!(
+            ran.outcome.findings.len(),
+            max,
+            "the last step's calls still ran"
+        );
+        assert!(ran.outcome.degraded && !ran.outcome.answered);
+        assert!(ran.outcome.text.contains("look"), "{}", ran.outcome.text);
+    }
+}
+
+#[test]
+fn hub_7_the_notice_is_the_designs_and_partial_results_follow() {
+    let ran = restless("hub").run();
+    assert!(
+        ran.outcome.text.starts_with("Max iterations reached\n"),
+        "{}",
+        ran.outcome.text
+    );
+    assert!(ran.outcome.text.contains("Partial results:\n- "));
+}
+
+#[test]
+fn steps_hold_at_one_less_the_bound_and_one_more() {
+    for (steps_needed, max, complete) in [(2, 3, true), (3, 3, true), (4, 3, false)] {
+        let mut n = 0;
+        let mut sim = Sim::always("shell", move |_| {
+            n += 1;
+            if n >= steps_needed {
+                text("done")
+            } else {
+                calls(&[("look", format!(r#"{{"n":{n}}}"#).as_str())])
+            }
+        });
+        sim.profile.limits.max_steps = max;
+        let ran = sim.run();
+        assert_eq!(ran.outcome.stop_reason == StopReason::Complete, complete);
+        assert!(ran.outcome.steps <= max);
+    }
+}
+
+#[test]
+fn the_last_step_is_held_back_for_a_tool_free_answer() {
+    for max in [1, 2, 3, 5] {
+        let mut sim = restless("default");
+        sim.profile.limits.max_steps = max;
+        let ran = sim.run();
+        assert_eq!(ran.requests.len() as u32, max);
+        assert!(ran.requests.last().unwrap().request.tools.is_empty());
+        assert_eq!(ran.outcome.text, "what I found");
+        assert_eq!(ran.outcome.stop_reason, StopReason::MaxSteps);
+        assert!(ran.outcome.answered && ran.outcome.degraded);
+    }
+}
+
+#[test]
+fn py_12_py_44_py_46_the_turn_stops_at_its_deadline_with_findings() {
+    let mut sim = restless("python");
+    sim.model_time = Duration::from_secs(6);
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert!(ran.outcome.elapsed_ms <= 20_000);
+    assert_eq!(ran.outcome.findings.len(), 3);
+    assert!(ran.outcome.text.contains("20 s"), "{}", ran.outcome.text);
+}
+
+#[test]
+fn py_11_py_43_py_46_a_step_that_takes_too_long_stops_the_turn() {
+    let mut sim = restless("python");
+    sim.model_time = Duration::from_millis(8_001);
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::StepTimeout);
+    assert_eq!((ran.outcome.steps, ran.outcome.elapsed_ms), (1, 8_000));
+    let mut sim = restless("python");
+    sim.model_time = Duration::from_millis(8_000);
+    assert_eq!(sim.run().outcome.stop_reason, StopReason::Deadline);
+}
+
+#[test]
+fn a_slice_of_the_turns_time_is_held_back_for_the_answer() {
+    let mut sim = restless("default");
+    sim.profile.limits.turn_timeout = Some(Duration::from_secs(20));
+    sim.model_time = Duration::from_secs(4);
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert!(ran.outcome.answered);
+    assert!(ran.outcome.elapsed_ms <= 20_000);
+}
+
+#[test]
+fn tool_time_counts_and_no_call_may_outlive_the_deadline() {
+    let mut sim = restless("python");
+    sim.tool_time = Duration::from_secs(7);
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    let timeouts: Vec<_> = ran
+        .runs
+        .iter()
+        .flatten()
+        .map(|call| call.timeout.unwrap().as_millis())
+        .collect();
+    assert_eq!(timeouts, [19_990, 12_980, 5_970]);
+}
+
+#[test]
+fn tokens_hold_and_leave_room_for_the_answer() {
+    for max in [100, 1_000, 3_000, 10_000] {
+        let mut sim = restless("default");
+        sim.profile.limits.max_tokens = Some(max);
+        let ran = sim.run();
+        assert_eq!(ran.outcome.stop_reason, StopReason::MaxTokens, "max {max}");
+        assert!(
+            ran.outcome.usage.total() <= max,
+            "max {max}: {:?}",
+            ran.outcome.usage
+        );
+        assert_eq!(ran.outcome.answered, max >= 1_000);
+    }
+}
+
+#[test]
+fn money_holds_and_leaves_room_for_the_answer() {
+    let mut sim = restless("default");
+    sim.price = Some(Price {
+        input: 1_000,
+        output: 4_000,
+        ..Price::default()
+    });
+    sim.profile.limits.max_cost = Some(NanoUsd::from_usd(0.01));
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::MaxCost);
+    assert!(ran.outcome.cost.unwrap() <= NanoUsd::from_usd(0.01));
+    assert!(ran.outcome.answered);
+}
+
+#[test]
+fn generated_tokens_are_capped_only_where_the_budget_runs_low() {
+    let mut sim = restless("default");
+    sim.profile.limits.max_tokens = Some(9_000);
+    let ran = sim.run();
+    let caps: Vec<_> = ran
+        .requests
+        .iter()
+        .map(|call| call.request.sampling.max_output_tokens)
+        .collect();
+    assert_eq!(caps.first(), Some(&None));
+    assert!(caps.last().unwrap().unwrap() <= 4096);
+}
+
+#[test]
+fn a_last_answer_with_calls_in_it_runs_none_of_them() {
+    let mut n = 0;
+    let mut sim = Sim::always("default", move |_| {
+        n += 1;
+        calls(&[("look", format!(r#"{{"n":{n}}}"#).as_str())])
+    });
+    sim.profile.limits.max_steps = 2;
+    let ran = sim.run();
+    assert_eq!(ran.outcome.tool_calls, 1);
+    assert_eq!(ran.outcome.stop_reason, StopReason::MaxSteps);
+    assert!(!ran.outcome.answered);
+    assert_eq!(ran.outcome.findings.len(), 1);
+}
+
+#[test]
+fn py_47_findings_are_the_successful_results_only() {
+    let mut sim = restless("python");
+    let mut n = 0;
+    sim.tool = Box::new(move |_| {
+        n += 1;
+        if n % 2 == 0 {
+            ToolOutcome::error(rondo_types::ToolErrorCode::Failed, "bad luck")
+        } else {
+            ToolOutcome::text(format!("fact {n}"))
+        }
+    });
+    let ran = sim.run();
+    assert_eq!(ran.outcome.findings.len(), 3);
+    assert!(ran.outcome.text.contains("Confirmed so far:"));
+    assert!(ran.outcome.text.contains("fact 5") && !ran.outcome.text.contains("bad luck"));
+}

@@ -1,0 +1,282 @@
+//! For any sequence of replies, ends, verdicts, cancels and stored states, the machine ends within
+//! its bounds and pairs every call.
+
+use super::sim::{AnyObject, Sim, call_part, reply};
+use crate::machine::{Action, Input, PlannedCall, TurnMachine};
+use crate::pairing::is_paired;
+use crate::ports::{Approval, Verdict};
+use crate::profile;
+use proptest::prelude::*;
+use rondo_types::{
+    ErrorClass, FinishReason, Message, ModelError, Outcome, Part, Reply, TimeMs, ToolErrorCode,
+    ToolOutcome,
+};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+enum Move {
+    Reply(Reply),
+    Fail(ErrorClass, bool),
+}
+
+#[derive(Debug, Clone)]
+struct Script {
+    profile: &'static str,
+    max_steps: u32,
+    moves: Vec<Move>,
+    verdicts: Vec<u8>,
+    outcomes: Vec<u8>,
+    delays_ms: Vec<u64>,
+    cancel_after: Option<usize>,
+    steer_after: Option<usize>,
+    store_every: usize,
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        "[a-z ]{0,12}".prop_map(Part::text),
+        (
+            prop_oneof![Just("look"), Just("act"), Just("nope"), Just("")],
+            "[0-9]{0,2}"
+        )
+            .prop_map(|(name, n)| {
+                let arguments = if n.is_empty() {
+                    "{".into()
+                } else {
+                    format!(r#"{{"n":"{n}"}}"#)
+                };
+                let Part::ToolCall(mut call) = call_part(name, &arguments) else {
+                    unreachable!()
+                };
+                call.complete = !n.is_empty();
+                Part::ToolCall(call)
+            }),
+    ]
+}
+
+fn one_move() -> impl Strategy<Value = Move> {
+    let reason = prop_oneof![
+        Just(FinishReason::Stop),
+        Just(FinishReason::ToolCalls),
+        Just(FinishReason::Length),
+        Just(FinishReason::ContentFilter),
+        Just(FinishReason::MalformedCall),
+    ];
+    let class = prop_oneof![
+        Just(ErrorClass::Server),
+        Just(ErrorClass::Auth),
+        Just(ErrorClass::IdleTimeout),
+        Just(ErrorClass::StepTimeout),
+        Just(ErrorClass::Deadline),
+        Just(ErrorClass::InvalidToolCall),
+    ];
+    prop_oneof![
+        4 => (prop::collection::vec(part(), 0..4), reason)
+            .prop_map(|(parts, reason)| Move::Reply(reply(parts, reason))),
+        1 => (class, any::<bool>()).prop_map(|(class, shown)| Move::Fail(class, shown)),
+    ]
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    (
+        prop::sample::select(profile::builtin_names()),
+        1_u32..8,
+        prop::collection::vec(one_move(), 1..12),
+        prop::collection::vec(0_u8..3, 1..6),
+        prop::collection::vec(0_u8..3, 1..6),
+        prop::collection::vec(0_u64..9_000, 1..6),
+        prop::option::of(0_usize..30),
+        (prop::option::of(0_usize..10), 1_usize..4),
+    )
+        .prop_map(
+            |(profile, max_steps, moves, verdicts, outcomes, delays_ms, cancel_after, rest)| {
+                Script {
+                    profile,
+                    max_steps,
+                    moves,
+                    verdicts,
+                    outcomes,
+                    delays_ms,
+                    cancel_after,
+                    steer_after: rest.0,
+                    store_every: rest.1,
+                }
+            },
+        )
+}
+
+/// Plays a script. With `stored`, the machine is serialised and read back on its way.
+struct Play<'a> {
+    script: &'a Script,
+    machine: TurnMachine,
+    now: TimeMs,
+    inputs: VecDeque<Input>,
+    requests: u32,
+    fed: usize,
+    log: Vec<Action>,
+}
+
+impl<'a> Play<'a> {
+    fn new(script: &'a Script) -> Self {
+        let mut sim = Sim::new(script.profile, vec![]);
+        sim.profile.limits.max_steps = script.max_steps;
+        let begin = Input::Begin {
+            history: vec![],
+            message: Message::user("q"),
+        };
+        Self {
+            script,
+            machine: TurnMachine::new(sim.config()),
+            now: TimeMs(1_000),
+            inputs: VecDeque::from([begin]),
+            requests: 0,
+            fed: 0,
+            log: vec![],
+        }
+    }
+
+    fn pick<T: Clone>(list: &[T], at: usize) -> T {
+        list[at % list.len()].clone()
+    }
+
+    fn run(mut self, stored: bool) -> (Outcome, Vec<Action>) {
+        // Every step costs a bounded number of inputs; this is far above the sum.
+        for _ in 0..2_000 {
+            let input = self.next_input();
+            if stored && self.fed.is_multiple_of(self.script.store_every) {
+                let json = serde_json::to_string(&self.machine).unwrap();
+                let back: TurnMachine = serde_json::from_str(&json).unwrap();
+                assert_eq!(back, self.machine);
+                self.machine = back;
+            }
+            let actions = self.machine.handle(self.now, input, &AnyObject);
+            self.log.extend(actions.iter().cloned());
+            for action in actions {
+                if let Some(outcome) = self.act(action) {
+                    return (outcome, self.log);
+                }
+            }
+        }
+        panic!("no end after {} requests", self.requests);
+    }
+
+    fn next_input(&mut self) -> Input {
+        self.fed += 1;
+        self.now = self.now.after(Duration::from_millis(Self::pick(
+            &self.script.delays_ms,
+            self.fed,
+        )));
+        if self.script.cancel_after == Some(self.fed) {
+            return Input::Cancel;
+        }
+        if self.script.steer_after == Some(self.fed) {
+            return Input::Steer {
+                text: "steer".into(),
+            };
+        }
+        self.inputs.pop_front().unwrap_or(Input::Time)
+    }
+
+    fn act(&mut self, action: Action) -> Option<Outcome> {
+        match action {
+            Action::CallModel(call) => {
+                self.requests += u32::from(call.attempt == 0);
+                let index = usize::try_from(call.step + call.attempt).unwrap();
+                self.inputs
+                    .push_back(match Self::pick(&self.script.moves, index) {
+                        Move::Reply(reply) => Input::Reply { reply },
+                        Move::Fail(class, committed) => Input::ReplyFailed {
+                            error: ModelError::new(class, "x"),
+                            partial: if committed {
+                                "par".into()
+                            } else {
+                                String::new()
+                            },
+                            committed,
+                        },
+                    });
+            }
+            Action::CheckGate(calls) => {
+                for call in calls {
+                    let verdict = match Self::pick(&self.script.verdicts, self.fed) {
+                        0 => Verdict::Allow,
+                        1 => Verdict::Deny {
+                            reason: "no".into(),
+                        },
+                        _ => Verdict::Ask { prompt: "?".into() },
+                    };
+                    self.inputs.push_back(Input::Gate {
+                        call_id: call.call_id,
+                        verdict,
+                    });
+                }
+            }
+            Action::Ask { call, .. } => {
+                let approval = if self.fed.is_multiple_of(2) {
+                    Approval::Approved
+                } else {
+                    Approval::Denied {
+                        reason: "no".into(),
+                    }
+                };
+                self.inputs.push_back(Input::Approval {
+                    call_id: call.call_id,
+                    approval,
+                });
+            }
+            Action::RunTools(calls) => self.finish_tools(calls),
+            Action::Wait { .. } => self.inputs.push_back(Input::Time),
+            Action::Emit(_) | Action::Abort => {}
+            Action::Done(outcome) => return Some(*outcome),
+        }
+        None
+    }
+
+    fn finish_tools(&mut self, mut calls: Vec<PlannedCall>) {
+        calls.reverse();
+        for call in calls {
+            let outcome = match Self::pick(&self.script.outcomes, self.fed) {
+                0 => ToolOutcome::text("fine"),
+                1 => ToolOutcome::error(ToolErrorCode::Timeout, "late"),
+                _ => ToolOutcome::text(self.fed.to_string()),
+            };
+            let call_id = call.call_id;
+            self.inputs.push_back(Input::ToolFinished {
+                call_id,
+                outcome,
+                duration_ms: 1,
+            });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_script_ends_within_its_bounds_with_every_call_paired(script in script()) {
+        let (outcome, actions) = Play::new(&script).run(false);
+        prop_assert!(outcome.steps <= script.max_steps);
+        prop_assert!(is_paired(&outcome.transcript));
+        let limits = profile::builtin(script.profile).unwrap().limits;
+        let attempts = actions.iter().filter(|it| matches!(it, Action::CallModel(_))).count();
+        let bound = script.max_steps * (1 + limits.retry.max_retries);
+        prop_assert!(attempts as u32 <= bound);
+        for action in &actions {
+            if let Action::CallModel(call) = action {
+                prop_assert!(is_paired(&call.request.messages), "every request pairs its calls");
+            }
+        }
+        let done = actions.iter().filter(|it| matches!(it, Action::Done(_))).count();
+        prop_assert_eq!(done, 1);
+    }
+
+    #[test]
+    fn storing_the_machine_between_any_two_inputs_changes_nothing(script in script()) {
+        let (plain, plain_log) = Play::new(&script).run(false);
+        let (stored, stored_log) = Play::new(&script).run(true);
+        prop_assert_eq!(plain, stored);
+        prop_assert_eq!(plain_log, stored_log);
+    }
+}

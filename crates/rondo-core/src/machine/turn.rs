@@ -1,0 +1,441 @@
+use super::batch::Batch;
+use super::budget::{Allowance, Spent};
+use super::finish::Ending;
+use super::guard::{Guard, Measure};
+use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
+use super::judge::{Judged, Problem, judge};
+use rondo_types::{
+    Candidate, EventBody, Finding, FinishReason, Message, ModelRequest, Part, Reply, StopReason,
+    TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One turn: from the user's message to its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnMachine {
+    pub(super) config: TurnConfig,
+    pub(super) phase: Phase,
+    pub(super) started_at: TimeMs,
+    pub(super) transcript: Transcript,
+    pub(super) spent: Spent,
+    /// Repetitions of this step's request so far.
+    pub(super) attempt: u32,
+    pub(super) invalid_used: u32,
+    pub(super) findings: Vec<Finding>,
+    pub(super) guard: Guard,
+    pub(super) steering: Vec<String>,
+    /// Set from when the last, tool-free request is the only one left: why.
+    pub(super) finalising: Option<StopReason>,
+    pub(super) cancelled: bool,
+    pub(super) last_finish: Option<FinishReason>,
+    /// The model's latest text of this turn: part of an answer that the runtime must build.
+    pub(super) last_text: String,
+}
+
+/// What the machine waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// The beginning.
+    Idle,
+    /// A reply.
+    AwaitingReply,
+    /// The time to repeat a request.
+    AwaitingRetry,
+    /// The calls of a reply.
+    Batch(Batch),
+    /// Nothing more.
+    Done,
+}
+
+/// One call of [`TurnMachine::handle`].
+pub(super) struct Cx<'a> {
+    pub(super) at: TimeMs,
+    pub(super) arguments: &'a dyn Arguments,
+    pub(super) out: Vec<Action>,
+}
+
+impl Cx<'_> {
+    pub(super) fn emit(&mut self, body: EventBody) {
+        self.out.push(Action::Emit(body));
+    }
+}
+
+/// Steering messages that may wait; more are dropped, oldest kept.
+const STEERING_MAX: usize = 64;
+
+impl TurnMachine {
+    /// Makes a turn that waits for [`Input::Begin`].
+    #[must_use]
+    pub fn new(config: TurnConfig) -> Self {
+        let spent = Spent::new(config.model.price);
+        Self {
+            config,
+            phase: Phase::Idle,
+            started_at: TimeMs::default(),
+            transcript: Transcript::new(),
+            spent,
+            attempt: 0,
+            invalid_used: 0,
+            findings: Vec::new(),
+            guard: Guard::default(),
+            steering: Vec::new(),
+            finalising: None,
+            cancelled: false,
+            last_finish: None,
+            last_text: String::new(),
+        }
+    }
+
+    /// Returns whether the turn is over; any further input is ignored.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Returns the messages so far. A call stands without its result only while its batch runs.
+    #[must_use]
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// Returns the number of model requests made.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.spent.steps
+    }
+
+    /// Takes one input and returns what to do, in order.
+    ///
+    /// Inputs that do not fit what the machine waits for are ignored.
+    pub fn handle(&mut self, at: TimeMs, input: Input, arguments: &dyn Arguments) -> Vec<Action> {
+        let mut cx = Cx {
+            at,
+            arguments,
+            out: Vec::new(),
+        };
+        if !self.is_done() {
+            self.dispatch(&mut cx, input);
+        }
+        cx.out
+    }
+
+    fn dispatch(&mut self, cx: &mut Cx<'_>, input: Input) {
+        match input {
+            Input::Begin { history, message } => self.begin(cx, history, message),
+            Input::Reply { reply } if self.phase == Phase::AwaitingReply => self.reply(cx, reply),
+            Input::ReplyFailed {
+                error,
+                partial,
+                committed,
+            } if self.phase == Phase::AwaitingReply => {
+                self.reply_failed(cx, error, &partial, committed);
+            }
+            Input::Time if self.phase == Phase::AwaitingRetry => self.send_request(cx),
+            Input::Gate { call_id, verdict } => self.gate(cx, &call_id, verdict),
+            Input::Approval { call_id, approval } => self.approval(cx, &call_id, approval),
+            Input::ToolFinished {
+                call_id,
+                outcome,
+                duration_ms,
+            } => {
+                self.tool_finished(cx, &call_id, outcome, duration_ms);
+            }
+            Input::Steer { text } => self.steer(text),
+            Input::Cancel => self.cancel(cx),
+            Input::Fault { error } => self.fault(cx, error),
+            Input::Reply { .. } | Input::ReplyFailed { .. } | Input::Time => {}
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>, history: Transcript, message: Message) {
+        if self.phase != Phase::Idle {
+            return;
+        }
+        self.started_at = cx.at;
+        self.transcript = history;
+        self.spent.note_unsent(&self.config, &self.transcript);
+        self.push(message);
+        self.next_step(cx);
+    }
+
+    /// Adds a message; every message enters the transcript here.
+    pub(super) fn push(&mut self, message: Message) {
+        self.spent.note_unsent_message(&message);
+        self.transcript.push(Arc::new(message));
+    }
+
+    /// Begins the next step, or ends the turn: the one place where limits are checked.
+    pub(super) fn next_step(&mut self, cx: &mut Cx<'_>) {
+        if self.cancelled {
+            return self.finish(cx, Ending::stopped(StopReason::Cancelled));
+        }
+        self.absorb_steering(cx);
+        match self.allowance(cx.at) {
+            Allowance::Step => {}
+            Allowance::FinalOnly(reason) => self.begin_final(reason),
+            Allowance::Nothing(reason) => return self.finish(cx, Ending::stopped(reason)),
+        }
+        self.spent.steps += 1;
+        self.attempt = 0;
+        cx.emit(EventBody::StepStarted {
+            step: self.spent.steps,
+        });
+        self.send_request(cx);
+    }
+
+    fn begin_final(&mut self, reason: StopReason) {
+        // On the very first request there is nothing to sum up, so nothing is said.
+        if self.finalising.is_none() && self.spent.steps > 0 {
+            let text = self.text_with_limit(&self.config.profile.texts.finalise, reason);
+            self.push(Message::synthetic_user(text));
+        }
+        self.finalising.get_or_insert(reason);
+    }
+
+    pub(super) fn send_request(&mut self, cx: &mut Cx<'_>) {
+        let end = self.step_end(cx.at);
+        let whole = end.map(|end| end.at.since(cx.at));
+        let limits = &self.config.profile.limits;
+        let streaming = self.config.model.streaming;
+        let call = ModelCall {
+            request: Arc::new(self.request()),
+            step: self.spent.steps,
+            attempt: self.attempt,
+            first_byte_timeout: limits.first_byte_timeout.filter(|_| streaming).or(whole),
+            idle_timeout: limits.idle_timeout.filter(|_| streaming).or(whole),
+            end,
+        };
+        self.phase = Phase::AwaitingReply;
+        cx.out.push(Action::CallModel(call));
+    }
+
+    fn request(&self) -> ModelRequest {
+        let (tools, tool_choice) = match self.finalising {
+            Some(_) => (Arc::default(), ToolChoice::None),
+            None => (self.offered_tools(), ToolChoice::Auto),
+        };
+        let mut sampling = self.config.profile.sampling.clone();
+        sampling.max_output_tokens = self.output_cap(sampling.max_output_tokens);
+        ModelRequest {
+            model: self.config.model.origin.model.clone(),
+            system: self.config.system.clone(),
+            messages: self.transcript.clone(),
+            tools,
+            tool_choice,
+            sampling,
+            response_schema: self.config.response_schema.clone(),
+        }
+    }
+
+    fn offered_tools(&self) -> Arc<Vec<ToolSpec>> {
+        if !self.guard.withholds_any() {
+            return Arc::clone(&self.config.tools);
+        }
+        let offered = self
+            .config
+            .tools
+            .iter()
+            .filter(|tool| !self.guard.withholds(&tool.name));
+        Arc::new(offered.cloned().collect())
+    }
+
+    fn reply(&mut self, cx: &mut Cx<'_>, reply: Reply) {
+        self.count_usage(cx, &reply);
+        match judge(reply, self.config.profile.empty_reply) {
+            Judged::Calls(candidate) => {
+                self.show_text(cx, &candidate);
+                self.last_finish = candidate.finish_reason;
+                self.begin_batch(cx, candidate);
+            }
+            Judged::Answer(candidate) => self.answer(cx, candidate),
+            Judged::Refused(candidate) => {
+                self.show_text(cx, &candidate);
+                self.last_finish = candidate.finish_reason;
+                let text = match candidate.refusal() {
+                    refusal if refusal.is_empty() => candidate.text(),
+                    refusal => refusal,
+                };
+                self.push_candidate(candidate);
+                self.finish(cx, Ending::refused(text));
+            }
+            Judged::Unusable(problem) => self.unusable(cx, &problem),
+        }
+    }
+
+    fn count_usage(&mut self, cx: &mut Cx<'_>, reply: &Reply) {
+        let usage = reply
+            .usage
+            .unwrap_or_else(|| self.spent.estimate_usage(reply));
+        let cost = self.spent.note_usage(usage);
+        let Usage {
+            input,
+            output,
+            reasoning,
+            cache_read,
+            cache_write,
+        } = usage;
+        let cost_usd = cost.map(rondo_types::NanoUsd::usd);
+        cx.emit(EventBody::Usage {
+            input,
+            output,
+            reasoning,
+            cache_read,
+            cache_write,
+            cost_usd,
+        });
+    }
+
+    /// A reply that was not streamed is one delta; a streamed one was shown as it came.
+    fn show_text(&mut self, cx: &mut Cx<'_>, candidate: &Candidate) {
+        let text = candidate.text();
+        if !self.config.model.streaming && !text.is_empty() {
+            cx.emit(EventBody::TextDelta { text: text.clone() });
+        }
+        if !text.trim().is_empty() {
+            self.last_text = text;
+        }
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>, candidate: Candidate) {
+        let text = candidate.text();
+        if let Err(problem) = cx.arguments.check_answer(&text)
+            && self.finalising.is_none()
+        {
+            self.last_finish = candidate.finish_reason;
+            self.push_candidate(candidate);
+            return self.unusable(cx, &Problem::new(problem));
+        }
+        self.show_text(cx, &candidate);
+        self.last_finish = candidate.finish_reason;
+        self.push_candidate(candidate);
+        if self.finalising.is_none() && !self.steering.is_empty() {
+            self.step_finished(cx);
+            return self.next_step(cx);
+        }
+        let ending = match self.finalising {
+            Some(reason) => Ending::final_answer(reason, text),
+            None => Ending::complete(text),
+        };
+        self.finish(cx, ending);
+    }
+
+    /// Adds the model's message as it came. Nothing is added for a reply without parts, since no
+    /// provider takes an empty message back.
+    pub(super) fn push_candidate(&mut self, candidate: Candidate) {
+        if !candidate.parts.is_empty() {
+            let origin = self.config.model.origin.clone();
+            self.push(candidate.into_message(Some(origin)));
+        }
+    }
+
+    /// Spends one of the shared corrective requests, or gives up.
+    pub(super) fn unusable(&mut self, cx: &mut Cx<'_>, problem: &Problem) {
+        cx.emit(EventBody::ReplyRejected {
+            reason: problem.text.clone(),
+        });
+        if let Some(reason) = self.finalising {
+            return self.finish(cx, Ending::stopped(reason));
+        }
+        if self.invalid_used >= self.config.profile.limits.invalid_retries {
+            let reason = if problem.blocked {
+                StopReason::Refused
+            } else {
+                StopReason::InvalidResponse
+            };
+            return self.finish(cx, Ending::stopped(reason));
+        }
+        self.invalid_used += 1;
+        self.step_finished(cx);
+        let text = self
+            .config
+            .profile
+            .texts
+            .corrective
+            .replace("{problem}", &problem.text);
+        self.push(Message::synthetic_user(text));
+        self.next_step(cx);
+    }
+
+    /// Goes on after the results of a batch were committed.
+    pub(super) fn after_batch(&mut self, cx: &mut Cx<'_>, repeated: &[rondo_types::CallId]) {
+        self.step_finished(cx);
+        match self.guard.take() {
+            Measure::None => {}
+            Measure::Nudge | Measure::Withhold => {
+                self.push(Message::synthetic_user(super::guard::nudge_text(repeated)));
+            }
+            Measure::Stop => return self.stop_early(cx, StopReason::NoProgress),
+        }
+        self.next_step(cx);
+    }
+
+    /// Ends the turn for a reason, by the last tool-free request where one is held back.
+    pub(super) fn stop_early(&mut self, cx: &mut Cx<'_>, reason: StopReason) {
+        let can_ask = self.config.profile.limits.reserve_final
+            && self.finalising.is_none()
+            && !self.cancelled
+            && !matches!(self.allowance(cx.at), Allowance::Nothing(_));
+        if !can_ask {
+            return self.finish(cx, Ending::stopped(reason));
+        }
+        self.begin_final(reason);
+        self.next_step(cx);
+    }
+
+    fn steer(&mut self, text: String) {
+        if self.steering.len() < STEERING_MAX {
+            self.steering.push(text);
+        }
+    }
+
+    fn absorb_steering(&mut self, cx: &mut Cx<'_>) {
+        for text in std::mem::take(&mut self.steering) {
+            cx.emit(EventBody::Steered { text: text.clone() });
+            self.push(Message::user(text));
+        }
+    }
+
+    fn cancel(&mut self, cx: &mut Cx<'_>) {
+        if self.cancelled {
+            return;
+        }
+        self.cancelled = true;
+        match &self.phase {
+            // The ends of what runs are still awaited: they carry what was found.
+            Phase::AwaitingReply => cx.out.push(Action::Abort),
+            Phase::Batch(batch) if batch.is_running() => cx.out.push(Action::Abort),
+            Phase::Idle | Phase::AwaitingRetry | Phase::Batch(_) => {
+                cx.out.push(Action::Abort);
+                self.finish(cx, Ending::stopped(StopReason::Cancelled));
+            }
+            Phase::Done => {}
+        }
+    }
+
+    fn fault(&mut self, cx: &mut Cx<'_>, error: rondo_types::ModelError) {
+        cx.out.push(Action::Abort);
+        self.finish(cx, Ending::failed(error));
+    }
+
+    pub(super) fn step_finished(&self, cx: &mut Cx<'_>) {
+        let finish_reason = self.last_finish.map(|reason| reason.as_str().to_owned());
+        cx.emit(EventBody::StepFinished {
+            step: self.spent.steps,
+            finish_reason,
+        });
+    }
+}
+
+/// Gives the calls of a candidate their ids.
+pub(super) fn assign_ids(candidate: &mut Candidate, turn: u32, step: u32) {
+    let calls = candidate.parts.iter_mut().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    for (index, call) in calls.enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        call.id = rondo_types::CallId::generated(turn, step, index);
+    }
+}

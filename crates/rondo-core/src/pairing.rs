@@ -1,0 +1,82 @@
+//! Keeps every call of a transcript paired with exactly one result.
+
+use rondo_types::{Message, Role, ToolCall, ToolContent, ToolErrorCode, ToolResult, Transcript};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Returns the transcript with every call answered exactly once, right after its message and in
+/// call order: lost results are filled in as `in_doubt`, results without a call are left out.
+///
+/// A history that is whole is returned as it is. Providers refuse anything else.
+#[must_use]
+pub fn paired(history: Transcript) -> Transcript {
+    if is_paired(&history) {
+        return history;
+    }
+    let mut repaired = Transcript::with_capacity(history.len() + 1);
+    let mut messages = history.into_iter().peekable();
+    while let Some(message) = messages.next() {
+        if message.role == Role::Tool {
+            continue;
+        }
+        let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
+        repaired.push(message);
+        if calls.is_empty() {
+            continue;
+        }
+        let mut found: Vec<ToolResult> = Vec::new();
+        while let Some(results) = messages.next_if(|next| next.role == Role::Tool) {
+            found.extend(results.results().cloned());
+        }
+        let results = calls.iter().map(|call| {
+            found
+                .iter()
+                .find(|result| result.call_id == call.id)
+                .cloned()
+                .unwrap_or_else(|| in_doubt(call))
+        });
+        repaired.push(Arc::new(Message::tool_results(results.collect())));
+    }
+    repaired
+}
+
+/// Returns whether every call is answered exactly once, right after its message and in call order,
+/// and no call id stands twice.
+#[must_use]
+pub fn is_paired(transcript: &Transcript) -> bool {
+    let mut ids = HashSet::new();
+    let mut messages = transcript.iter().peekable();
+    while let Some(message) = messages.next() {
+        if message.role == Role::Tool || message.results().next().is_some() {
+            return false;
+        }
+        let calls: Vec<_> = message.tool_calls().map(|call| &call.id).collect();
+        if calls.is_empty() {
+            continue;
+        }
+        if !calls.iter().all(|id| ids.insert((*id).clone())) {
+            return false;
+        }
+        let Some(results) = messages.next_if(|next| next.role == Role::Tool) else {
+            return false;
+        };
+        if !results.results().map(|result| &result.call_id).eq(calls) {
+            return false;
+        }
+    }
+    true
+}
+
+fn in_doubt(call: &ToolCall) -> ToolResult {
+    let text = "error (in_doubt): the call was started and its end was not recorded; check before \
+                doing it again";
+    ToolResult {
+        call_id: call.id.clone(),
+        wire_id: call.wire_id.clone(),
+        name: call.name.clone(),
+        error: Some(ToolErrorCode::InDoubt),
+        content: ToolContent::Text(text.to_owned()),
+        media: Vec::new(),
+        synthetic: true,
+    }
+}
