@@ -10,6 +10,9 @@ use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
 const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
+/// Where the results of the last whole run are, and its counts.
+const RESULTS: &str = "results.txt";
+const SUMMARY: &str = "summary.txt";
 /// What is read of one line of output before it counts as several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
@@ -27,11 +30,15 @@ pub(crate) struct Args {
 /// When a program that tests need is missing and cannot be installed, or cargo does not start.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     require_programs()?;
-    if !build_binaries()? {
-        return Ok(false);
+    let is_whole = args.cargo_args.is_empty();
+    if is_whole {
+        forget()?;
+        if !build_binaries()? {
+            return Ok(false);
+        }
     }
     let (output, passed) = stream_tests(&args.cargo_args)?;
-    if args.cargo_args.is_empty() {
+    if is_whole {
         remember(&output)?;
     }
     println!("\n{}", output.totals);
@@ -40,18 +47,29 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 
 /// Returns where the last whole run's results are: one `STATUS NAME` a line.
 pub(crate) fn results_path() -> Result<PathBuf> {
-    Ok(workspace::output_dir()?.join("results.txt"))
+    Ok(workspace::output_dir()?.join(RESULTS))
 }
 
 /// Reads the last whole run's results.
 pub(crate) fn recall(path: &Path) -> Result<Vec<(String, Status)>> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+    let text = fs::read_to_string(path).context("the tests did not run to their end")?;
     Ok(text
         .lines()
         .filter_map(|line| line.split_once(' '))
         .filter_map(|(status, name)| Some((name.to_owned(), Status::parse(status)?)))
         .collect())
+}
+
+/// A run that comes to nothing must not leave the results of the one before it.
+fn forget() -> Result<()> {
+    let dir = workspace::output_dir()?;
+    for name in [RESULTS, SUMMARY] {
+        match fs::remove_file(dir.join(name)) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err.into()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn remember(output: &TestOutput) -> Result<()> {
@@ -61,7 +79,7 @@ fn remember(output: &TestOutput) -> Result<()> {
         .map(|(name, status)| format!("{} {name}\n", status.word()))
         .collect();
     fs::write(results_path()?, lines)?;
-    let summary = workspace::output_dir()?.join("summary.txt");
+    let summary = workspace::output_dir()?.join(SUMMARY);
     fs::write(summary, format!("{}\n", output.totals))?;
     Ok(())
 }
