@@ -14,6 +14,9 @@ mod model_work;
 mod tool_work;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use control::{TurnControl, TurnHandle, control};
 
 use crate::catalog::Catalog;

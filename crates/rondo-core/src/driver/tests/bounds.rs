@@ -1,0 +1,191 @@
+use super::fakes::{Act, Beat, Bench, answer, calls, finished, text};
+use rondo_types::{ErrorClass, EventBody, FinishReason, StopReason, ToolErrorCode};
+use std::time::Duration;
+
+fn error_codes(ran: &super::fakes::Ran) -> Vec<Option<ToolErrorCode>> {
+    ran.outcome
+        .transcript
+        .iter()
+        .flat_map(|it| it.results().map(|it| it.error))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_with_one_call_is_answered() {
+    let bench = Bench::new(
+        "default",
+        vec![calls(&[("look", r#"{"a":1}"#)]), answer("found")],
+    );
+    let ran = bench.tool("look", true, &[]).run().await;
+    assert_eq!(ran.outcome.text, "found");
+    assert_eq!((ran.outcome.steps, ran.outcome.tool_calls), (2, 1));
+    assert_eq!(ran.outcome.findings[0].digest, r#"look did {"a":1}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn py_11_py_43_a_request_that_hangs_ends_at_the_step_timeout() {
+    let mut bench = Bench::new("python", vec![vec![Beat::Hang]]);
+    bench.model.streaming = false;
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::StepTimeout);
+    assert_eq!(ran.took, Duration::from_secs(8));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fa_27_hub_10_the_request_timeout_covers_the_whole_stream_not_its_opening() {
+    for (profile, seconds) in [("stream", 120), ("hub", 30)] {
+        // A piece every second keeps the idle timer quiet.
+        let beat = [Beat::Event(text("x")), Beat::Sleep(1_000)];
+        let slow: Vec<Beat> = beat.into_iter().cycle().take(1_000).collect();
+        let ran = Bench::new(profile, vec![slow]).run().await;
+        assert_eq!(
+            ran.outcome.stop_reason,
+            StopReason::StepTimeout,
+            "{profile}"
+        );
+        assert_eq!(ran.took, Duration::from_secs(seconds));
+        assert!(ran.outcome.text.contains("xxx"), "what was said is kept");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_stream_ends_at_the_idle_timeout_and_is_retried_only_before_output() {
+    let shown = vec![Beat::Event(text("so far")), Beat::Hang];
+    let ran = Bench::new("default", vec![shown]).run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::StepTimeout);
+    assert_eq!(
+        ran.outcome.error.as_ref().map(|it| it.class),
+        Some(ErrorClass::IdleTimeout)
+    );
+    assert_eq!(ran.took, Duration::from_secs(60));
+
+    let silent = vec![Beat::Hang];
+    let ran = Bench::new("default", vec![silent, answer("second try")])
+        .run()
+        .await;
+    assert_eq!(ran.outcome.text, "second try");
+    assert!(ran.took >= Duration::from_secs(121) && ran.took < Duration::from_secs(123));
+    assert!(ran.events.iter().any(|it| matches!(
+        it.body,
+        EventBody::RetryScheduled {
+            class: ErrorClass::FirstByteTimeout,
+            attempt: 1,
+            ..
+        }
+    )));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fa_20_hub_12_a_tool_that_takes_too_long_is_a_timeout_result_and_the_turn_goes_on() {
+    for act in [Act::UntilCancelled, Act::Stubborn] {
+        let bench = Bench::new("stream", vec![calls(&[("act", "{}")]), answer("anyway")]);
+        let ran = bench.tool("act", false, &[act]).run().await;
+        assert_eq!(error_codes(&ran), [Some(ToolErrorCode::Timeout)]);
+        assert_eq!(ran.outcome.text, "anyway");
+        let grace = if act == Act::Stubborn { 5 } else { 0 };
+        assert_eq!(ran.took, Duration::from_secs(30 + grace));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn py_12_tool_time_is_inside_the_turns_time() {
+    let mut bench = Bench::new("python", vec![calls(&[("act", "{}")])]);
+    bench.model.streaming = false;
+    let ran = bench.tool("act", false, &[Act::UntilCancelled]).run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert_eq!(ran.took, Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_still_gets_an_answer_from_the_slice_held_back() {
+    let mut bench = Bench::new(
+        "default",
+        vec![calls(&[("act", "{}")]), answer("what I have so far")],
+    );
+    bench.profile.limits.turn_timeout = Some(Duration::from_secs(20));
+    let ran = bench.tool("act", false, &[Act::UntilCancelled]).run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert_eq!(ran.outcome.text, "what I have so far");
+    assert_eq!(ran.took, Duration::from_secs(15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hub_8_py_48_a_tool_that_panics_is_a_result() {
+    let bench = Bench::new("hub", vec![calls(&[("act", "{}")]), answer("still here")]);
+    let ran = bench.tool("act", false, &[Act::Panic]).run().await;
+    assert_eq!(error_codes(&ran), [Some(ToolErrorCode::Internal)]);
+    assert_eq!(ran.outcome.text, "still here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hub_5_hub_14_shared_calls_overlap_in_time_and_commit_in_call_order() {
+    let asked = calls(&[("look", r#"{"n":1}"#), ("look", r#"{"n":2}"#)]);
+    let acts = [Act::SleepThenReturn(2_000), Act::SleepThenReturn(1_000)];
+    let ran = Bench::new("hub", vec![asked, answer("both")])
+        .tool("look", true, &acts)
+        .run()
+        .await;
+    assert_eq!(ran.took, Duration::from_secs(2));
+    let results: Vec<_> = ran
+        .outcome
+        .transcript
+        .iter()
+        .flat_map(|it| it.results().map(|result| result.content.to_text()))
+        .collect();
+    assert_eq!(results, [r#"look did {"n":1}"#, r#"look did {"n":2}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn py_27_fa_21_exclusive_calls_never_overlap() {
+    let asked = calls(&[("act", r#"{"n":1}"#), ("act", r#"{"n":2}"#)]);
+    let acts = [Act::SleepThenReturn(2_000), Act::SleepThenReturn(1_000)];
+    let ran = Bench::new("stream", vec![asked, answer("both")])
+        .tool("act", false, &acts)
+        .run()
+        .await;
+    assert_eq!(ran.took, Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_stream_ends_at_its_bound() {
+    let mut bench = Bench::new("stream", vec![vec![Beat::Flood]]);
+    bench.profile.limits.step_timeout = Some(Duration::from_millis(50));
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::StepTimeout);
+    assert!(ran.took < Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_nobody_answers_is_a_denied_call_at_the_deadline() {
+    let mut bench = Bench::new(
+        "default",
+        vec![calls(&[("act", "{}")]), answer("without it")],
+    );
+    bench.gate = std::sync::Arc::new(super::fakes::AskAlways);
+    bench.profile.limits.turn_timeout = Some(Duration::from_secs(40));
+    let ran = bench.tool("act", false, &[]).run().await;
+    assert_eq!(error_codes(&ran), [Some(ToolErrorCode::Denied)]);
+    assert_eq!(ran.outcome.text, "without it");
+    assert_eq!(ran.took, Duration::from_secs(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fa_10_reasoning_is_apart_from_text() {
+    use rondo_types::ModelEvent;
+    let thought = ModelEvent::ReasoningDelta {
+        candidate: 0,
+        text: "hm".into(),
+    };
+    let script = vec![vec![
+        Beat::Event(thought),
+        Beat::Event(text("yes")),
+        finished(FinishReason::Stop),
+    ]];
+    let ran = Bench::new("stream", script).run().await;
+    assert_eq!(ran.outcome.text, "yes");
+    assert!(
+        ran.events
+            .iter()
+            .any(|it| it.body == EventBody::ReasoningDelta { text: "hm".into() })
+    );
+}

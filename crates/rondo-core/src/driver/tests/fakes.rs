@@ -1,0 +1,337 @@
+//! A model and tools that do as they are told, in virtual time.
+
+use crate::clock::Clock;
+use crate::driver::{TurnControl, TurnHandle, TurnSetup, control, run_turn};
+use crate::events;
+use crate::ports::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, MemoryJournal, Model,
+    ModelStream, RecordBody, Tool, ToolInvocation, Verdict,
+};
+use crate::profile;
+use crate::toolbox::Toolbox;
+use async_trait::async_trait;
+use futures_util::stream;
+use rondo_types::{
+    Concurrency, Effects, ErrorClass, EventBody, FinishReason, Message, ModelError, ModelEvent,
+    ModelInfo, ModelRequest, Origin, Outcome, Profile, Recovery, SessionId, ToolErrorCode,
+    ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// One thing that a scripted stream does.
+#[derive(Debug, Clone)]
+pub(super) enum Beat {
+    Event(ModelEvent),
+    Sleep(u64),
+    Fail(ErrorClass),
+    Hang,
+    /// Sends the same piece of text without end, never pausing.
+    Flood,
+}
+
+pub(super) struct ScriptedModel {
+    pub(super) script: Mutex<VecDeque<Vec<Beat>>>,
+    /// What is said when the script is over.
+    pub(super) last: Vec<Beat>,
+    pub(super) requests: Mutex<Vec<Arc<ModelRequest>>>,
+    pub(super) journal: Arc<MemoryJournal>,
+    pub(super) streaming: bool,
+}
+
+impl Model for ScriptedModel {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            origin: Origin {
+                dialect: "d".into(),
+                provider: "p".into(),
+                model: "m".into(),
+            },
+            streaming: self.streaming,
+            price: None,
+            context_tokens: None,
+        }
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        let records = self.journal.records();
+        assert!(
+            matches!(
+                records.last().map(|it| &it.body),
+                Some(RecordBody::ModelRequested { .. })
+            ),
+            "a request goes out only after its record"
+        );
+        self.requests.lock().unwrap().push(request);
+        let beats = self
+            .script
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or_else(|| self.last.clone());
+        Box::pin(stream::unfold(
+            VecDeque::from(beats),
+            |mut beats| async move {
+                loop {
+                    match beats.pop_front()? {
+                        Beat::Event(event) => return Some((Ok(event), beats)),
+                        Beat::Sleep(ms) => sleep(Duration::from_millis(ms)).await,
+                        Beat::Fail(class) => {
+                            let error = ModelError::new(class, "scripted");
+                            return Some((Err(error), VecDeque::new()));
+                        }
+                        Beat::Hang => std::future::pending().await,
+                        Beat::Flood => {
+                            beats.push_front(Beat::Flood);
+                            // Real time stands still under a flood that never waits; a timer that is
+                            // due at once lets it pass, as a socket would.
+                            sleep(Duration::from_micros(1)).await;
+                            return Some((Ok(text("flood ")), beats));
+                        }
+                    }
+                }
+            },
+        ))
+    }
+}
+
+/// What a fake tool does when called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Return,
+    SleepThenReturn(u64),
+    /// Waits for its cancel, then says so.
+    UntilCancelled,
+    /// Ignores its cancel.
+    Stubborn,
+    Panic,
+}
+
+pub(super) struct FakeTool {
+    pub(super) name: &'static str,
+    pub(super) acts: Mutex<VecDeque<Act>>,
+    pub(super) shared: bool,
+    pub(super) journal: Arc<MemoryJournal>,
+}
+
+#[async_trait]
+impl Tool for FakeTool {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            effects: if self.shared {
+                Effects::ReadOnly
+            } else {
+                Effects::Writes
+            },
+            concurrency: if self.shared {
+                Concurrency::Shared
+            } else {
+                Concurrency::Exclusive
+            },
+            recovery: Recovery::AtMostOnce,
+        }
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let started = self.journal.records().iter().any(|record| {
+            matches!(&record.body, RecordBody::ToolStarted { call_id, .. } if *call_id == invocation.call_id)
+        });
+        assert!(started, "a call runs only after its record");
+        let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Return);
+        match act {
+            Act::Return => {}
+            Act::SleepThenReturn(ms) => sleep(Duration::from_millis(ms)).await,
+            Act::UntilCancelled => {
+                invocation.output.push("partial".into());
+                invocation.cancel.cancelled().await;
+                return ToolOutcome::error(ToolErrorCode::Cancelled, "ended early");
+            }
+            Act::Stubborn => std::future::pending().await,
+            Act::Panic => panic!("tool panics"),
+        }
+        ToolOutcome::text(format!("{} did {}", self.name, invocation.arguments))
+    }
+}
+
+pub(super) struct AllowAll;
+
+#[async_trait]
+impl Gate for AllowAll {
+    async fn check(&self, _request: &GateRequest) -> Verdict {
+        Verdict::Allow
+    }
+}
+
+pub(super) struct AskAlways;
+
+#[async_trait]
+impl Gate for AskAlways {
+    async fn check(&self, _request: &GateRequest) -> Verdict {
+        Verdict::Ask {
+            prompt: "run it?".into(),
+        }
+    }
+}
+
+pub(super) struct NobodyThere;
+
+#[async_trait]
+impl Approver for NobodyThere {
+    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
+        std::future::pending().await
+    }
+}
+
+pub(super) struct Bench {
+    pub(super) profile: Profile,
+    pub(super) model: ScriptedModel,
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) records: Arc<MemoryJournal>,
+}
+
+pub(super) struct Ran {
+    pub(super) outcome: Outcome,
+    pub(super) events: Vec<TurnEvent>,
+    pub(super) took: Duration,
+}
+
+impl Bench {
+    pub(super) fn new(profile: &str, script: Vec<Vec<Beat>>) -> Self {
+        let journal = Arc::new(MemoryJournal::default());
+        let model = ScriptedModel {
+            script: Mutex::new(script.into()),
+            last: answer("end of script"),
+            requests: Mutex::default(),
+            journal: Arc::clone(&journal),
+            streaming: true,
+        };
+        Self {
+            profile: profile::builtin(profile).unwrap(),
+            model,
+            tools: vec![],
+            gate: Arc::new(AllowAll),
+            journal: Arc::clone(&journal) as Arc<dyn Journal>,
+            records: journal,
+        }
+    }
+
+    pub(super) fn tool(mut self, name: &'static str, shared: bool, acts: &[Act]) -> Self {
+        self.tools.push(Arc::new(FakeTool {
+            name,
+            acts: Mutex::new(acts.to_vec().into()),
+            shared,
+            journal: Arc::clone(&self.records),
+        }));
+        self
+    }
+
+    pub(super) async fn run(self) -> Ran {
+        self.run_with(|_| async {}).await.0
+    }
+
+    /// Runs the turn beside `user`, who has its handle.
+    pub(super) async fn run_with<F: Future<Output = ()>>(
+        self,
+        user: impl FnOnce(TurnHandle) -> F,
+    ) -> (Ran, Arc<ScriptedModel>) {
+        let (handle, turn_control) = control();
+        let model = Arc::new(self.model);
+        let setup = TurnSetup {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            turn_number: 1,
+            model: Arc::clone(&model) as Arc<dyn Model>,
+            tools: Toolbox::new(self.tools).unwrap(),
+            gate: self.gate,
+            approver: Arc::new(NobodyThere),
+            journal: self.journal,
+            profile: self.profile,
+            system: vec![],
+            response_schema: None,
+            seed: 1,
+        };
+        let (ran, ()) = tokio::join!(observe(setup, turn_control), user(handle));
+        (ran, model)
+    }
+}
+
+async fn observe(setup: TurnSetup, control: TurnControl) -> Ran {
+    let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let clock = Clock::system();
+    let started = clock.now();
+    let turn = run_turn(setup, Transcript::new(), Message::user("q"), tx, control);
+    let listen = async {
+        let mut events = vec![];
+        while let Some(event) = rx.next().await {
+            events.push(event);
+        }
+        events
+    };
+    let (outcome, events) = tokio::join!(turn, listen);
+    assert!(matches!(
+        events.first().map(|it| &it.body),
+        Some(EventBody::Init(_))
+    ));
+    assert!(matches!(
+        events.last().map(|it| &it.body),
+        Some(EventBody::Result(_))
+    ));
+    assert!(
+        events
+            .iter()
+            .enumerate()
+            .all(|(at, event)| event.seq == at as u64)
+    );
+    assert!(crate::pairing::is_paired(&outcome.transcript));
+    Ran {
+        outcome,
+        events,
+        took: clock.now().since(started),
+    }
+}
+
+pub(super) fn text(text: &str) -> ModelEvent {
+    ModelEvent::TextDelta {
+        candidate: 0,
+        text: text.into(),
+    }
+}
+
+pub(super) fn finished(reason: FinishReason) -> Beat {
+    Beat::Event(ModelEvent::Finished {
+        candidate: 0,
+        reason,
+        raw: reason.as_str().into(),
+    })
+}
+
+pub(super) fn answer(words: &str) -> Vec<Beat> {
+    vec![Beat::Event(text(words)), finished(FinishReason::Stop)]
+}
+
+pub(super) fn calls(calls: &[(&str, &str)]) -> Vec<Beat> {
+    let mut beats = vec![];
+    for (call, (name, arguments)) in (0_u32..).zip(calls) {
+        let name = (*name).to_owned();
+        let arguments = (*arguments).to_owned();
+        beats.push(ModelEvent::ToolCallStarted {
+            candidate: 0,
+            call,
+            wire_id: None,
+            name,
+        });
+        beats.push(ModelEvent::ToolCallDelta { call, arguments });
+        beats.push(ModelEvent::ToolCallFinished { call, opaque: None });
+    }
+    let mut beats: Vec<Beat> = beats.into_iter().map(Beat::Event).collect();
+    beats.push(finished(FinishReason::ToolCalls));
+    beats
+}

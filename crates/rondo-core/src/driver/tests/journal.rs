@@ -1,0 +1,128 @@
+use super::fakes::{Bench, answer, calls};
+use crate::ports::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
+use async_trait::async_trait;
+use rondo_types::{ErrorClass, StopReason};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn kinds(records: &[Record]) -> Vec<&'static str> {
+    records
+        .iter()
+        .map(|record| match record.body {
+            RecordBody::TurnStarted { .. } => "turn_started",
+            RecordBody::UserMessage { .. } => "user_message",
+            RecordBody::ModelRequested { .. } => "model_requested",
+            RecordBody::ModelReplied { .. } => "model_replied",
+            RecordBody::ModelFailed { .. } => "model_failed",
+            RecordBody::ToolStarted { .. } => "tool_started",
+            RecordBody::ToolFinished { .. } => "tool_finished",
+            RecordBody::ApprovalRequested { .. } => "approval_requested",
+            RecordBody::ApprovalResolved { .. } => "approval_resolved",
+            RecordBody::Cancelled => "cancelled",
+            RecordBody::Final { .. } => "final",
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_recorded_in_order() {
+    let bench = Bench::new("default", vec![calls(&[("look", "{}")]), answer("done")]);
+    let records = Arc::clone(&bench.records);
+    bench.tool("look", true, &[]).run().await;
+    assert_eq!(
+        kinds(&records.records()),
+        [
+            "turn_started",
+            "user_message",
+            "model_requested",
+            "model_replied",
+            "tool_started",
+            "tool_finished",
+            "model_requested",
+            "model_replied",
+            "final"
+        ]
+    );
+}
+
+/// Counts appends, and refuses from one of them on, as a full disk would.
+struct Failing {
+    inner: Arc<MemoryJournal>,
+    appends: AtomicUsize,
+    refuse_from: usize,
+}
+
+#[async_trait]
+impl Journal for Failing {
+    fn head(&self) -> Seq {
+        self.inner.head()
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        if self.appends.fetch_add(1, Ordering::Relaxed) >= self.refuse_from {
+            return Err(AppendError::Full);
+        }
+        self.inner.append(fence, expected, batch).await
+    }
+}
+
+/// The fakes refuse to run before their record is there, so a missed append fails the test.
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_fails_stops_the_turn_before_the_effect() {
+    for refuse_from in 0..4 {
+        let mut bench = Bench::new("default", vec![calls(&[("look", "{}")]), answer("done")]);
+        let inner = Arc::clone(&bench.records);
+        bench.journal = Arc::new(Failing {
+            inner: Arc::clone(&inner),
+            appends: 0.into(),
+            refuse_from,
+        });
+        let ran = bench.tool("look", true, &[]).run().await;
+        assert_eq!(
+            ran.outcome.error.as_ref().map(|error| error.class),
+            Some(ErrorClass::Internal),
+            "refusing from append {refuse_from}"
+        );
+        let (requests, runs) = (
+            kinds(&inner.records())
+                .iter()
+                .filter(|kind| **kind == "model_requested")
+                .count(),
+            kinds(&inner.records())
+                .iter()
+                .filter(|kind| **kind == "tool_started")
+                .count(),
+        );
+        assert_eq!(
+            (requests, runs),
+            [(0, 0), (1, 0), (1, 1), (2, 1)][refuse_from]
+        );
+        if refuse_from < 3 {
+            assert_eq!(ran.outcome.stop_reason, StopReason::Error);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_with_one_call_or_one_parallel_batch_costs_two_appends() {
+    for asked in [
+        vec![("look", "{}")],
+        vec![("look", r#"{"n":1}"#), ("look", r#"{"n":2}"#)],
+    ] {
+        let mut bench = Bench::new("hub", vec![calls(&asked), answer("done")]);
+        let journal = Arc::new(Failing {
+            inner: Arc::clone(&bench.records),
+            appends: 0.into(),
+            refuse_from: usize::MAX,
+        });
+        bench.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+        bench.tool("look", true, &[]).run().await;
+        // Request and call of the first step, request of the second, and the end.
+        assert_eq!(journal.appends.load(Ordering::Relaxed), 4);
+    }
+}
