@@ -178,6 +178,7 @@ impl Check {
 fn judge(seen: &Result<Seen, ModelError>, check: impl Fn(&Seen) -> Check) -> Check {
     match seen {
         Ok(seen) => check(seen),
+        Err(error) if error.class == ErrorClass::Unsupported => Check::missing(&error.message),
         Err(error) => Check::Failed {
             error: error.clone(),
         },

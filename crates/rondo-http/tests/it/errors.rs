@@ -1,7 +1,7 @@
 use crate::support::{Timers, ask, drive, gemini, model, openai, run};
 use bytes::Bytes;
 use rondo_http::{Auth, Endpoint, HttpError, HttpModel, ModelCard, Secret};
-use rondo_testkit::{Response, Script, Server, Step, faults, openai as wire};
+use rondo_testkit::{Gate, Response, Script, Server, Step, faults, openai as wire};
 use rondo_types::{ErrorClass, ModelError};
 use std::time::Duration;
 
@@ -85,10 +85,12 @@ async fn an_error_page_that_never_ends_is_cut() {
 #[tokio::test]
 async fn an_error_page_that_stalls_is_judged_by_what_came() {
     let body = r#"{"error":{"message":"key is wrong","type":"auth"}}"#;
-    let server = Server::start(Response::new(401).send(body).step(Step::Stall)).await;
+    let gate = Gate::new();
+    let stalled = Response::new(401).send(body).step(Step::Gate(gate.clone()));
+    let server = Server::start(stalled).await;
     let stream = ask(&model(&openai(&server)));
     let run = tokio::spawn(drive(stream, Timers::default()));
-    server.request(0).await;
+    gate.reached().await;
     tokio::time::pause();
     let error = run.await.unwrap().end.unwrap_err();
     assert_eq!(error.class, ErrorClass::Auth);

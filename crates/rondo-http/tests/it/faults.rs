@@ -1,5 +1,6 @@
-use crate::support::{Run, Timers, ask, drive, model, openai};
+use crate::support::{Run, Timers, ask, drive, drive_after, model, openai};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use rondo_http::Endpoint;
 use rondo_testkit::{
     Gate, ReplyScript, Response, Server, Step, faults, openai as wire, refused_url,
@@ -74,16 +75,20 @@ async fn pings_are_no_events() {
 #[tokio::test]
 async fn a_peer_that_vanishes_is_noticed_by_the_idle_timer() {
     let server = Server::start(faults::half_open_after(opening())).await;
-    let outcome = run_until_late(&server, &openai(&server)).await;
+    let mut stream = ask(&model(&openai(&server)));
+    let seen = vec![stream.next().await.unwrap().unwrap()];
+    tokio::time::pause();
+    let outcome = drive_after(seen, stream, Timers::default()).await;
     assert_broken(&outcome, ErrorClass::IdleTimeout, true, "par");
 }
 
 #[tokio::test]
 async fn a_slow_drip_is_ended_by_the_step_timer() {
-    let drip = faults::slow_drip(text_event(), Duration::from_secs(50));
+    let drip = faults::slow_drip(text_event(), Duration::from_secs(1));
     let server = Server::start(drip).await;
     let outcome = run_until_late(&server, &openai(&server)).await;
-    assert_broken(&outcome, ErrorClass::StepTimeout, false, &"par".repeat(12));
+    assert_eq!(outcome.error().class, ErrorClass::StepTimeout);
+    assert!(outcome.text().starts_with("parpar"));
     server.disconnected(0).await;
 }
 
@@ -91,17 +96,13 @@ async fn a_slow_drip_is_ended_by_the_step_timer() {
 async fn a_reset_in_the_middle_of_an_event_is_a_network_error() {
     let gate = Gate::new();
     let server = Server::start(faults::reset_mid_event(opening(), &gate)).await;
-    let run = tokio::spawn(drive(ask(&model(&openai(&server))), Timers::default()));
-    gate.reached().await;
-    tokio::task::yield_now().await;
+    let mut stream = ask(&model(&openai(&server)));
+    let seen = vec![stream.next().await.unwrap().unwrap()];
     gate.open();
-    let outcome = run.await.unwrap();
+    let outcome = drive_after(seen, stream, Timers::default()).await;
     assert_broken(&outcome, ErrorClass::Network, true, "par");
-    assert!(
-        outcome.error().message.contains("reset the connection"),
-        "{:?}",
-        outcome.end
-    );
+    let message = &outcome.error().message;
+    assert!(message.contains("reset the connection"), "{message}");
 }
 
 #[tokio::test]

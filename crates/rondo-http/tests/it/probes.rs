@@ -76,3 +76,44 @@ async fn a_page_that_is_no_list_is_a_protocol_error() {
     let error = list_models(&model(&openai(&server))).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Protocol);
 }
+
+#[tokio::test]
+async fn a_provider_that_says_it_has_no_function_calling_lacks_it() {
+    let text = "Function calling is not enabled for models/m";
+    let server = Server::start([
+        Response::json(200, &json!({"models": []})),
+        rondo_testkit::gemini::streamed(&ReplyScript::text(["one ", "two"])),
+        rondo_testkit::gemini::error(400, "INVALID_ARGUMENT", text),
+    ])
+    .await;
+    let report = probe(&model(&gemini(&server)), TIMEOUT).await;
+    let Check::Missing { detail } = &report.tool_call else {
+        panic!("{report:#?}");
+    };
+    assert!(detail.contains(text), "{detail}");
+    assert!(missing(&report.listed), "{report:#?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_fails_its_check_alone() {
+    let stall = rondo_testkit::faults::zero_byte_stall();
+    let call = CallScript::new("c", PROBE_TOOL, &json!({"value": 7}));
+    let list = Response::json(200, &json!({"data": [{"id": "m"}]}));
+    let called = wire::streamed(&ReplyScript::calls([call]));
+    let server = Server::start([list, stall, called]).await;
+    let model = model(&openai(&server));
+    let run = tokio::spawn(async move { probe(&model, TIMEOUT).await });
+    server.request(1).await;
+    tokio::time::pause();
+    server.request(2).await;
+    tokio::time::resume();
+    let report = run.await.unwrap();
+    let Check::Failed { error } = &report.text else {
+        panic!("{report:#?}");
+    };
+    assert_eq!(error.class, ErrorClass::StepTimeout);
+    assert!(
+        works(&report.listed) && works(&report.tool_call),
+        "{report:#?}"
+    );
+}

@@ -56,12 +56,23 @@ impl Run {
 }
 
 /// Reads a stream to its end under timers.
-pub(crate) async fn drive(mut stream: ModelStream, timers: Timers) -> Run {
+pub(crate) async fn drive(stream: ModelStream, timers: Timers) -> Run {
+    drive_after(Vec::new(), stream, timers).await
+}
+
+/// Reads the rest of a stream, of which `events` were read already.
+pub(crate) async fn drive_after(
+    mut events: Vec<ModelEvent>,
+    mut stream: ModelStream,
+    timers: Timers,
+) -> Run {
     let started = Instant::now();
     let step = started + timers.step;
-    let mut events = Vec::new();
-    let mut next = started + timers.first_event;
-    let mut class = ErrorClass::FirstByteTimeout;
+    let (mut next, mut class) = if events.is_empty() {
+        (started + timers.first_event, ErrorClass::FirstByteTimeout)
+    } else {
+        (started + timers.idle, ErrorClass::IdleTimeout)
+    };
     loop {
         let (until, late) = if step <= next {
             (step, ErrorClass::StepTimeout)
