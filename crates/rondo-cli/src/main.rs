@@ -1,2 +1,9 @@
 //! The `rondo` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Before anything else: the same binary is the supervisor of the commands it starts.
+    rondo_exec::supervisor::run_if_requested();
+    ExitCode::from(rondo_cli::run(std::env::args_os().collect()))
+}

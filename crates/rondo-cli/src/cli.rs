@@ -1,0 +1,349 @@
+//! The arguments as they were typed. What they mean is decided in [`crate::settings`].
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use rondo_types::Effort;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// An agent whose every run ends.
+#[derive(Debug, Parser)]
+#[command(name = "rondo", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Log to standard error; twice for more, three times for everything
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub(crate) color: Option<ColorChoice>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Ask, let the model work, and print the answer
+    Ask(Box<AskArgs>),
+    /// Show the profiles: named sets of limits, tools and rendering
+    Profiles(ProfilesArgs),
+    /// Decode what a provider sent, or encode what would be sent to it
+    Wire(WireArgs),
+    /// Check the configuration, and a provider on request
+    Doctor(DoctorArgs),
+    /// Print the completion script of a shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Arguments of `rondo ask`.
+#[derive(Debug, Args, Default)]
+pub(crate) struct AskArgs {
+    /// What to ask; `-` reads standard input, `@file` attaches a file
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+    /// The model, as `provider/model`
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The profile (see `rondo profiles list`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// The provider's address, as its own variable has it
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Bounds the model requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Bounds the tool calls
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u32>,
+    /// Bounds the tokens, prompts and replies together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens_total: Option<u64>,
+    /// Bounds the money
+    #[arg(long, value_name = "USD", value_parser = parse_amount)]
+    pub(crate) max_budget_usd: Option<f64>,
+    /// Bounds the time, such as `500ms`, `20s`, `2m` or `1h30m`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<TimeSpan>,
+    /// Tools and commands that run without asking, such as `exec(git *)`
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    /// Tools and commands that never run
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub(crate) disallowed_tools: Option<Vec<String>>,
+    /// Run every call without asking
+    #[arg(long)]
+    pub(crate) yolo: bool,
+    /// Work in this directory
+    #[arg(short = 'C', long = "cwd", value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Let the tools use this directory too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Replaces the profile's system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system_prompt: Option<String>,
+    /// Follows the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+    /// How freely the model samples
+    #[arg(long, value_name = "T", value_parser = parse_temperature)]
+    pub(crate) temperature: Option<f64>,
+    /// Bounds the tokens of one reply
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// How much a reasoning model reasons
+    #[arg(long, value_name = "EFFORT")]
+    pub(crate) effort: Option<EffortLevel>,
+    /// Write the answer to this file too
+    #[arg(short, long = "output-last-message", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the answer and nothing else
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What standard output carries
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<OutputFormat>,
+    /// The same as `--output-format json`
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// The JSON Schema that the answer must fit
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// End with exit code 3 when the answer is degraded
+    #[arg(long)]
+    pub(crate) strict_complete: bool,
+}
+
+/// Arguments of `rondo profiles`.
+#[derive(Debug, Args)]
+pub(crate) struct ProfilesArgs {
+    #[command(subcommand)]
+    pub(crate) command: ProfilesCommand,
+}
+
+/// What to show of the profiles.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfilesCommand {
+    /// List the profiles
+    List,
+    /// Print a profile's effective values, and the layer that set each
+    Show {
+        /// The profile
+        name: String,
+    },
+}
+
+/// Arguments of `rondo wire`.
+#[derive(Debug, Args)]
+pub(crate) struct WireArgs {
+    #[command(subcommand)]
+    pub(crate) command: WireCommand,
+}
+
+/// Which way.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WireCommand {
+    /// Read a response body and print what it says as one JSON object
+    Decode {
+        /// The wire protocol
+        #[arg(long, value_name = "DIALECT")]
+        dialect: String,
+        /// The response's HTTP status
+        #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(100..600))]
+        status: u16,
+        /// Feed the decoder this many bytes at a time
+        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+        chunk_bytes: Option<u32>,
+        /// The file; `-` or nothing reads standard input
+        file: Option<PathBuf>,
+    },
+    /// Print the request body of a transcript
+    Encode {
+        /// The wire protocol
+        #[arg(long, value_name = "DIALECT")]
+        dialect: String,
+        /// The file: a request, or an array of messages; `-` reads standard input
+        transcript: PathBuf,
+    },
+}
+
+/// Arguments of `rondo doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The model, as `provider/model`
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Ask the provider what it supports, which may cost a few tokens
+    #[arg(long)]
+    pub(crate) probe: bool,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ColorChoice {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OutputFormat {
+    /// The answer.
+    Text,
+    /// One `result` object.
+    Json,
+    /// One object for each event, a `result` last.
+    StreamJson,
+}
+
+/// How much a reasoning model reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EffortLevel {
+    /// Little.
+    Low,
+    /// As usual.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl From<EffortLevel> for Effort {
+    fn from(level: EffortLevel) -> Self {
+        match level {
+            EffortLevel::Low => Self::Low,
+            EffortLevel::Medium => Self::Medium,
+            EffortLevel::High => Self::High,
+        }
+    }
+}
+
+/// Lets a variable name a value in the words of its flag.
+macro_rules! from_str_by_value_enum {
+    ($($name:ty),*) => {$(
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                <Self as ValueEnum>::from_str(text, false)
+            }
+        }
+    )*};
+}
+
+from_str_by_value_enum!(ColorChoice, OutputFormat, EffortLevel);
+
+/// A length of time as people write it: numbers with `ms`, `s`, `m` or `h`, the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct TimeSpan(pub(crate) Duration);
+
+impl TryFrom<String> for TimeSpan {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for TimeSpan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut total = Duration::ZERO;
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let (piece, remaining) = split_piece(rest).ok_or_else(|| time_span_error(text))?;
+            total = total
+                .checked_add(piece)
+                .ok_or_else(|| time_span_error(text))?;
+            rest = remaining;
+        }
+        if total.is_zero() {
+            return Err(time_span_error(text));
+        }
+        Ok(Self(total))
+    }
+}
+
+fn split_piece(text: &str) -> Option<(Duration, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, rest) = text.split_at(digits);
+    let letters = rest
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(letters);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    Some((Duration::from_millis(ms), rest))
+}
+
+fn time_span_error(text: &str) -> String {
+    format!("`{text}` is no length of time such as `500ms`, `20s`, `2m` or `1h30m`")
+}
+
+fn parse_amount(text: &str) -> Result<f64, String> {
+    parse_number(text, "an amount of dollars such as `0.25`")
+}
+
+fn parse_temperature(text: &str) -> Result<f64, String> {
+    parse_number(text, "a temperature such as `0.7`")
+}
+
+fn parse_number(text: &str, what: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| format!("`{text}` is not {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn time_spans_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<TimeSpan>().ok().map(|span| span.0.as_millis());
+        assert_eq!(read("500ms"), Some(500));
+        assert_eq!(read("20s"), Some(20_000));
+        assert_eq!(read("2m"), Some(120_000));
+        assert_eq!(read("1h30m"), Some(5_400_000));
+        for bad in [
+            "",
+            "0s",
+            "20",
+            "s",
+            "-1s",
+            "1d",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

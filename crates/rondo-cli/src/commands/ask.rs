@@ -1,0 +1,371 @@
+//! `rondo ask`: one question, one turn, one answer.
+
+use super::run::{current_dir, fresh_id, output_of, print_early_result, report, write_failed};
+use crate::approver::TerminalApprover;
+use crate::cli::{AskArgs, ColorChoice, OutputFormat};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::{Circumstances, Exit};
+use crate::output::Output;
+use crate::prompt;
+use crate::render::{Ending, JsonView, TextView, View};
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::turn_loop::{self, Ended};
+use crate::{profiles, tools, transport};
+use rondo_core::clock::Clock;
+use rondo_core::events;
+use rondo_core::ports::MemoryJournal;
+use rondo_core::{EventReceiver, EventSender, TurnSetup, control, run_turn};
+use rondo_types::{
+    ErrorClass, Message, ModelError, Outcome, Profile, SessionId, StopReason, TurnId,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bound on a schema file, in bytes.
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command; `format` is what the arguments announced before they were parsed.
+pub(super) fn run(
+    args: &AskArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    format: OutputFormat,
+) -> Exit {
+    let early = Output::detect(&env, color, args.quiet);
+    let prepared = prepare(args, env, color, early);
+    let result = match prepared {
+        Ok(prepared) => answer(prepared),
+        Err(error) => Err(Early { error, format }),
+    };
+    result.unwrap_or_else(|early_end| {
+        print_early_result(&early_end.error, early_end.format, &early);
+        report(&early_end.error, &early)
+    })
+}
+
+/// A failure before the turn, and what standard output is to carry.
+struct Early {
+    error: CliError,
+    format: OutputFormat,
+}
+
+/// Everything that is known before anything is asked.
+struct Prepared {
+    settings: Settings,
+    output: Output,
+    format: OutputFormat,
+    message: Message,
+    profile: Profile,
+    choice: Choice,
+    tool_names: Vec<String>,
+    schema: Option<Value>,
+    answer_file: Option<PathBuf>,
+}
+
+fn prepare(
+    args: &AskArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: Output,
+) -> Result<Prepared> {
+    let directory = working_directory(args.directory.as_deref())?;
+    let settings = Settings::load(env, directory, args, &early)?;
+    let output = output_of(&settings.values, &settings.env, color);
+    let profile = profiles::resolve(&settings, settings.profile_name())?.profile;
+    check_dialect(&profile)?;
+    let choice = Choice::make(&settings)?;
+    let tool_names = tools::wanted(&profile, &settings);
+    choice.check(&profile, tool_names.len())?;
+    let schema = args
+        .output_schema
+        .as_deref()
+        .map(|path| read_schema(&settings.directory.join(path)))
+        .transpose()?;
+    let prompt = prompt::read(&args.prompt, &settings.directory)?;
+    if let Some(note) = prompt.note {
+        output.note(note);
+    }
+    Ok(Prepared {
+        format: settings.values.output_format.unwrap_or(OutputFormat::Text),
+        message: prompt.message,
+        answer_file: args.output.clone(),
+        settings,
+        output,
+        profile,
+        choice,
+        tool_names,
+        schema,
+    })
+}
+
+fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
+    let current = current_dir()?;
+    let Some(named) = named else {
+        return Ok(current);
+    };
+    let directory = current.join(named);
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    Err(CliError::new(
+        Exit::Input,
+        format_args!("`{}` is not a directory", named.display()),
+    ))
+}
+
+/// A design's own dialect may be newer than this program; any other is the caller's to choose.
+fn check_dialect(profile: &Profile) -> Result<()> {
+    let Some(dialect) = &profile.dialect else {
+        return Ok(());
+    };
+    if rondo_wire::dialect(dialect).is_some() {
+        return Ok(());
+    }
+    let name = &profile.name;
+    Err(CliError::new(
+        Exit::Config,
+        format_args!("profile `{name}` speaks the dialect `{dialect}`, which this version does not have"),
+    )
+    .hint(format!(
+        "choose another profile with `--profile`, or set `dialect` and `system_prompt` under `[profiles.{name}]` in the configuration; the dialects are: {}",
+        rondo_wire::dialect_names().join(", ")
+    )))
+}
+
+fn read_schema(path: &Path) -> Result<Value> {
+    let context = || format!("failed to read the schema `{}`", path.display());
+    let size = std::fs::metadata(path).map(|meta| meta.len());
+    let text = size.and_then(|size| {
+        if size > SCHEMA_BYTES_MAX {
+            return Err(std::io::Error::other("it is larger than a megabyte"));
+        }
+        std::fs::read_to_string(path)
+    });
+    let text = text
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    serde_json::from_str(&text)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))
+}
+
+fn answer(prepared: Prepared) -> Result<Exit, Early> {
+    let format = prepared.format;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| {
+            let context = "failed to start the runtime";
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        });
+    let done = runtime.and_then(|runtime| {
+        let done = runtime.block_on(ask(prepared));
+        // Blocking work that ignores its cancellation must not keep the process.
+        runtime.shutdown_background();
+        done
+    });
+    done.map_err(|error| Early { error, format })
+}
+
+async fn ask(prepared: Prepared) -> Result<Exit> {
+    let Prepared {
+        settings,
+        output,
+        profile,
+        choice,
+        ..
+    } = &prepared;
+    let key = choice.key(settings).await?;
+    let model = transport::http_model(choice, key, profile.streaming, settings)?;
+    let offer = tools::offer(&prepared.tool_names, choice, settings)?;
+    if !offer.missing.is_empty() {
+        output.note(&format!(
+            "profile `{}` names tools that this version does not have: {}",
+            profile.name,
+            offer.missing.join(", ")
+        ));
+    }
+    let approver = Arc::new(TerminalApprover::new(&settings.env));
+    let now = Clock::system().now();
+    let id = fresh_id(now);
+    let setup = TurnSetup {
+        session: SessionId::new(format!("s-{id}")),
+        turn: TurnId::new(format!("t-{id}")),
+        turn_number: 1,
+        model: Arc::new(model),
+        gate: tools::gate(&offer, settings),
+        tools: offer.tools,
+        approver: Arc::clone(&approver) as _,
+        journal: Arc::new(MemoryJournal::default()),
+        profile: profile.clone(),
+        system: system_prompt(profile, settings),
+        response_schema: prepared.schema.clone(),
+        seed: now.0,
+    };
+    let (events_tx, events_rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let ended = run_shown(setup, &prepared, events_tx, events_rx).await;
+    finish(ended, &approver, &prepared)
+}
+
+fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let own = profile.system_prompt.clone();
+    let appended = settings.values.append_system_prompt.clone();
+    own.into_iter()
+        .chain(appended)
+        .filter(|block| !block.trim().is_empty())
+        .collect()
+}
+
+/// Runs the turn and shows it, both at once on this thread.
+async fn run_shown(
+    setup: TurnSetup,
+    prepared: &Prepared,
+    events_tx: EventSender,
+    events_rx: EventReceiver,
+) -> (Outcome, Ended) {
+    let (handle, turn_control) = control();
+    let turn = run_turn(
+        setup,
+        Vec::new(),
+        prepared.message.clone(),
+        events_tx,
+        turn_control,
+    );
+    let view = view(prepared.format, prepared.output);
+    tokio::join!(turn, turn_loop::show(events_rx, view, handle))
+}
+
+fn view(format: OutputFormat, output: Output) -> Box<dyn View> {
+    match format {
+        OutputFormat::Text => Box::new(TextView::new(output)),
+        OutputFormat::Json => Box::new(JsonView::new(output, false)),
+        OutputFormat::StreamJson => Box::new(JsonView::new(output, true)),
+    }
+}
+
+fn finish(
+    (outcome, mut ended): (Outcome, Ended),
+    approver: &TerminalApprover,
+    prepared: &Prepared,
+) -> Result<Exit> {
+    let circumstances = Circumstances {
+        strict_complete: prepared.settings.values.strict_complete == Some(true),
+        approval_missing: approver.was_missing(),
+        stopped_by: ended.stopped_by,
+    };
+    let exit = Exit::of_outcome(&outcome, circumstances);
+    let ending = Ending {
+        outcome: &outcome,
+        exit,
+    };
+    let shown = ended.view.finish(&ending);
+    if let Some(path) = &prepared.answer_file {
+        write_answer(path, &outcome.text)?;
+    }
+    match shown {
+        Err(err) if err.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
+        shown => shown.map_err(write_failed)?,
+    }
+    explain(&outcome, exit, circumstances, prepared);
+    Ok(exit)
+}
+
+fn write_answer(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|err| {
+        let context = format!("failed to write the answer to `{}`", path.display());
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })
+}
+
+/// Says on standard error why there is no answer, or why it is less than it could be.
+fn explain(outcome: &Outcome, exit: Exit, circumstances: Circumstances, prepared: &Prepared) {
+    let output = &prepared.output;
+    match &outcome.error {
+        Some(error) if !outcome.answered => {
+            let error = failure(error, exit, prepared);
+            output.error(&error);
+        }
+        _ if outcome.stop_reason == StopReason::Cancelled => output.note("the turn was stopped"),
+        _ if !outcome.answered => {
+            let error = CliError::new(
+                exit,
+                format_args!("there is no answer: {}", stopped_by(outcome.stop_reason)),
+            );
+            output.error(&match limit_flag(outcome.stop_reason) {
+                Some(flag) => error.hint(format!("raise the limit with `{flag}`")),
+                None => error,
+            });
+        }
+        _ if outcome.degraded => output.note(&format!(
+            "the answer is incomplete: {}",
+            stopped_by(outcome.stop_reason)
+        )),
+        _ => {}
+    }
+    if circumstances.approval_missing {
+        output.hint(
+            "a call needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'`, or everything with `--yolo`",
+        );
+    }
+}
+
+fn failure(error: &ModelError, exit: Exit, prepared: &Prepared) -> CliError {
+    let choice = &prepared.choice;
+    let shown = CliError::new(exit, error);
+    match error.class {
+        ErrorClass::Auth => match choice.key_variables().first() {
+            Some(variable) => shown.hint(format!("check the key in `{variable}`")),
+            None => shown,
+        },
+        ErrorClass::Network => shown.hint(format!(
+            "is a server listening at `{}`? `rondo doctor --probe -m {}` looks closer",
+            choice.base_url,
+            choice.full_name()
+        )),
+        ErrorClass::NotFound => shown.hint(format!(
+            "check the model's name `{}` and the address `{}`",
+            choice.model, choice.base_url
+        )),
+        ErrorClass::Unsupported => {
+            let variable = choice.provider.model_env.as_deref();
+            let also = variable.map_or(String::new(), |name| format!(", or set `{name}`"));
+            shown.hint(format!(
+                "choose a model that can, with `-m provider/model`{also}"
+            ))
+        }
+        ErrorClass::Quota => shown.hint("check the account's plan and billing at the provider"),
+        ErrorClass::ContextTooLong => {
+            shown.hint("ask with less text, or choose a model with a larger context")
+        }
+        _ => shown,
+    }
+}
+
+fn stopped_by(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Complete => "the model gave none",
+        StopReason::MaxSteps => "the limit on steps was reached",
+        StopReason::MaxToolCalls => "the limit on tool calls was reached",
+        StopReason::MaxTokens => "the limit on tokens was reached",
+        StopReason::MaxCost => "the limit on money was reached",
+        StopReason::StepTimeout => "a step took too long",
+        StopReason::Deadline => "the deadline came",
+        StopReason::InvalidResponse => "the model's replies could not be used",
+        StopReason::NoProgress => "the model went in circles",
+        StopReason::Refused => "the model or its provider refused",
+        StopReason::Cancelled => "the turn was stopped",
+        StopReason::Error => "a request failed",
+    }
+}
+
+fn limit_flag(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxSteps => Some("--max-steps"),
+        StopReason::MaxToolCalls => Some("--max-tool-calls"),
+        StopReason::MaxTokens => Some("--max-tokens-total"),
+        StopReason::MaxCost => Some("--max-budget-usd"),
+        StopReason::Deadline => Some("--deadline"),
+        _ => None,
+    }
+}

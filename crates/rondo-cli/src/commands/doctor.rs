@@ -1,0 +1,194 @@
+//! `rondo doctor`: whether everything is in place, and what a provider supports.
+
+use super::run::{current_dir, write_failed};
+use crate::cli::{AskArgs, DoctorArgs};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::paths::project_config;
+use crate::profiles;
+use crate::render::sanitize::plain;
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::transport;
+use rondo_http::probe::{Check, ProbeReport, probe};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long each request of a probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
+/// What commands are run by.
+const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
+
+/// Runs the command: checks that need nobody else, and a probe where one is asked for.
+pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
+    let flags = AskArgs {
+        model: args.model.clone(),
+        base_url: args.base_url.clone(),
+        ..AskArgs::default()
+    };
+    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let mut report = Report::default();
+    check_here(&settings, &mut report);
+    let choice = check_model(&settings, &mut report);
+    output.stdout(&report.text).map_err(write_failed)?;
+    if let (true, Some(choice)) = (args.probe, &choice) {
+        let mut probed = Report::default();
+        probe_now(choice, &settings, &mut probed)?;
+        output.stdout(&probed.text).map_err(write_failed)?;
+        report.failed |= probed.failed;
+    }
+    Ok(if report.failed {
+        Exit::Error
+    } else {
+        Exit::Answer
+    })
+}
+
+#[derive(Default)]
+struct Report {
+    text: String,
+    failed: bool,
+}
+
+impl Report {
+    fn good(&mut self, what: &str, detail: &str) {
+        self.line("ok", what, detail);
+    }
+
+    fn info(&mut self, what: &str, detail: &str) {
+        self.line("--", what, detail);
+    }
+
+    fn bad(&mut self, what: &str, detail: &str) {
+        self.failed = true;
+        self.line("!!", what, detail);
+    }
+
+    fn line(&mut self, mark: &str, what: &str, detail: &str) {
+        let _ = writeln!(self.text, "{mark} {what:<16} {}", plain(detail));
+    }
+}
+
+fn check_here(settings: &Settings, report: &mut Report) {
+    let user = settings.paths.user_config();
+    let user_state = if user.is_file() {
+        "read"
+    } else {
+        "absent, which is fine"
+    };
+    report.good(
+        "configuration",
+        &format!("{} ({user_state})", user.display()),
+    );
+    if let Some(project) = project_config(&settings.directory) {
+        report.good("project", &project.display().to_string());
+    }
+    report.info("state", &settings.paths.state.display().to_string());
+    report.info("data", &settings.paths.data.display().to_string());
+    report.info("cache", &settings.paths.cache.display().to_string());
+    match BASH.iter().find(|path| Path::new(path).is_file()) {
+        Some(path) => report.good("bash", path),
+        None => report.bad("bash", "not found; commands cannot run"),
+    }
+    match profiles::resolve(settings, settings.profile_name()) {
+        Ok(resolved) => report.good("profile", &resolved.profile.name),
+        Err(error) => report.bad("profile", &error.line()),
+    }
+}
+
+fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
+    let choice = match Choice::make(settings) {
+        Ok(choice) => choice,
+        Err(error) => {
+            report.bad("model", &explained(&error));
+            return None;
+        }
+    };
+    report.good("model", &choice.full_name());
+    report.good(
+        "address",
+        &format!("{} ({})", choice.base_url, choice.dialect()),
+    );
+    check_key(&choice, settings, report);
+    match choice.facts.context_tokens {
+        Some(tokens) => report.good("context", &format!("{tokens} tokens")),
+        None => report.info("context", "not known"),
+    }
+    match choice.facts.price() {
+        Some(_) => report.good("price", "known"),
+        None => report.info("price", "not known; `--max-budget-usd` cannot be kept"),
+    }
+    match choice.facts.function_calling {
+        Some(false) => report.bad("function calling", "this model is known to lack it"),
+        Some(true) => report.good("function calling", "known to work"),
+        None => report.info("function calling", "nothing known against it"),
+    }
+    Some(choice)
+}
+
+fn check_key(choice: &Choice, settings: &Settings, report: &mut Report) {
+    let variables = choice.key_variables();
+    if choice.key_in_env(settings).is_some() {
+        report.good("key", &format!("set, in one of {}", variables.join(", ")));
+    } else if choice.provider.api_key_command.is_some() {
+        report.info("key", "printed by `api_key_command`, which was not run");
+    } else if choice.keyless() {
+        report.good("key", "none needed");
+    } else {
+        report.bad("key", &format!("none of {} is set", variables.join(", ")));
+    }
+}
+
+fn explained(error: &CliError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.line()),
+        None => error.line(),
+    }
+}
+
+fn probe_now(choice: &Choice, settings: &Settings, report: &mut Report) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| CliError::caused(Exit::Error, err))?;
+    let seen = runtime.block_on(async {
+        let key = choice.key(settings).await?;
+        let model = transport::http_model(choice, key, true, settings)?;
+        Ok(probe(&model, PROBE_TIMEOUT).await)
+    })?;
+    show_probe(&seen, report);
+    Ok(())
+}
+
+fn show_probe(seen: &ProbeReport, report: &mut Report) {
+    // A server may lack a list of models or token counts and still do everything that matters.
+    let optional = [
+        ("listed", &seen.listed),
+        ("streaming", &seen.streaming),
+        ("usage", &seen.usage),
+    ];
+    for (what, check) in [("text", &seen.text), ("tool call", &seen.tool_call)] {
+        match check {
+            Check::Works { detail } => report.good(what, detail),
+            Check::Missing { detail } => report.bad(what, detail),
+            Check::Failed { error } => report.bad(what, &error.to_string()),
+        }
+    }
+    for (what, check) in optional {
+        match check {
+            Check::Works { detail } => report.good(what, detail),
+            Check::Missing { detail } => report.info(what, detail),
+            Check::Failed { error } => report.info(what, &error.to_string()),
+        }
+    }
+    if let Some(first) = seen.first_event_ms {
+        report.info("first event", &format!("{first} ms"));
+    }
+    report.info(
+        "spent",
+        &format!("{} tokens in, {} out", seen.spent.input, seen.spent.output),
+    );
+}

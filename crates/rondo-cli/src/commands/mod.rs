@@ -1,0 +1,10 @@
+//! One file for each command, and what they share.
+
+mod ask;
+mod completion;
+mod doctor;
+mod profiles;
+mod run;
+mod wire;
+
+pub use run::run;

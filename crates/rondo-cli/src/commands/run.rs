@@ -1,0 +1,186 @@
+use super::{ask, completion, doctor, profiles, wire};
+use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
+use crate::config::Layer;
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::render::early_result;
+use crate::settings::Settings;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+use rondo_core::clock::Clock;
+use rondo_types::TimeMs;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Runs the command line and returns the exit code.
+///
+/// `args` is everything, the program's name first. The numbers are those of `docs/exit-codes.md`.
+#[must_use]
+pub fn run(args: Vec<OsString>) -> u8 {
+    let env = Env::from_env();
+    let format = announced_format(&args, &env);
+    let exit = match Cli::try_parse_from(args) {
+        Ok(cli) => start(cli, env, format),
+        Err(err) => refuse(&err, &env, format),
+    };
+    exit.code()
+}
+
+fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
+    start_log(cli.verbose);
+    let quiet = matches!(&cli.command, Command::Ask(args) if args.quiet);
+    let output = Output::detect(&env, cli.color, quiet);
+    let color = cli.color;
+    let done = match cli.command {
+        Command::Ask(args) => return ask::run(&args, env, color, format),
+        Command::Profiles(args) => with_settings(env, &output, |settings| {
+            profiles::run(&args, &settings, &output)
+        }),
+        Command::Wire(args) => wire::run(args, &output),
+        Command::Doctor(args) => doctor::run(&args, env, &output),
+        Command::Completion { shell } => completion::run(shell, &output),
+    };
+    done.unwrap_or_else(|error| report(&error, &output))
+}
+
+/// Runs a command that wants the settings of the current directory.
+fn with_settings(
+    env: Env,
+    output: &Output,
+    command: impl FnOnce(Settings) -> Result<Exit>,
+) -> Result<Exit> {
+    let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
+    command(settings)
+}
+
+/// Prints an error and returns how the process ends.
+pub(super) fn report(error: &CliError, output: &Output) -> Exit {
+    if is_broken_pipe(error) {
+        return Exit::PipeClosed;
+    }
+    output.error(error);
+    error.exit
+}
+
+/// Returns the directory the process was started in.
+pub(super) fn current_dir() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|err| {
+        let context = "failed to find the current directory";
+        CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+    })
+}
+
+/// Turns a failure to write to standard output into an error.
+pub(super) fn write_failed(err: io::Error) -> CliError {
+    let context = "failed to write to standard output";
+    CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+}
+
+/// Prints the `result` line of a run that failed before its turn, where one is expected.
+pub(super) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
+    if format != OutputFormat::Text {
+        let at = Clock::system().now();
+        let _ = output.stdout(&early_result(error, at, &fresh_id(at)));
+    }
+}
+
+/// Returns an id that no other run on this machine has.
+pub(super) fn fresh_id(at: TimeMs) -> String {
+    format!("{:x}-{:x}", at.0, std::process::id())
+}
+
+fn is_broken_pipe(error: &CliError) -> bool {
+    error
+        .error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|err| err.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Answers what the parser could not make sense of: help and version are answers too.
+fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
+    let shown = matches!(
+        err.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    let _ = err.print();
+    if shown && err.exit_code() == 0 {
+        return Exit::Answer;
+    }
+    let text = err.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let error = CliError::new(Exit::Usage, first.trim_start_matches("error: "));
+    print_early_result(&error, format, &Output::detect(env, None, true));
+    Exit::Usage
+}
+
+/// Looks for the output format before the arguments are parsed, so that even a usage error ends in
+/// a `result` object where one is expected.
+fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    if words.get(1) != Some(&"ask") {
+        return OutputFormat::Text;
+    }
+    let flags = words.split(|word| *word == "--").next().unwrap_or_default();
+    let spelled = flags
+        .iter()
+        .rev()
+        .find_map(|word| word.strip_prefix("--output-format="));
+    let spaced = flags.windows(2).rev().find_map(|pair| match pair {
+        ["--output-format", value] => Some(*value),
+        _ => None,
+    });
+    if flags.contains(&"--json") {
+        return OutputFormat::Json;
+    }
+    let named = spelled.or(spaced).or(env.get("RONDO_OUTPUT_FORMAT"));
+    named
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(OutputFormat::Text)
+}
+
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(rustix::termios::isatty(io::stderr()))
+        .init();
+}
+
+/// Returns the output of a command under its settings.
+pub(super) fn output_of(values: &Layer, env: &Env, flag: Option<ColorChoice>) -> Output {
+    Output::detect(env, flag.or(values.color), values.quiet.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_known_before_the_arguments_are_parsed() {
+        let format = |line: &str| {
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            announced_format(&args, &Env::default())
+        };
+        assert_eq!(format("rondo ask --json x"), OutputFormat::Json);
+        assert_eq!(
+            format("rondo ask --output-format stream-json --nope"),
+            OutputFormat::StreamJson
+        );
+        assert_eq!(format("rondo ask --output-format=json"), OutputFormat::Json);
+        assert_eq!(format("rondo ask -- --json"), OutputFormat::Text);
+        assert_eq!(format("rondo doctor --json"), OutputFormat::Text);
+    }
+}

@@ -1,0 +1,91 @@
+//! The environment, read once.
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// The process's environment at its start. Empty values count as unset, as most tools have it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Env(HashMap<String, String>);
+
+impl Env {
+    /// Reads the process's environment; what is not UTF-8 is left out.
+    pub(crate) fn from_env() -> Self {
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect()
+    }
+
+    /// Returns a variable that is set and not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Returns a variable as owned text.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(str::to_owned)
+    }
+
+    /// Returns a variable, parsed.
+    pub(crate) fn parsed<T>(&self, name: &str) -> Result<Option<T>>
+    where
+        T: FromStr,
+        T::Err: Display,
+    {
+        self.get(name)
+            .map(|value| value.parse().map_err(|err| invalid(name, value, &err)))
+            .transpose()
+    }
+
+    /// Returns a switch: `1`, `true`, `yes`, `on`, or their opposites.
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        match value.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(Some(true)),
+            "0" | "false" | "no" | "off" => Ok(Some(false)),
+            _ => Err(invalid(name, value, &"expected `true` or `false`")),
+        }
+    }
+
+    /// Returns a list whose items are separated by `separator`.
+    pub(crate) fn list(&self, name: &str, separator: char) -> Option<Vec<String>> {
+        let items = self.get(name)?.split(separator).map(str::trim);
+        Some(
+            items
+                .filter(|item| !item.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        )
+    }
+}
+
+impl FromIterator<(String, String)> for Env {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+fn invalid(name: &str, value: &str, reason: &dyn Display) -> CliError {
+    CliError::new(
+        Exit::Config,
+        format_args!("the variable `{name}` is invalid: `{value}`: {reason}"),
+    )
+}
+
+#[cfg(test)]
+impl Env {
+    /// Builds an environment for a test.
+    pub(crate) fn of(variables: &[(&str, &str)]) -> Self {
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+}

@@ -1,0 +1,204 @@
+//! Every exit code, in one place.
+
+use rondo_types::{ErrorClass, Outcome, StopReason};
+
+/// How the process ends. The numbers are documented in `docs/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// There is an answer.
+    Answer = 0,
+    /// Something failed.
+    Error = 1,
+    /// The arguments make no sense.
+    Usage = 2,
+    /// There is an answer, but a degraded one, and `--strict-complete` was asked for.
+    Degraded = 3,
+    /// The key is missing or refused.
+    Auth = 41,
+    /// The input cannot be read.
+    Input = 42,
+    /// Somebody had to allow a call, and there was no terminal to ask on.
+    ApprovalNeeded = 44,
+    /// The configuration makes no sense.
+    Config = 52,
+    /// A limit on steps, calls, tokens or money was reached without an answer.
+    Limit = 53,
+    /// Time ran out without an answer.
+    Deadline = 124,
+    /// Interrupted.
+    Interrupted = 130,
+    /// The reader of standard output is gone.
+    PipeClosed = 141,
+    /// Terminated.
+    Terminated = 143,
+}
+
+/// What the command line knows of a turn beyond its outcome.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Circumstances {
+    /// A degraded answer is not good enough.
+    pub(crate) strict_complete: bool,
+    /// A call was denied because there was no terminal.
+    pub(crate) approval_missing: bool,
+    /// The signal that stopped the turn.
+    pub(crate) stopped_by: Option<Stop>,
+}
+
+/// What stopped a turn from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// `SIGTERM` or `SIGHUP`.
+    Terminate,
+    /// Nobody reads what is printed.
+    PipeClosed,
+}
+
+impl Exit {
+    /// Returns the number the process ends with.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Decides how a turn's outcome ends the process.
+    pub(crate) fn of_outcome(outcome: &Outcome, circumstances: Circumstances) -> Self {
+        if outcome.stop_reason == StopReason::Cancelled {
+            return circumstances.stopped_by.map_or(Self::Error, Self::of_stop);
+        }
+        let exit = Self::of_end(outcome, circumstances.strict_complete);
+        let outweighed = matches!(exit, Self::Answer | Self::Degraded | Self::Limit);
+        if circumstances.approval_missing && outweighed {
+            Self::ApprovalNeeded
+        } else {
+            exit
+        }
+    }
+
+    /// Decides how a signal ends the process.
+    pub(crate) fn of_stop(stop: Stop) -> Self {
+        match stop {
+            Stop::Interrupt => Self::Interrupted,
+            Stop::Terminate => Self::Terminated,
+            Stop::PipeClosed => Self::PipeClosed,
+        }
+    }
+
+    fn of_end(outcome: &Outcome, strict_complete: bool) -> Self {
+        if outcome.answered {
+            return if outcome.degraded && strict_complete {
+                Self::Degraded
+            } else {
+                Self::Answer
+            };
+        }
+        match outcome.stop_reason {
+            StopReason::MaxSteps
+            | StopReason::MaxToolCalls
+            | StopReason::MaxTokens
+            | StopReason::MaxCost => Self::Limit,
+            StopReason::Deadline | StopReason::StepTimeout => Self::Deadline,
+            StopReason::Complete
+            | StopReason::InvalidResponse
+            | StopReason::NoProgress
+            | StopReason::Refused
+            | StopReason::Cancelled
+            | StopReason::Error => outcome
+                .error
+                .as_ref()
+                .map_or(Self::Error, |error| Self::of_class(error.class)),
+        }
+    }
+
+    /// Decides how a failed model request ends the process.
+    pub(crate) fn of_class(class: ErrorClass) -> Self {
+        match class {
+            ErrorClass::Auth => Self::Auth,
+            ErrorClass::Deadline => Self::Deadline,
+            _ => Self::Error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{ModelError, Usage};
+
+    fn outcome(stop_reason: StopReason, answered: bool, degraded: bool) -> Outcome {
+        Outcome {
+            text: String::new(),
+            stop_reason,
+            degraded,
+            answered,
+            findings: Vec::new(),
+            usage: Usage::default(),
+            cost: None,
+            steps: 1,
+            tool_calls: 0,
+            elapsed_ms: 0,
+            finish_reason: None,
+            error: None,
+            transcript: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(outcome: &Outcome, circumstances: Circumstances, code: u8) {
+        assert_eq!(Exit::of_outcome(outcome, circumstances).code(), code);
+    }
+
+    #[test]
+    fn an_answer_is_zero_and_a_degraded_one_three_under_strict_complete() {
+        let strict = Circumstances {
+            strict_complete: true,
+            ..Circumstances::default()
+        };
+        check(&outcome(StopReason::Complete, true, false), strict, 0);
+        let degraded = outcome(StopReason::MaxSteps, true, true);
+        check(&degraded, Circumstances::default(), 0);
+        check(&degraded, strict, 3);
+    }
+
+    #[test]
+    fn limits_without_an_answer_are_53_and_time_124() {
+        let none = Circumstances::default();
+        for reason in [
+            StopReason::MaxSteps,
+            StopReason::MaxToolCalls,
+            StopReason::MaxTokens,
+            StopReason::MaxCost,
+        ] {
+            check(&outcome(reason, false, true), none, 53);
+        }
+        check(&outcome(StopReason::Deadline, false, true), none, 124);
+        check(&outcome(StopReason::StepTimeout, false, true), none, 124);
+    }
+
+    #[test]
+    fn a_missing_approval_outweighs_an_answer_but_not_an_error() {
+        let missing = Circumstances {
+            approval_missing: true,
+            ..Circumstances::default()
+        };
+        check(&outcome(StopReason::Complete, true, false), missing, 44);
+        let mut failed = outcome(StopReason::Error, false, true);
+        failed.error = Some(ModelError::new(ErrorClass::Auth, "no"));
+        check(&failed, missing, 41);
+    }
+
+    #[test]
+    fn a_cancelled_turn_ends_as_its_signal_says() {
+        for (stop, code) in [
+            (Stop::Interrupt, 130),
+            (Stop::Terminate, 143),
+            (Stop::PipeClosed, 141),
+        ] {
+            let stopped = Circumstances {
+                stopped_by: Some(stop),
+                ..Circumstances::default()
+            };
+            check(&outcome(StopReason::Cancelled, false, true), stopped, code);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The command line of Rondo: arguments, configuration, rendering and exit codes.
+//!
+//! # Layout
+//! - `cli`: the arguments as they were typed; `config`, `settings`: every layer, and the one
+//!   conversion into what is in force; `env`, `paths`: the process's environment and directories.
+//! - `providers`, `models`: who can be asked, and what is known of what they offer.
+//! - `commands`: one file for each command; `prompt`: the user's input, assembled.
+//! - `render`: what a turn looks like; `approver`: questions on the terminal.
+//! - `exit`, `error`: exit codes and messages.
+//!
+//! Everything is private but [`run`]: the binary is the interface.
+
+mod approver;
+mod cli;
+mod commands;
+mod config;
+mod env;
+mod error;
+mod exit;
+mod models;
+mod output;
+mod paths;
+mod profiles;
+mod prompt;
+mod providers;
+mod render;
+mod settings;
+mod target;
+mod tools;
+mod transport;
+mod turn_loop;
+
+pub use commands::run;

@@ -1,0 +1,151 @@
+//! Standard output and standard error: the one place that writes to them.
+
+use crate::cli::ColorChoice;
+use crate::env::Env;
+use crate::error::CliError;
+use crate::render::sanitize;
+use rustix::termios::{isatty, tcgetwinsize};
+use std::io::{self, Write};
+
+/// Columns when the terminal does not say.
+const COLUMNS_DEFAULT: usize = 80;
+
+/// Where things are printed, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// Standard output is a terminal.
+    pub(crate) stdout_terminal: bool,
+    /// Standard error is a terminal.
+    pub(crate) stderr_terminal: bool,
+    /// Standard output takes colours.
+    pub(crate) stdout_color: bool,
+    /// Standard error takes colours.
+    pub(crate) stderr_color: bool,
+    /// Notes are not printed.
+    pub(crate) quiet: bool,
+    silent: bool,
+}
+
+impl Output {
+    /// Looks at both streams and at what the user wants.
+    pub(crate) fn detect(env: &Env, color: Option<ColorChoice>, quiet: bool) -> Self {
+        let stdout_terminal = isatty(io::stdout());
+        let stderr_terminal = isatty(io::stderr());
+        Self {
+            stdout_terminal,
+            stderr_terminal,
+            stdout_color: use_color(env, color, stdout_terminal),
+            stderr_color: use_color(env, color, stderr_terminal),
+            quiet,
+            silent: false,
+        }
+    }
+
+    /// Writes to standard output, at once.
+    ///
+    /// # Errors
+    /// When nobody reads it, among others.
+    pub(crate) fn stdout(&self, text: &str) -> io::Result<()> {
+        if self.silent {
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    /// Writes to standard error. A failure is not reported, since there is nowhere to report it.
+    pub(crate) fn stderr(&self, text: &str) {
+        if !self.silent {
+            let _ = io::stderr().lock().write_all(text.as_bytes());
+        }
+    }
+
+    /// Prints a note for the user, unless they want none.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.message("note", "\x1b[36m", text);
+        }
+    }
+
+    /// Prints what failed, its causes, and after a blank line what the user can do.
+    pub(crate) fn error(&self, error: &CliError) {
+        self.message("error", "\x1b[31m", &error.what());
+        if let Some(hint) = &error.hint {
+            self.hint(hint);
+        }
+    }
+
+    /// Prints what the user can do next, after a blank line.
+    pub(crate) fn hint(&self, text: &str) {
+        self.stderr("\n");
+        self.message("hint", "\x1b[36m", text);
+    }
+
+    /// Returns the width of the terminal behind standard output.
+    pub(crate) fn columns(&self) -> usize {
+        tcgetwinsize(io::stdout())
+            .or_else(|_| tcgetwinsize(io::stderr()))
+            .map(|size| usize::from(size.ws_col))
+            .ok()
+            .filter(|columns| *columns > 0)
+            .unwrap_or(COLUMNS_DEFAULT)
+    }
+
+    fn message(&self, label: &str, style: &str, text: &str) {
+        // Messages quote what servers and files say, which may hold escape sequences.
+        let text = sanitize::plain(text);
+        if self.stderr_color {
+            self.stderr(&format!("{style}\x1b[1m{label}:\x1b[0m {text}\n"));
+        } else {
+            self.stderr(&format!("{label}: {text}\n"));
+        }
+    }
+}
+
+fn use_color(env: &Env, choice: Option<ColorChoice>, terminal: bool) -> bool {
+    match choice.unwrap_or(ColorChoice::Auto) {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            let forced = env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+            let refused = env.get("NO_COLOR").is_some() || env.get("TERM") == Some("dumb");
+            !refused && (forced || terminal)
+        }
+    }
+}
+
+#[cfg(test)]
+impl Output {
+    /// Builds an output that prints nothing.
+    pub(crate) fn silent() -> Self {
+        Self {
+            stdout_terminal: false,
+            stderr_terminal: false,
+            stdout_color: false,
+            stderr_color: false,
+            quiet: true,
+            silent: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_follow_the_flag_then_the_variables_then_the_terminal() {
+        let plain = Env::default();
+        let no_color = Env::of(&[("NO_COLOR", "1")]);
+        let force = Env::of(&[("CLICOLOR_FORCE", "1")]);
+        let dumb = Env::of(&[("TERM", "dumb")]);
+        assert!(use_color(&plain, None, true));
+        assert!(!use_color(&plain, None, false));
+        assert!(!use_color(&no_color, None, true));
+        assert!(use_color(&no_color, Some(ColorChoice::Always), false));
+        assert!(use_color(&force, None, false));
+        assert!(!use_color(&dumb, None, true));
+        assert!(!use_color(&force, Some(ColorChoice::Never), true));
+    }
+}

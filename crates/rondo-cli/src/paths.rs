@@ -1,0 +1,81 @@
+//! Where Rondo keeps its files: the XDG base directories, or one directory by `RONDO_HOME`.
+
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use etcetera::base_strategy::{BaseStrategy, Xdg};
+use std::path::{Path, PathBuf};
+
+/// The directory of a project's own configuration.
+pub(crate) const PROJECT_DIR: &str = ".rondo";
+
+/// Rondo's directories. Nothing is created here.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths {
+    /// Holds `config.toml`.
+    pub(crate) config: PathBuf,
+    /// Holds what must be kept.
+    pub(crate) data: PathBuf,
+    /// Holds what may be lost, such as the spilled output of commands.
+    pub(crate) state: PathBuf,
+    /// Holds what can be made again.
+    pub(crate) cache: PathBuf,
+}
+
+impl Paths {
+    /// Finds the directories.
+    ///
+    /// # Errors
+    /// When there is no home directory and no `RONDO_HOME`.
+    pub(crate) fn find(env: &Env) -> Result<Self> {
+        if let Some(home) = env.get("RONDO_HOME") {
+            let home = Path::new(home);
+            return Ok(Self {
+                config: home.to_owned(),
+                data: home.join("data"),
+                state: home.join("state"),
+                cache: home.join("cache"),
+            });
+        }
+        let xdg = Xdg::new().map_err(|_| {
+            CliError::new(Exit::Config, "there is no home directory")
+                .hint("set `HOME`, or `RONDO_HOME` to a directory for Rondo's files")
+        })?;
+        let data = xdg.data_dir().join("rondo");
+        Ok(Self {
+            config: xdg.config_dir().join("rondo"),
+            state: xdg
+                .state_dir()
+                .unwrap_or_else(|| xdg.data_dir())
+                .join("rondo"),
+            cache: xdg.cache_dir().join("rondo"),
+            data,
+        })
+    }
+
+    /// Returns the user's configuration file.
+    pub(crate) fn user_config(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+}
+
+/// Returns the project's configuration file: the nearest one from `directory` up to the directory
+/// that holds `.git`; outside of a repository, `directory`'s own.
+///
+/// Looking further up would take a file in a shared directory, such as `/tmp`, for the project's.
+pub(crate) fn project_config(directory: &Path) -> Option<PathBuf> {
+    let in_project = directory
+        .ancestors()
+        .position(|folder| folder.join(".git").exists())
+        .unwrap_or(0);
+    directory
+        .ancestors()
+        .take(in_project + 1)
+        .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
+        .find(|file| file.is_file())
+}
+
+/// Returns the folder a project's configuration file belongs to.
+pub(crate) fn project_root(config: &Path) -> Option<&Path> {
+    config.parent()?.parent()
+}

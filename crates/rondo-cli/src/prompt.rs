@@ -1,0 +1,349 @@
+//! The user's input, assembled: words, standard input and attached files.
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rondo_core::clock::Clock;
+use rondo_types::{Media, MediaKind, MediaSource, Message, Part, Role};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read};
+use std::path::Path;
+use std::time::Duration;
+
+/// The bound on standard input, in bytes.
+const STDIN_BYTES_MAX: usize = 4 << 20;
+/// The bound on an attached text, in bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// The bound on an attached image or document, in bytes.
+const MEDIA_BYTES_MAX: u64 = 20 << 20;
+/// The bound on attached files.
+const FILES_MAX: usize = 64;
+/// How long to wait for standard input when there is a prompt already. A parent that keeps a pipe
+/// open and never writes to it must not stop the run.
+const STDIN_WAIT: Duration = Duration::from_secs(3);
+/// Bytes read from standard input at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// The first bytes of what can be attached besides text.
+const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png", MediaKind::Image),
+    (b"\xff\xd8\xff", "image/jpeg", MediaKind::Image),
+    (b"GIF87a", "image/gif", MediaKind::Image),
+    (b"GIF89a", "image/gif", MediaKind::Image),
+    (b"%PDF-", "application/pdf", MediaKind::File),
+];
+
+/// What the user's message is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// The message.
+    pub(crate) message: Message,
+    /// What the user should know about how it was read.
+    pub(crate) note: Option<&'static str>,
+}
+
+/// Reads what the words say to read and builds the message.
+///
+/// `-` alone is standard input; otherwise what is piped in follows as a `<stdin>` block. A word that
+/// begins with `@` attaches the file it names, beneath `directory` where it is relative.
+///
+/// # Errors
+/// When there is nothing to ask, or something named cannot be read.
+pub(crate) fn read(words: &[String], directory: &Path) -> Result<Prompt> {
+    let text = words.join(" ");
+    let only_stdin = text == "-" || text.is_empty();
+    let stdin = io::stdin();
+    if only_stdin {
+        if text.is_empty() && stdin.is_terminal() {
+            return Err(CliError::new(Exit::Usage, "there is nothing to ask")
+                .hint("write the question after `rondo ask`, or pipe it in"));
+        }
+        let piped = read_stdin(None)?.unwrap_or_default();
+        return finish(piped.trim_end(), Vec::new(), None, None);
+    }
+    let (piped, note) = if stdin.is_terminal() {
+        (None, None)
+    } else {
+        match read_stdin(Some(STDIN_WAIT))? {
+            Some(piped) => (Some(piped), None),
+            None => (
+                None,
+                Some("nothing came on standard input; going on without it"),
+            ),
+        }
+    };
+    let (text, files) = attachments(&text, directory)?;
+    finish(&text, files, piped.as_deref(), note)
+}
+
+fn finish(
+    text: &str,
+    files: Vec<Part>,
+    piped: Option<&str>,
+    note: Option<&'static str>,
+) -> Result<Prompt> {
+    let mut whole = text.to_owned();
+    if let Some(piped) = piped.filter(|piped| !piped.trim().is_empty()) {
+        whole.push_str("\n\n<stdin>\n");
+        whole.push_str(piped.trim_end_matches('\n'));
+        whole.push_str("\n</stdin>");
+    }
+    if whole.trim().is_empty() {
+        return Err(CliError::new(Exit::Input, "the prompt is empty"));
+    }
+    let mut parts = vec![Part::text(whole)];
+    parts.extend(files);
+    let message = Message {
+        role: Role::User,
+        parts,
+        origin: None,
+        synthetic: false,
+    };
+    Ok(Prompt { message, note })
+}
+
+/// Reads standard input to its end; `None` when `first_wait` passes without a byte.
+fn read_stdin(first_wait: Option<Duration>) -> Result<Option<String>> {
+    let failed = |err: io::Error| {
+        let context = "failed to read standard input";
+        CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+    };
+    if let Some(wait) = first_wait
+        && !readable_within(wait).map_err(failed)?
+    {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let mut stdin = io::stdin().lock();
+    let mut piece = vec![0; READ_BYTES];
+    loop {
+        let count = stdin.read(&mut piece).map_err(failed)?;
+        let Some(read) = piece.get(..count).filter(|read| !read.is_empty()) else {
+            break;
+        };
+        bytes.extend_from_slice(read);
+        if bytes.len() > STDIN_BYTES_MAX {
+            return Err(CliError::new(
+                Exit::Input,
+                format_args!("standard input is larger than {STDIN_BYTES_MAX} bytes"),
+            )
+            .hint("put it in a file and let the model read the parts it needs"));
+        }
+    }
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| CliError::new(Exit::Input, "standard input is not UTF-8 text"))
+}
+
+fn readable_within(wait: Duration) -> io::Result<bool> {
+    let clock = Clock::system();
+    let until = clock.now().after(wait);
+    loop {
+        let left = until.since(clock.now());
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+}
+
+/// Takes the files out of a prompt. The text keeps their names, so that it still reads well.
+fn attachments(text: &str, directory: &Path) -> Result<(String, Vec<Part>)> {
+    let mut kept = String::with_capacity(text.len());
+    let mut files = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('@') {
+        let (before, from) = rest.split_at(at);
+        let begins_word = before
+            .chars()
+            .next_back()
+            .or_else(|| kept.chars().next_back())
+            .is_none_or(char::is_whitespace);
+        kept.push_str(before);
+        let after = from.get(1..).unwrap_or("");
+        if let Some(literal) = after.strip_prefix('@') {
+            kept.push('@');
+            rest = literal;
+            continue;
+        }
+        match named_file(after).filter(|_| begins_word) {
+            Some((name, remaining)) => {
+                if files.len() == FILES_MAX {
+                    let message = format!("more than {FILES_MAX} files are attached");
+                    return Err(CliError::new(Exit::Input, message));
+                }
+                files.push(attach(name, directory)?);
+                kept.push_str(name);
+                rest = remaining;
+            }
+            None => {
+                kept.push('@');
+                rest = after;
+            }
+        }
+    }
+    kept.push_str(rest);
+    Ok((kept, files))
+}
+
+/// Splits off a file's name: up to the next space, or in double quotes.
+fn named_file(text: &str) -> Option<(&str, &str)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.split_once('"').filter(|(name, _)| !name.is_empty());
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+fn attach(name: &str, directory: &Path) -> Result<Part> {
+    let failed = |err: io::Error| {
+        let context = format!("failed to read `{name}`");
+        CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+            .hint("`@` attaches a file; write `@@` for the sign itself")
+    };
+    let file = File::open(directory.join(name)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(MEDIA_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if let Some((mime, kind)) = recognise(&bytes) {
+        check_size(name, size, MEDIA_BYTES_MAX)?;
+        return Ok(Part::Media(Media {
+            kind,
+            mime: mime.to_owned(),
+            name: Some(name.to_owned()),
+            source: MediaSource::Base64(STANDARD.encode(&bytes)),
+        }));
+    }
+    check_size(name, size, TEXT_BYTES_MAX)?;
+    let text = String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| {
+            let message = format!("`{name}` is neither text nor an image that can be attached");
+            CliError::new(Exit::Input, message)
+                .hint("PNG, JPEG, GIF, WebP and PDF files can be attached besides text")
+        })?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    Ok(Part::text(format!(
+        "\n\n<file path=\"{name}\">\n{text}{end}</file>"
+    )))
+}
+
+fn check_size(name: &str, size: u64, bytes_max: u64) -> Result<()> {
+    if size <= bytes_max {
+        return Ok(());
+    }
+    Err(CliError::new(
+        Exit::Input,
+        format_args!("`{name}` is larger than {bytes_max} bytes"),
+    )
+    .hint("name the file without `@`, and the model reads the parts it needs"))
+}
+
+fn recognise(bytes: &[u8]) -> Option<(&'static str, MediaKind)> {
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Some(("image/webp", MediaKind::Image));
+    }
+    SIGNATURES
+        .iter()
+        .find(|(signature, _, _)| bytes.starts_with(signature))
+        .map(|(_, mime, kind)| (*mime, *kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.txt"), "alpha\n").unwrap();
+        fs::write(folder.path().join("b c.txt"), "beta").unwrap();
+        fs::write(folder.path().join("dot.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+        fs::write(folder.path().join("bad.bin"), b"\xff\x00\xfe").unwrap();
+        folder
+    }
+
+    #[test]
+    fn files_are_attached_and_signs_that_are_no_files_stay() {
+        let folder = folder();
+        let text = "sum @a.txt and @\"b c.txt\" for me@example.org, @@home @ now";
+        let (kept, files) = attachments(text, folder.path()).unwrap();
+        assert_eq!(
+            kept,
+            "sum a.txt and b c.txt for me@example.org, @home @ now"
+        );
+        assert_eq!(
+            files,
+            [
+                Part::text("\n\n<file path=\"a.txt\">\nalpha\n</file>"),
+                Part::text("\n\n<file path=\"b c.txt\">\nbeta\n</file>"),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_image_is_recognised_by_its_bytes() {
+        let (_, files) = attachments("@dot.png", folder().path()).unwrap();
+        let [Part::Media(media)] = files.as_slice() else {
+            panic!("one image")
+        };
+        assert_eq!(
+            (media.mime.as_str(), media.kind),
+            ("image/png", MediaKind::Image)
+        );
+        assert_eq!(media.source, MediaSource::Base64("iVBORw0KGgpyZXN0".into()));
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_unreadable_is_an_input_error() {
+        let folder = folder();
+        for (text, said) in [
+            ("@nope.txt", "failed to read `nope.txt`"),
+            ("@.", "failed to read `.`"),
+            ("@bad.bin", "neither text nor an image"),
+        ] {
+            let error = attachments(text, folder.path()).unwrap_err();
+            assert_eq!(error.exit, Exit::Input);
+            assert!(error.line().contains(said), "{}", error.line());
+        }
+    }
+
+    #[test]
+    fn a_text_may_be_exactly_as_large_as_its_bound() {
+        let folder = folder();
+        for (size, fits) in [
+            (TEXT_BYTES_MAX - 1, true),
+            (TEXT_BYTES_MAX, true),
+            (TEXT_BYTES_MAX + 1, false),
+        ] {
+            let text = "x".repeat(usize::try_from(size).unwrap());
+            fs::write(folder.path().join("big.txt"), text).unwrap();
+            assert_eq!(
+                attachments("@big.txt", folder.path()).is_ok(),
+                fits,
+                "{size}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_piped_in_follows_as_a_block() {
+        let prompt = finish("explain", Vec::new(), Some("line\n"), None).unwrap();
+        assert_eq!(prompt.message.text(), "explain\n\n<stdin>\nline\n</stdin>");
+        let prompt = finish("explain", Vec::new(), Some(" \n"), None).unwrap();
+        assert_eq!(prompt.message.text(), "explain");
+        assert_eq!(
+            finish(" ", Vec::new(), None, None).unwrap_err().exit,
+            Exit::Input
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Markdown on a terminal, rendered line by line as it arrives.
+//!
+//! A line is shown when it is whole. Tables are shown when they end, since their columns depend on
+//! every row; lines inside a code fence are shown as they are.
+
+use termimad::minimad::Alignment;
+use termimad::{MadSkin, crossterm::style::Color};
+
+/// Bytes of an unfinished line after which it is shown as it is.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// Rows of a table after which it is shown in parts.
+const TABLE_ROWS_MAX: usize = 500;
+/// Columns beyond which prose is hard to read.
+const COLUMNS_MAX: usize = 120;
+
+/// Renders one text.
+pub(super) struct Markdown {
+    skin: MadSkin,
+    columns: usize,
+    line: String,
+    table: Vec<String>,
+    /// The marks that opened the code fence we are in.
+    fence: Option<String>,
+}
+
+impl Markdown {
+    /// Starts a text for a terminal of so many columns.
+    pub(super) fn new(columns: usize) -> Self {
+        Self {
+            skin: skin(),
+            columns: columns.clamp(20, COLUMNS_MAX),
+            line: String::new(),
+            table: Vec::new(),
+            fence: None,
+        }
+    }
+
+    /// Takes the next piece and returns what can be shown by now: whole lines.
+    pub(super) fn push(&mut self, piece: &str) -> String {
+        let mut shown = String::new();
+        for part in piece.split_inclusive('\n') {
+            self.line.push_str(part);
+            if part.ends_with('\n') || self.line.len() > LINE_BYTES_MAX {
+                let line = std::mem::take(&mut self.line);
+                self.end_line(line.trim_end_matches('\n'), &mut shown);
+            }
+        }
+        shown
+    }
+
+    /// Ends the text and returns the rest of it.
+    pub(super) fn finish(&mut self) -> String {
+        let mut shown = String::new();
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.end_line(&line, &mut shown);
+        }
+        self.end_table(&mut shown);
+        self.fence = None;
+        shown
+    }
+
+    fn end_line(&mut self, line: &str, shown: &mut String) {
+        if self.in_fence(line) {
+            self.end_table(shown);
+            shown.push_str(&code_line(line));
+        } else if line.trim_start().starts_with('|') {
+            self.table.push(line.to_owned());
+            if self.table.len() >= TABLE_ROWS_MAX {
+                self.end_table(shown);
+            }
+        } else {
+            self.end_table(shown);
+            shown.push_str(&self.render(line));
+        }
+    }
+
+    /// Returns whether the line belongs to a code fence, its first and last line included.
+    fn in_fence(&mut self, line: &str) -> bool {
+        let marks = fence_marks(line);
+        match (&self.fence, marks) {
+            (None, None) => false,
+            (None, Some(marks)) => {
+                self.fence = Some(marks.to_owned());
+                true
+            }
+            (Some(open), Some(marks))
+                if marks.starts_with(open.as_str()) && line.trim() == marks =>
+            {
+                self.fence = None;
+                true
+            }
+            (Some(_), _) => true,
+        }
+    }
+
+    fn end_table(&mut self, shown: &mut String) {
+        if !self.table.is_empty() {
+            let rows = std::mem::take(&mut self.table).join("\n");
+            shown.push_str(&self.render(&rows));
+        }
+    }
+
+    fn render(&self, source: &str) -> String {
+        let mut rendered = self.skin.text(source, Some(self.columns)).to_string();
+        rendered.truncate(rendered.trim_end_matches('\n').len());
+        rendered.push('\n');
+        rendered
+    }
+}
+
+fn fence_marks(line: &str) -> Option<&str> {
+    let trimmed = line.trim_start();
+    let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = trimmed.len() - trimmed.trim_start_matches(mark).len();
+    trimmed.get(..length).filter(|marks| marks.len() >= 3)
+}
+
+fn code_line(line: &str) -> String {
+    format!("\x1b[36m{line}\x1b[0m\n")
+}
+
+fn skin() -> MadSkin {
+    let mut skin = MadSkin::default_dark();
+    for header in &mut skin.headers {
+        header.align = Alignment::Left;
+    }
+    // Backgrounds chosen for a dark terminal are unreadable on a light one.
+    skin.inline_code.object_style.background_color = None;
+    skin.inline_code.set_fg(Color::Cyan);
+    skin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n\n```rust\nlet x = \"**not bold**\";\n# no title\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend";
+
+    fn without_styles(text: &str) -> String {
+        super::super::sanitize::plain(text)
+    }
+
+    fn render(pieces: &[&str]) -> String {
+        let mut markdown = Markdown::new(60);
+        let mut shown: String = pieces.iter().map(|piece| markdown.push(piece)).collect();
+        shown += &markdown.finish();
+        shown
+    }
+
+    #[test]
+    fn marks_become_styles_and_code_stays_as_it_is() {
+        let shown = render(&[TEXT]);
+        let plain = without_styles(&shown);
+        assert!(plain.contains("Some bold and code."), "{plain}");
+        assert!(
+            plain.contains("let x = \"**not bold**\";\n# no title\n```"),
+            "{plain}"
+        );
+        assert!(plain.contains("• one"), "{plain}");
+        assert!(!plain.contains("|---|"), "{plain}");
+        assert!(plain.ends_with("end\n"), "{plain}");
+        assert!(shown.contains("\x1b["));
+    }
+
+    #[test]
+    fn where_the_text_is_cut_makes_no_difference() {
+        let whole = render(&[TEXT]);
+        for cut in 0..TEXT.len() {
+            let (head, tail) = TEXT.split_at(cut);
+            assert_eq!(render(&[head, tail]), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_shown_as_soon_as_it_is_whole() {
+        let mut markdown = Markdown::new(60);
+        assert_eq!(markdown.push("first"), "");
+        assert_eq!(
+            without_styles(&markdown.push(" line\nsecond")),
+            "first line\n"
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! What a turn looks like: the answer on standard output, everything else on standard error.
+
+mod json;
+mod markdown;
+pub(crate) mod sanitize;
+mod spinner;
+mod text;
+mod tool_line;
+mod view;
+
+pub(crate) use json::{JsonView, early_result};
+pub(crate) use text::TextView;
+pub(crate) use view::{Ending, View};

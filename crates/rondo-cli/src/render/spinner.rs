@@ -1,0 +1,110 @@
+//! One line on standard error that says what is going on and for how long.
+
+use rondo_core::clock::Clock;
+use rondo_types::TimeMs;
+use std::time::Duration;
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Returns the cursor to the line's beginning and erases the line.
+const ERASE: &str = "\r\x1b[K";
+
+/// The line. It is drawn only where nothing else stands on its line.
+pub(super) struct Spinner {
+    label: &'static str,
+    clock: Clock,
+    started: TimeMs,
+    timeout: Option<Duration>,
+    frame: usize,
+    shown: bool,
+    paused: bool,
+}
+
+impl Spinner {
+    /// Starts the clock.
+    pub(super) fn new() -> Self {
+        let clock = Clock::system();
+        Self {
+            label: "thinking",
+            started: clock.now(),
+            clock,
+            timeout: None,
+            frame: 0,
+            shown: false,
+            paused: false,
+        }
+    }
+
+    /// Says what is going on.
+    pub(super) fn label(&mut self, label: &'static str) {
+        self.label = label;
+    }
+
+    /// Says how long the turn may take.
+    pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+    }
+
+    /// Keeps the line away, or lets it come back.
+    pub(super) fn pause(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
+    /// Returns what takes the line away.
+    pub(super) fn clear(&mut self) -> &'static str {
+        if std::mem::take(&mut self.shown) {
+            ERASE
+        } else {
+            ""
+        }
+    }
+
+    /// Returns what draws the line's next state.
+    pub(super) fn draw(&mut self) -> String {
+        if self.paused {
+            return self.clear().to_owned();
+        }
+        let frame = FRAMES.iter().cycle().nth(self.frame).copied().unwrap_or("");
+        self.frame = (self.frame + 1) % FRAMES.len();
+        self.shown = true;
+        let elapsed = self.clock.now().since(self.started).as_secs();
+        let of = self.timeout.map_or(String::new(), |timeout| {
+            format!(" of {}", seconds(timeout.as_secs()))
+        });
+        format!(
+            "{ERASE}\x1b[2m{frame} {} {}{of}\x1b[0m",
+            self.label,
+            seconds(elapsed)
+        )
+    }
+}
+
+fn seconds(total: u64) -> String {
+    match (total / 60, total % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, 0) => format!("{minutes}m"),
+        (minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_drawn_cleared_once_and_paused() {
+        let mut spinner = Spinner::new();
+        assert_eq!(spinner.clear(), "");
+        assert!(spinner.draw().contains("thinking 0s"));
+        assert_eq!(spinner.clear(), ERASE);
+        assert_eq!(spinner.clear(), "");
+        spinner.pause(true);
+        assert_eq!(spinner.draw(), "");
+    }
+
+    #[test]
+    fn long_times_are_minutes() {
+        assert_eq!(seconds(59), "59s");
+        assert_eq!(seconds(1800), "30m");
+        assert_eq!(seconds(61), "1m01s");
+    }
+}

@@ -1,0 +1,299 @@
+//! `text`: the answer on standard output; calls, live output and a spinner on standard error, where
+//! that is a terminal.
+
+use super::markdown::Markdown;
+use super::sanitize::{Keep, Sanitizer, plain};
+use super::spinner::Spinner;
+use super::tool_line::{cut, tool_line};
+use super::view::{Ending, View};
+use crate::output::Output;
+use rondo_types::{CallId, EventBody, ToolErrorCode, TurnEvent};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io;
+
+/// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
+const LIVE_BYTES_MAX: usize = 1 << 20;
+
+/// Shows a turn as text.
+pub(crate) struct TextView {
+    output: Output,
+    /// Calls and the spinner are shown.
+    lively: bool,
+    markdown: Option<Markdown>,
+    sanitizer: Sanitizer,
+    /// The text of the step so far, as the model wrote it.
+    step_text: String,
+    /// Something was shown of it.
+    step_shown: bool,
+    /// Standard output stands at the beginning of a line.
+    stdout_fresh: bool,
+    calls: HashMap<CallId, Call>,
+    spinner: Spinner,
+}
+
+struct Call {
+    name: String,
+    arguments: Value,
+    started: bool,
+    live: Sanitizer,
+    live_bytes: usize,
+    /// Its live output ended with a line break.
+    fresh: bool,
+}
+
+impl TextView {
+    /// Builds the view.
+    pub(crate) fn new(output: Output) -> Self {
+        let rendered = output.stdout_terminal && output.stdout_color;
+        Self {
+            output,
+            lively: output.stderr_terminal && !output.quiet,
+            markdown: rendered.then(|| Markdown::new(output.columns())),
+            sanitizer: Sanitizer::new(Keep::Text),
+            step_text: String::new(),
+            step_shown: false,
+            stdout_fresh: true,
+            calls: HashMap::new(),
+            spinner: Spinner::new(),
+        }
+    }
+
+    fn answer_text(&mut self, text: &str) -> io::Result<()> {
+        self.step_text.push_str(text);
+        if !self.output.stdout_terminal {
+            return Ok(());
+        }
+        let text = self.sanitizer.push(text);
+        let shown = match &mut self.markdown {
+            Some(markdown) => markdown.push(&text),
+            None => text,
+        };
+        self.show(&shown)
+    }
+
+    fn end_text(&mut self) -> io::Result<()> {
+        let rest = self.markdown.as_mut().map(Markdown::finish);
+        self.show(&rest.unwrap_or_default())?;
+        if self.stdout_fresh {
+            return Ok(());
+        }
+        self.show("\n")
+    }
+
+    fn show(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.clear_spinner();
+        self.step_shown = true;
+        self.stdout_fresh = text.ends_with('\n');
+        self.output.stdout(text)
+    }
+
+    fn clear_spinner(&mut self) {
+        let clear = self.spinner.clear();
+        if !clear.is_empty() {
+            self.output.stderr(clear);
+        }
+    }
+
+    /// Prints a dim line on standard error.
+    fn aside(&mut self, text: &str) {
+        if !self.lively {
+            return;
+        }
+        self.clear_spinner();
+        let text = plain(text);
+        if self.output.stderr_color {
+            self.output.stderr(&format!("\x1b[2m{text}\x1b[0m\n"));
+        } else {
+            self.output.stderr(&format!("{text}\n"));
+        }
+    }
+
+    fn call_started(&mut self, id: &CallId) {
+        let columns = self.output.columns();
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        call.started = true;
+        let line = tool_line(&call.name, &call.arguments, columns);
+        self.spinner.label("running");
+        self.aside(&format!("• {line}"));
+    }
+
+    fn live_output(&mut self, id: &CallId, text: &str) {
+        if !self.lively {
+            return;
+        }
+        let reset = self.reset();
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        if call.live_bytes > LIVE_BYTES_MAX {
+            return;
+        }
+        call.live_bytes += text.len();
+        let mut shown = call.live.push(text);
+        if call.live_bytes > LIVE_BYTES_MAX {
+            shown.push_str(reset);
+            shown.push_str("\n… more output is not shown\n");
+        }
+        if shown.is_empty() {
+            return;
+        }
+        call.fresh = shown.ends_with('\n');
+        self.clear_spinner();
+        self.output.stderr(&shown);
+    }
+
+    fn call_finished(&mut self, id: &CallId, code: Option<ToolErrorCode>, result: &Value) {
+        let Some(call) = self.calls.remove(id) else {
+            return;
+        };
+        if !self.lively {
+            return;
+        }
+        if call.live_bytes > 0 {
+            self.clear_spinner();
+            let line_end = if call.fresh { "" } else { "\n" };
+            self.output.stderr(&format!("{}{line_end}", self.reset()));
+        }
+        let columns = self.output.columns();
+        if !call.started {
+            let line = tool_line(&call.name, &call.arguments, columns);
+            self.aside(&format!("• {line}"));
+        }
+        if let Some(code) = code {
+            let why = match result {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            self.aside(&format!(
+                "  ✗ {}",
+                cut(&format!("{code}: {why}"), columns.saturating_sub(4))
+            ));
+        }
+        self.spinner.label("thinking");
+    }
+
+    /// Where colours are not wanted, a command's are not either.
+    fn live_keep(&self) -> Keep {
+        if self.output.stderr_color {
+            Keep::LiveOutput
+        } else {
+            Keep::Text
+        }
+    }
+
+    /// The command may have left a colour on.
+    fn reset(&self) -> &'static str {
+        if self.output.stderr_color {
+            "\x1b[0m"
+        } else {
+            ""
+        }
+    }
+
+    fn pending(&mut self, id: CallId, name: String, arguments: Value) {
+        let call = Call {
+            name,
+            arguments,
+            started: false,
+            live: Sanitizer::new(self.live_keep()),
+            live_bytes: 0,
+            fresh: true,
+        };
+        self.calls.insert(id, call);
+    }
+
+    fn step_started(&mut self) {
+        self.step_text.clear();
+        self.step_shown = false;
+        self.sanitizer = Sanitizer::new(Keep::Text);
+        self.spinner.label("thinking");
+    }
+}
+
+impl View for TextView {
+    fn event(&mut self, event: TurnEvent) -> io::Result<()> {
+        match event.body {
+            EventBody::Init(init) => self.spinner.set_timeout(init.limits.turn_timeout),
+            EventBody::StepStarted { .. } => self.step_started(),
+            EventBody::TextDelta { text } => self.answer_text(&text)?,
+            EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
+            EventBody::StepFinished { .. } => self.end_text()?,
+            EventBody::ToolCallPending {
+                id,
+                name,
+                arguments,
+            } => self.pending(id, name, arguments),
+            EventBody::ToolCallStarted { id } => self.call_started(&id),
+            EventBody::ToolOutputDelta { id, text } => self.live_output(&id, &text),
+            EventBody::ToolCallFinished {
+                id, code, result, ..
+            } => self.call_finished(&id, code, &result),
+            EventBody::ApprovalRequested { .. } => {
+                self.clear_spinner();
+                self.spinner.pause(true);
+            }
+            EventBody::ApprovalResolved { .. } => self.spinner.pause(false),
+            EventBody::RetryScheduled {
+                class,
+                attempt,
+                delay_ms,
+            } => self.aside(&format!(
+                "the request failed ({class}); attempt {} follows in {delay_ms} ms",
+                attempt + 1
+            )),
+            EventBody::ReplyRejected { reason } => {
+                self.end_text()?;
+                self.aside(&format!(
+                    "the reply cannot be used ({reason}); asking again"
+                ));
+            }
+            EventBody::ArgumentsRepaired { .. }
+            | EventBody::Steered { .. }
+            | EventBody::Compacted { .. }
+            | EventBody::Usage { .. }
+            | EventBody::DeltasDropped { .. }
+            | EventBody::Result(_) => {}
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        let calls_fresh = self.calls.values().all(|call| call.fresh);
+        let same_terminal_busy = self.output.stdout_terminal && !self.stdout_fresh;
+        // Without colours there may be no erasing either, as on a dumb terminal.
+        let drawable = self.lively && self.output.stderr_color;
+        if drawable && calls_fresh && !same_terminal_busy {
+            let line = self.spinner.draw();
+            self.output.stderr(&line);
+        }
+    }
+
+    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
+        self.clear_spinner();
+        self.end_text()?;
+        let text = &ending.outcome.text;
+        if !self.output.stdout_terminal {
+            return print_answer(&self.output, text);
+        }
+        if self.step_shown && self.step_text.trim() == text.trim() {
+            return Ok(());
+        }
+        self.step_started();
+        self.answer_text(text)?;
+        self.end_text()
+    }
+}
+
+fn print_answer(output: &Output, text: &str) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    output.stdout(&format!("{text}{end}"))
+}

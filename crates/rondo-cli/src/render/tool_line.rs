@@ -1,0 +1,63 @@
+//! One line for each tool call.
+
+use super::sanitize::plain;
+use serde_json::Value;
+
+/// Arguments that say most about a call, the best first.
+const TELLING: [&str; 6] = ["command", "path", "pattern", "query", "url", "name"];
+/// What stands around the arguments, in columns.
+const FRAME_COLUMNS: usize = 4;
+
+/// Returns a call as one line of at most so many columns.
+pub(crate) fn tool_line(name: &str, arguments: &Value, columns: usize) -> String {
+    let told = TELLING
+        .iter()
+        .find_map(|key| arguments.get(key)?.as_str())
+        .map(str::to_owned);
+    let told = told.unwrap_or_else(|| match arguments {
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        Value::String(raw) => raw.clone(),
+        other => other.to_string(),
+    });
+    let line = plain(&format!("{name} {told}"));
+    cut(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
+}
+
+/// Keeps the first line, cut to so many characters.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    let first = text.lines().next().unwrap_or("");
+    let more = text.lines().nth(1).is_some();
+    if first.chars().count() <= chars_max && !more {
+        return first.to_owned();
+    }
+    let kept: String = first.chars().take(chars_max.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_telling_argument_is_shown_and_cut() {
+        let line = |arguments: Value| tool_line("exec", &arguments, 20);
+        assert_eq!(
+            line(json!({"command": "ls -la", "timeout": 3})),
+            "exec ls -la"
+        );
+        assert_eq!(
+            line(json!({"command": "ls -la /a/very/long/path"})),
+            "exec ls -la /a/…"
+        );
+        assert_eq!(line(json!({"command": "a\nb"})), "exec a…");
+        assert_eq!(line(json!({"n": 1})), "exec {\"n\":1}");
+        assert_eq!(line(json!({})), "exec");
+    }
+
+    #[test]
+    fn a_call_cannot_steer_the_terminal() {
+        let arguments = json!({"command": "echo \u{1b}]0;x\u{7}\u{1b}[2Jhi"});
+        assert_eq!(tool_line("exec", &arguments, 80), "exec echo hi");
+    }
+}

@@ -1,0 +1,29 @@
+use crate::exit::Exit;
+use rondo_types::{Outcome, TurnEvent};
+use std::io;
+
+/// One way to show a turn.
+pub(crate) trait View {
+    /// Shows one event; the `result` is kept for [`View::finish`].
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more.
+    fn event(&mut self, event: TurnEvent) -> io::Result<()>;
+
+    /// Shows that time passes.
+    fn tick(&mut self);
+
+    /// Shows how the turn ended.
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more.
+    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()>;
+}
+
+/// How a turn ended.
+pub(crate) struct Ending<'a> {
+    /// Its outcome.
+    pub(crate) outcome: &'a Outcome,
+    /// How the process will end.
+    pub(crate) exit: Exit,
+}

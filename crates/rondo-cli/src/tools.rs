@@ -1,0 +1,123 @@
+//! The tools of a turn and the gate before them.
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::settings::Settings;
+use crate::target::Choice;
+use async_trait::async_trait;
+use rondo_core::{Gate, GateRequest, Tool, Toolbox, Verdict};
+use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+use rondo_tools::Workspace;
+use rondo_types::{Effects, Profile};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Forbids every tool.
+const ALL: &str = "*";
+/// Only the user may read what commands printed.
+const PRIVATE: u32 = 0o700;
+
+/// What a turn may call.
+pub(crate) struct Offer {
+    /// The tools.
+    pub(crate) tools: Toolbox,
+    /// Tools that the profile names and this version does not have.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Returns the names of the profile's tools that are not forbidden.
+pub(crate) fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let forbidden: Vec<&str> = settings
+        .values
+        .disallowed_tools
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    profile
+        .tools
+        .iter()
+        .filter(|name| !forbidden.contains(&name.as_str()) && !forbidden.contains(&ALL))
+        .cloned()
+        .collect()
+}
+
+/// Builds the tools of those names.
+///
+/// # Errors
+/// When a directory cannot be opened, or Rondo's own cannot be made.
+pub(crate) fn offer(names: &[String], choice: &Choice, settings: &Settings) -> Result<Offer> {
+    let state_dir = settings.paths.state.join("calls");
+    private_dir(&state_dir)?;
+    let workspace = workspace(settings, &state_dir)?;
+    let options = exec_options(&workspace, state_dir, choice);
+    let mut known = rondo_tools::file_tools(&workspace);
+    known.push(Arc::new(ExecTool::exec(options.clone())));
+    known.push(Arc::new(ExecTool::execute_command(options)));
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    let mut missing = Vec::new();
+    for name in names {
+        match known.iter().find(|tool| tool.spec().name == *name) {
+            Some(tool) => tools.push(Arc::clone(tool)),
+            None => missing.push(name.clone()),
+        }
+    }
+    let tools = Toolbox::new(tools).map_err(|err| CliError::caused(Exit::Config, err))?;
+    Ok(Offer { tools, missing })
+}
+
+fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
+    let failed = |err| CliError::caused(Exit::Input, anyhow::Error::new(err));
+    let mut workspace = Workspace::open(&settings.directory).map_err(failed)?;
+    for directory in settings.values.add_dirs.iter().flatten() {
+        workspace = workspace
+            .with_dir(settings.directory.join(directory))
+            .map_err(failed)?;
+    }
+    let workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
+    Ok(Arc::new(workspace))
+}
+
+fn exec_options(workspace: &Workspace, state_dir: PathBuf, choice: &Choice) -> ExecOptions {
+    let directory = workspace.working_dir().to_owned();
+    let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
+    let keys = choice.key_variables().iter().cloned();
+    options.environment.withheld.extend(keys);
+    options
+}
+
+fn private_dir(path: &Path) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(path)
+        .map_err(|err| {
+            let context = format!("failed to make `{}`", path.display());
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })
+}
+
+/// Builds the gate.
+pub(crate) fn gate(_offer: &Offer, settings: &Settings) -> Arc<dyn Gate> {
+    Arc::new(ReadOnlyGate {
+        yolo: settings.values.yolo == Some(true),
+    })
+}
+
+/// Lets tools look and asks about everything else.
+struct ReadOnlyGate {
+    yolo: bool,
+}
+
+#[async_trait]
+impl Gate for ReadOnlyGate {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        if self.yolo || request.spec.effects == Effects::ReadOnly {
+            return Verdict::Allow;
+        }
+        Verdict::Ask {
+            prompt: format!("{} {}", request.spec.name, request.arguments),
+        }
+    }
+}
