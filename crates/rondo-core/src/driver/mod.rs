@@ -30,7 +30,7 @@ use crate::toolbox::Toolbox;
 use model_work::ModelWork;
 use rondo_types::{
     CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, Outcome, Profile, ResultEvent,
-    SessionId, TimeMs, Transcript, TurnId,
+    SessionId, StopReason, TimeMs, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -391,6 +391,13 @@ impl Driver {
         self.writer.note_final(self.clock.now(), &outcome);
         if let Err(error) = self.writer.flush().await {
             outcome.error.get_or_insert(error);
+        }
+        if outcome.stop_reason == StopReason::MaxSteps {
+            tracing::warn!(
+                iteration = outcome.steps,
+                session = %self.setup.session,
+                "the turn used all its steps: the model may be in an endless loop"
+            );
         }
         tracing::info!(
             iteration = outcome.steps,

@@ -319,3 +319,6 @@ fn too_large(what: &str, max: usize) -> ModelError {
         format!("the reply has more than {max} {what}"),
     )
 }
+
+#[cfg(test)]
+mod tests;
