@@ -29,7 +29,7 @@ pub(crate) trait Payloads: Send {
 }
 
 /// Decodes a body by a dialect's [`Payloads`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BodyDecoder<P> {
     framer: Framer,
     payloads: P,
@@ -192,3 +192,6 @@ fn foreign(text: &str) -> ModelError {
         failure::summary(text.as_bytes())
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ pub(crate) enum BodyEnd {
 
 /// Cuts a body into frames: an event stream, a JSON value, an array of JSON values, or JSON values
 /// between the events of a stream.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Framer {
     bounds: Bounds,
     mode: Mode,

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 const EMPTY_SEAL: &str = "{}";
 
 /// Reads `GenerateContentResponse`s.
-#[derive(Debug)]
-pub(super) struct GeminiPayloads {
+#[derive(Debug, Clone)]
+pub(crate) struct GeminiPayloads {
     origin: Origin,
     bounds: Bounds,
     candidates: BTreeMap<u32, CandidateState>,
@@ -21,7 +21,7 @@ pub(super) struct GeminiPayloads {
     blocked: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct CandidateState {
     finish: Option<FinishReason>,
     /// Whether the latest part is text or a thought that more may be appended to.
@@ -31,7 +31,7 @@ struct CandidateState {
 }
 
 impl GeminiPayloads {
-    pub(super) fn new(target: &Target, bounds: Bounds) -> Self {
+    pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
             bounds,

@@ -5,7 +5,7 @@
 //! rather than `parameters`, whose OpenAPI subset would need a lossy translation.
 
 mod chunk;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 mod errors;
 

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Reads chunks, and whole replies, which have the same shape but for one name.
-#[derive(Debug)]
-pub(super) struct ChatPayloads {
+#[derive(Debug, Clone)]
+pub(crate) struct ChatPayloads {
     origin: Origin,
     candidates_max: usize,
     candidates: BTreeMap<u32, CandidateState>,
@@ -21,7 +21,7 @@ pub(super) struct ChatPayloads {
     tools: Option<Vec<String>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct CandidateState {
     finish: Option<FinishReason>,
     /// `reasoning_details` in their order, raw: signed models want them back unchanged.
@@ -30,7 +30,7 @@ struct CandidateState {
 }
 
 impl ChatPayloads {
-    pub(super) fn new(target: &Target, bounds: Bounds) -> Self {
+    pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
             candidates_max: bounds.candidates_max,

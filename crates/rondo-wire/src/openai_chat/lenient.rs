@@ -16,7 +16,7 @@ const FENCE: &str = "```";
 const TAG: &str = "<tool_call>";
 
 /// Holds back the text in which a call may stand.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct HeldText {
     watch: Watch,
     held: String,

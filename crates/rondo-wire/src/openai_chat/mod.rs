@@ -5,7 +5,7 @@
 
 mod calls;
 mod chunk;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 mod errors;
 mod ids;
