@@ -1,6 +1,6 @@
 //! The whole test suite, streamed and remembered.
 
-use crate::test_output::{Status, TestOutput};
+use crate::test_output::{Status, TestOutput, Totals};
 use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,17 +27,20 @@ pub(crate) struct Args {
 /// Runs the suite; true when every test passed.
 ///
 /// # Errors
-/// When a program that tests need is missing and cannot be installed, or cargo does not start.
+/// When a program that tests need is missing and cannot be installed, or the tests do not build.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     require_programs()?;
     let is_whole = args.cargo_args.is_empty();
     if is_whole {
         forget()?;
         if !build_binaries()? {
-            return Ok(false);
+            bail!("the binaries do not build");
         }
     }
     let (output, passed) = stream_tests(&args.cargo_args)?;
+    if !passed && output.totals == Totals::default() {
+        bail!("the tests do not build");
+    }
     if is_whole {
         remember(&output)?;
     }
