@@ -22,6 +22,7 @@ pub(crate) enum Stage {
 /// Says what went wrong on the network, and where.
 ///
 /// All of it may be tried again, except a server that cannot be trusted or does not speak HTTP.
+/// A TLS failure after the handshake is one of the line, not of trust.
 pub(crate) fn network_error(
     error: &reqwest::Error,
     stage: Stage,
@@ -42,7 +43,7 @@ pub(crate) fn network_error(
     if error.is_dns() {
         return network(format!("failed to resolve {name}: {}", innermost(&causes)));
     }
-    if error.is_timeout() {
+    if error.is_timeout() && error.is_connect() {
         return network(format!(
             "connecting to {name} timed out after {connect_timeout:?}"
         ));
@@ -55,6 +56,7 @@ pub(crate) fn network_error(
         (Some(io::ErrorKind::ConnectionRefused), ..) => {
             format!("connection to {name} refused: nothing listens there")
         }
+        (Some(io::ErrorKind::TimedOut), false, _) => format!("{name} fell silent {}", when(stage)),
         (_, true, _) => format!("failed to connect to {name}: {}", innermost(&causes)),
         (Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), ..) => {
             format!("{name} reset the connection {}", when(stage))

@@ -61,6 +61,15 @@ async fn without_retry_after_there_is_no_delay_to_honour() {
 }
 
 #[tokio::test]
+async fn a_web_page_instead_of_a_reply_is_a_protocol_error() {
+    let error = error_of(Response::html(200, "<!doctype html><html></html>")).await;
+    assert_eq!(
+        (error.class, error.retryable),
+        (ErrorClass::Protocol, false)
+    );
+}
+
+#[tokio::test]
 async fn gemini_says_how_long_to_wait_in_the_body() {
     let body = serde_json::json!({"error": {
         "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow down",
