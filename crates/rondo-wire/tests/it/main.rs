@@ -1,12 +1,10 @@
 //! Tests of the dialects on recorded and on synthetic bodies.
 
-mod bounds;
 mod chat_decode;
-mod chat_encode;
+
 mod errors;
 mod gemini_decode;
-mod gemini_encode;
-mod properties;
+
 mod recorded;
 mod sessions;
 mod support;
