@@ -1,0 +1,94 @@
+//! The options of read-only programs: those that are known, and no others.
+//!
+//! Long options count only when written in full, so that no abbreviation means something else.
+
+/// What a program understands.
+pub(super) struct Options {
+    /// Short options without a value.
+    pub(super) flags: &'static str,
+    /// Short options whose value is the rest of the word or the next word.
+    pub(super) values: &'static str,
+    /// Short options whose value, if any, is the rest of the word.
+    pub(super) attached: &'static str,
+    /// Long options without a value, or with one after `=`.
+    pub(super) long: &'static [&'static str],
+    /// Long options whose value stands after `=` or is the next word.
+    pub(super) long_values: &'static [&'static str],
+    /// Whether `-5` is an option.
+    pub(super) numbers: bool,
+}
+
+/// What was said to a program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    /// The options by name: one character, or the long name.
+    pub(super) options: Vec<&'a str>,
+    /// What is no option and no value of one, by index.
+    pub(super) operands: Vec<usize>,
+}
+
+/// Reads words; those without known text are operands, and must not be where a value is due.
+pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Said<'a>, String> {
+    let mut said = Said {
+        options: Vec::new(),
+        operands: Vec::new(),
+    };
+    let mut words = words.iter().enumerate();
+    let mut ended = false;
+    while let Some((index, word)) = words.next() {
+        let option = word.filter(|text| !ended && text.len() > 1 && text.starts_with('-'));
+        let Some(option) = option else {
+            said.operands.push(index);
+            continue;
+        };
+        if option == "--" {
+            ended = true;
+            continue;
+        }
+        let needs_value = match option.strip_prefix("--") {
+            Some(long) => read_long(long, known, &mut said)?,
+            None => read_short(option, known, &mut said)?,
+        };
+        if needs_value && !matches!(words.next(), Some((_, Some(_)))) {
+            return Err(format!("the value of `{option}` is not known"));
+        }
+    }
+    Ok(said)
+}
+
+fn read_long<'a>(long: &'a str, known: &Options, said: &mut Said<'a>) -> Result<bool, String> {
+    let (name, value) = long
+        .split_once('=')
+        .map_or((long, None), |(name, value)| (name, Some(value)));
+    said.options.push(name);
+    if known.long_values.contains(&name) {
+        Ok(value.is_none())
+    } else if known.long.contains(&name) {
+        Ok(false)
+    } else {
+        Err(format!(
+            "the option `--{name}` is not known to be read-only"
+        ))
+    }
+}
+
+fn read_short<'a>(word: &'a str, known: &Options, said: &mut Said<'a>) -> Result<bool, String> {
+    let letters = word.strip_prefix('-').unwrap_or(word);
+    for (at, letter) in letters.char_indices() {
+        let end = at + letter.len_utf8();
+        said.options.push(letters.get(at..end).unwrap_or_default());
+        if known.values.contains(letter) {
+            return Ok(end == letters.len());
+        }
+        if known.attached.contains(letter) {
+            return Ok(false);
+        }
+        let is_number = known.numbers && letter.is_ascii_digit();
+        if !known.flags.contains(letter) && !is_number {
+            return Err(format!(
+                "the option `-{letter}` is not known to be read-only"
+            ));
+        }
+    }
+    Ok(false)
+}

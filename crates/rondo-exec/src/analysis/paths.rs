@@ -1,0 +1,113 @@
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The most entries of a directory that are looked at for a pattern.
+const ENTRIES_MAX: usize = 2000;
+
+/// The directories a command may look into without asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedDirs {
+    current: PathBuf,
+    roots: Vec<PathBuf>,
+}
+
+impl AllowedDirs {
+    /// Allows `current`, where commands run, and the directories in `more`, all beneath included.
+    ///
+    /// # Errors
+    /// When one of them does not exist.
+    pub fn new(current: &Path, more: &[PathBuf]) -> io::Result<Self> {
+        let current = fs::canonicalize(current)?;
+        let mut roots = vec![current.clone()];
+        for root in more {
+            roots.push(fs::canonicalize(root)?);
+        }
+        Ok(Self { current, roots })
+    }
+
+    /// Returns where commands run.
+    #[must_use]
+    pub fn current(&self) -> &Path {
+        &self.current
+    }
+
+    /// Returns the same directories for a command that runs in `directory`, relative to the
+    /// current one.
+    ///
+    /// # Errors
+    /// When it does not exist.
+    pub fn in_directory(&self, directory: &Path) -> io::Result<Self> {
+        Ok(Self {
+            current: fs::canonicalize(self.current.join(directory))?,
+            roots: self.roots.clone(),
+        })
+    }
+
+    /// Returns whether a path without links lies inside.
+    #[must_use]
+    pub fn contains(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Refuses a path that leads outside, or of which that cannot be told.
+    pub(super) fn check(&self, path: &str) -> Result<(), String> {
+        if path.is_empty() || path == "-" || path == "/dev/null" {
+            return Ok(());
+        }
+        if self.leads_inside(&self.current.join(path)) {
+            Ok(())
+        } else {
+            Err(format!("`{path}` may lie outside the allowed directories"))
+        }
+    }
+
+    fn leads_inside(&self, path: &Path) -> bool {
+        match fs::canonicalize(path) {
+            Ok(target) => self.contains(&target),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {
+                let plain = path
+                    .components()
+                    .all(|part| !matches!(part, Component::ParentDir));
+                plain && self.nearest_is_inside(path)
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// A link that leads nowhere now may lead outside later.
+    fn nearest_is_inside(&self, path: &Path) -> bool {
+        path.ancestors()
+            .find(|ancestor| fs::symlink_metadata(ancestor).is_ok())
+            .and_then(|ancestor| fs::canonicalize(ancestor).ok())
+            .is_some_and(|target| self.contains(&target))
+    }
+
+    /// Refuses a pattern that may match a link that leads outside, or a name that reads as an
+    /// option. Patterns are only understood in the last part of a path.
+    pub(super) fn check_pattern(&self, pattern: &str) -> Result<(), String> {
+        let uncertain = || format!("`{pattern}` may match something outside");
+        let (directory, name) = pattern.rsplit_once('/').unwrap_or((".", pattern));
+        if directory.contains(['*', '?', '[', ']']) {
+            return Err(uncertain());
+        }
+        let directory = if directory.is_empty() { "/" } else { directory };
+        self.check(directory)?;
+        let bare = !pattern.contains('/');
+        if bare && name.starts_with('-') {
+            return Err(uncertain());
+        }
+        let directory = self.current.join(directory);
+        let entries = fs::read_dir(&directory).map_err(|_| uncertain())?;
+        for (count, entry) in entries.enumerate() {
+            let entry = entry.map_err(|_| uncertain())?;
+            let is_option = bare && entry.file_name().as_encoded_bytes().starts_with(b"-");
+            let is_link = entry.file_type().map_or(true, |kind| kind.is_symlink());
+            let leads_out = is_link && !self.leads_inside(&entry.path());
+            if count >= ENTRIES_MAX || is_option || leads_out {
+                return Err(uncertain());
+            }
+        }
+        Ok(())
+    }
+}

