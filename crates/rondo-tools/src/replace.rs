@@ -25,8 +25,13 @@ impl Target {
             return Err(Failure::Failed(format!("`{shown}` is a directory")));
         };
         let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-        let parent = open_parent(place.dir(), parent, create_parents)
-            .map_err(|err| Failure::io("open the directory of", &shown, &err))?;
+        let parent =
+            open_parent(place.dir(), parent, create_parents).map_err(|err| match err.kind() {
+                io::ErrorKind::NotFound => {
+                    Failure::Failed(format!("the directory of `{shown}` does not exist"))
+                }
+                _ => Failure::io("open the directory of", &shown, &err),
+            })?;
         let name = PathBuf::from(name);
         let before = existing(&parent, &name, &shown)?;
         Ok(Self {

@@ -3,6 +3,7 @@ use crate::failure::Failure;
 use crate::walk::{Found, Walk};
 use crate::workspace::{Access, Place, Workspace, open_regular};
 use async_trait::async_trait;
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish,
@@ -155,6 +156,8 @@ fn matcher(args: &Args) -> Result<RegexMatcher, Failure> {
 
 fn searcher(context: usize) -> Searcher {
     SearcherBuilder::new()
+        // The regex engine's own: `$` then stands before CRLF as before a line feed.
+        .line_terminator(LineTerminator::crlf())
         .line_number(true)
         .before_context(context)
         .after_context(context)

@@ -1,0 +1,164 @@
+use crate::bench::Bench;
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+#[tokio::test]
+async fn one_match_is_replaced_and_shown_as_a_diff() {
+    let bench = Bench::new();
+    let path = bench.file("f.rs", "fn a() {}\nfn b() {}\nfn c() {}\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let arguments =
+        json!({"path": "f.rs", "old_string": "fn b() {}", "new_string": "fn b() { c() }"});
+    let output = bench.ok("edit_file", arguments).await;
+    assert_eq!(
+        output.value,
+        json!({
+            "path": "f.rs",
+            "replacements": 1,
+            "bytes": 35,
+            "diff": "--- f.rs\n+++ f.rs\n@@ -1,3 +1,3 @@\n fn a() {}\n-fn b() {}\n+fn b() { c() }\n fn c() {}\n"
+        })
+    );
+    assert_eq!(
+        bench.content("f.rs"),
+        "fn a() {}\nfn b() { c() }\nfn c() {}\n"
+    );
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+}
+
+#[tokio::test]
+async fn no_match_says_so_with_the_nearest_place() {
+    let bench = Bench::new();
+    bench.file("f", "if x {\n\treturn  1;\n}\nend\n");
+    for (old, message) in [
+        (
+            "nothing like it",
+            "`old_string` does not occur in `f` (0 matches)",
+        ),
+        (
+            "if x {\n    return 1;\n}",
+            "`old_string` does not occur in `f` (0 matches); it differs only in white space from\n\
+             line 1:\nif x {\n\treturn  1;\n}",
+        ),
+        (
+            "end\nmore",
+            "`old_string` does not occur in `f` (0 matches); its first line stands on line 4: `end`",
+        ),
+        ("\n\n\n", "`old_string` does not occur in `f` (0 matches)"),
+    ] {
+        let arguments = json!({"path": "f", "old_string": old, "new_string": "x"});
+        assert_eq!(bench.failed("edit_file", arguments).await, message);
+    }
+    assert_eq!(bench.content("f"), "if x {\n\treturn  1;\n}\nend\n");
+}
+
+#[tokio::test]
+async fn several_matches_need_replace_all() {
+    let bench = Bench::new();
+    bench.file("f", "a\nb\na a\n");
+    let arguments = json!({"path": "f", "old_string": "a", "new_string": "c"});
+    assert_eq!(
+        bench.failed("edit_file", arguments).await,
+        "`old_string` occurs more than once in `f`: on lines 1, 3, 3; include more lines around it, \
+         or set `replace_all`"
+    );
+    assert_eq!(bench.content("f"), "a\nb\na a\n");
+    let arguments = json!({"path": "f", "old_string": "a", "new_string": "c", "replace_all": true});
+    let output = bench.ok("edit_file", arguments).await;
+    assert_eq!(output.value["replacements"], 3);
+    assert_eq!(bench.content("f"), "c\nb\nc c\n");
+}
+
+#[tokio::test]
+async fn overlapping_matches_are_not_unique() {
+    let bench = Bench::new();
+    bench.file("f", "}\n}\n}\n");
+    let arguments = json!({"path": "f", "old_string": "}\n}", "new_string": "x"});
+    let message = bench.failed("edit_file", arguments).await;
+    assert!(message.contains("on lines 1, 2;"), "{message}");
+}
+
+#[tokio::test]
+async fn many_matches_are_named_within_a_bound() {
+    let bench = Bench::new();
+    bench.file("f", "a\n".repeat(10_000));
+    let arguments = json!({"path": "f", "old_string": "a", "new_string": "c"});
+    let message = bench.failed("edit_file", arguments).await;
+    assert!(message.contains("7, 8 and more;"), "{message}");
+}
+
+#[tokio::test]
+async fn line_ends_and_byte_order_mark_are_kept() {
+    let bench = Bench::new();
+    bench.file("f", "\u{feff}one\r\ntwo\r\nthree\r\n");
+    let arguments = json!({"path": "f", "old_string": "one\ntwo", "new_string": "1\n2\n2.5"});
+    bench.ok("edit_file", arguments).await;
+    assert_eq!(bench.content("f"), "\u{feff}1\r\n2\r\n2.5\r\nthree\r\n");
+    let arguments = json!({"path": "f", "old_string": "three", "new_string": "3\r\n4"});
+    bench.ok("edit_file", arguments).await;
+    assert_eq!(bench.content("f"), "\u{feff}1\r\n2\r\n2.5\r\n3\r\n4\r\n");
+}
+
+#[tokio::test]
+async fn senseless_edits_are_refused() {
+    let bench = Bench::new();
+    bench.file("f", "a");
+    for (old, new) in [("", "x"), ("a", "a")] {
+        bench
+            .invalid(
+                "edit_file",
+                json!({"path": "f", "old_string": old, "new_string": new}),
+            )
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn files_that_are_no_text_are_refused() {
+    let bench = Bench::new();
+    bench.file("latin", b"caf\xe9");
+    bench.file("bin", b"a\0b");
+    for path in ["latin", "bin"] {
+        let arguments = json!({"path": path, "old_string": "a", "new_string": "b"});
+        let message = bench.failed("edit_file", arguments).await;
+        assert!(message.contains("no UTF-8 text"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_size_of_an_edited_file_is_bounded() {
+    let bench = Bench::new();
+    for (length, fits) in [
+        ((10 << 20) - 1, true),
+        (10 << 20, true),
+        ((10 << 20) + 1, false),
+    ] {
+        bench.file("f", format!("b{}", "a".repeat(length - 1)));
+        let arguments = json!({"path": "f", "old_string": "b", "new_string": "c"});
+        assert_eq!(
+            bench.call("edit_file", arguments).await.is_ok(),
+            fits,
+            "{length}"
+        );
+    }
+    bench.file("f", "ab".repeat(100_000));
+    let arguments =
+        json!({"path": "f", "old_string": "a", "new_string": "x".repeat(200), "replace_all": true});
+    bench.failed("edit_file", arguments).await;
+    assert_eq!(bench.content("f").len(), 200_000);
+}
+
+#[tokio::test]
+async fn a_long_diff_is_cut() {
+    let bench = Bench::new();
+    bench.file("f", "é\n".repeat(90));
+    let arguments =
+        json!({"path": "f", "old_string": "é", "new_string": "ü".repeat(50), "replace_all": true});
+    let output = bench.ok("edit_file", arguments).await;
+    let diff = output.value["diff"].as_str().unwrap();
+    assert!(diff.len() < 4_100, "{}", diff.len());
+    assert!(diff.ends_with("[the rest of the diff is left out]\n"));
+}

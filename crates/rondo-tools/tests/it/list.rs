@@ -1,0 +1,109 @@
+use crate::bench::Bench;
+use serde_json::json;
+use std::os::unix::ffi::OsStrExt;
+
+#[tokio::test]
+async fn entries_are_sorted_and_ignored_ones_left_out() {
+    let bench = Bench::new();
+    bench.file(".gitignore", "target/\n*.log\n");
+    bench.file(".hidden/x", "");
+    bench.file("target/debug/x", "");
+    bench.file("b.rs", "12");
+    bench.file("a/c.rs", "123");
+    bench.file("a/d.log", "");
+    bench.file("a/.gitignore", "e.rs\n");
+    bench.file("a/e.rs", "");
+    assert_eq!(
+        bench.text("list_files", json!({})).await,
+        "[.: 2 files, 1 directories]\na/\na/c.rs\t3\nb.rs\t2\n"
+    );
+}
+
+#[tokio::test]
+async fn globs_and_depth_narrow_a_listing() {
+    let bench = Bench::new();
+    for name in ["a.rs", "src/b.rs", "src/deep/c.rs", "src/deep/d.toml"] {
+        bench.file(name, "");
+    }
+    for (arguments, expected) in [
+        (
+            json!({"glob": "*.rs"}),
+            "[.: 3 files, 0 directories]\na.rs\t0\nsrc/b.rs\t0\nsrc/deep/c.rs\t0\n",
+        ),
+        (
+            json!({"glob": "src/*.rs"}),
+            "[.: 1 files, 0 directories]\nsrc/b.rs\t0\n",
+        ),
+        (
+            json!({"glob": "src/**/*.toml"}),
+            "[.: 1 files, 0 directories]\nsrc/deep/d.toml\t0\n",
+        ),
+        (
+            json!({"path": "src", "glob": "deep/*.{rs,toml}"}),
+            "[src: 2 files, 0 directories]\nsrc/deep/c.rs\t0\nsrc/deep/d.toml\t0\n",
+        ),
+        (
+            json!({"depth": 1}),
+            "[.: 1 files, 1 directories]\na.rs\t0\nsrc/\n",
+        ),
+        (
+            json!({"path": "src", "depth": 1}),
+            "[src: 1 files, 1 directories]\nsrc/b.rs\t0\nsrc/deep/\n",
+        ),
+        (
+            json!({"path": "./src/deep"}),
+            "[./src/deep: 2 files, 0 directories]\nsrc/deep/c.rs\t0\nsrc/deep/d.toml\t0\n",
+        ),
+    ] {
+        assert_eq!(
+            bench.text("list_files", arguments.clone()).await,
+            expected,
+            "{arguments}"
+        );
+    }
+    let message = bench.invalid("list_files", json!({"glob": "a[b"})).await;
+    assert!(message.starts_with("`glob` is not usable: "), "{message}");
+}
+
+#[tokio::test]
+async fn entries_of_a_listing_are_bounded_and_all_are_counted() {
+    let bench = Bench::new();
+    for number in 0..999 {
+        bench.file(&format!("{number:04}"), "");
+    }
+    for (count, truncated) in [(999, false), (1_000, false), (1_001, true)] {
+        bench.file(&format!("{:04}", count - 1), "");
+        let output = bench.ok("list_files", json!({})).await;
+        let text = output.value.as_str().unwrap();
+        assert_eq!(output.truncated, truncated, "{count}");
+        assert_eq!(text.lines().count(), 1 + count.min(1_000));
+        assert!(text.starts_with(&format!("[.: {count} files")), "{count}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_no_utf_8_are_shown() {
+    let bench = Bench::new();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(bench.inside.path().join(name), "found\n").unwrap();
+    let text = bench.text("list_files", json!({})).await;
+    assert!(text.contains("caf\u{fffd}.txt\t6"), "{text}");
+    let text = bench
+        .text("search_files", json!({"pattern": "found"}))
+        .await;
+    assert!(text.contains("1:found"), "{text}");
+}
+
+#[tokio::test]
+async fn only_directories_are_listed() {
+    let bench = Bench::new();
+    bench.file("f", "");
+    assert_eq!(
+        bench.failed("list_files", json!({"path": "f"})).await,
+        "`f` is no directory"
+    );
+    assert_eq!(
+        bench.failed("list_files", json!({"path": "none"})).await,
+        "`none` does not exist"
+    );
+}
