@@ -1,1 +1,169 @@
-//! The library front door of Rondo.
+//! The library front door of Rondo: turns that end, whatever the model, the network or a tool does.
+//!
+//! A *turn* takes one input to one outcome. [`run_turn`] runs it: the model is asked, the tools it
+//! calls are run, their results go back, until there is an answer or a limit is met. Limits come
+//! with a [`Profile`]; what happens on the way comes as [`TurnEvent`]s, and the [`Outcome`] holds
+//! the answer, why the turn ended, what was found and the whole transcript. Failures are outcomes
+//! too, so nothing of the work is lost with them.
+//!
+//! # Layout
+//! - The root: what a program needs to run a turn with a model over HTTP and tools of its own.
+//! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools, the transport.
+//! - [`supervisor`]: the hook that a program needs for commands.
+//! - [`types`], [`core`]: everything else, for those who write hosts.
+//!
+//! # A turn with a tool
+//! The model here is a script of two replies; [`HttpModel`] takes its place in a program.
+//!
+//! ```
+//! use rondo::types::{Concurrency, Effects, FinishReason, ModelEvent, Origin, Recovery};
+//! use rondo::{
+//!     Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
+//!     ModelInfo, ModelRequest, ModelStream, SessionId, StopReason, Tool, ToolInvocation,
+//!     ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup, Verdict, async_trait, control, events,
+//!     profiles, run_turn,
+//! };
+//! use serde_json::json;
+//! use std::sync::Arc;
+//!
+//! struct Add;
+//!
+//! #[async_trait]
+//! impl Tool for Add {
+//!     fn spec(&self) -> ToolSpec {
+//!         ToolSpec {
+//!             name: "add".to_owned(),
+//!             description: "Adds two integers.".to_owned(),
+//!             parameters: json!({
+//!                 "type": "object",
+//!                 "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+//!                 "required": ["a", "b"],
+//!             }),
+//!             effects: Effects::ReadOnly,
+//!             concurrency: Concurrency::Shared,
+//!             recovery: Recovery::ReadOnly,
+//!         }
+//!     }
+//!
+//!     async fn call(&self, call: ToolInvocation) -> ToolOutcome {
+//!         // The arguments fit the schema, or the call would not have come here.
+//!         let number = |name: &str| call.arguments[name].as_i64().unwrap_or_default();
+//!         ToolOutcome::json(json!({"sum": number("a") + number("b")}))
+//!     }
+//! }
+//!
+//! # /// Calls `add`, then answers with what it returned.
+//! # struct Scripted;
+//! #
+//! # impl Model for Scripted {
+//! #     fn info(&self) -> ModelInfo {
+//! #         let origin = Origin { dialect: "none".into(), provider: "script".into(), model: "two".into() };
+//! #         ModelInfo { origin, streaming: true, price: None, context_tokens: None }
+//! #     }
+//! #
+//! #     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+//! #         let result = request.messages.iter().flat_map(|message| message.results()).next();
+//! #         let finished = |reason| ModelEvent::Finished { candidate: 0, reason, raw: String::new() };
+//! #         let events = match result {
+//! #             None => vec![
+//! #                 ModelEvent::ToolCallStarted { candidate: 0, call: 0, wire_id: None, name: "add".into() },
+//! #                 ModelEvent::ToolCallDelta { call: 0, arguments: r#"{"a": 17, "b": 25}"#.into() },
+//! #                 ModelEvent::ToolCallFinished { call: 0, opaque: None },
+//! #                 finished(FinishReason::ToolCalls),
+//! #             ],
+//! #             Some(result) => vec![
+//! #                 ModelEvent::TextDelta { candidate: 0, text: format!("It is {}.", result.content.to_text()) },
+//! #                 finished(FinishReason::Stop),
+//! #             ],
+//! #         };
+//! #         Box::pin(futures_util::stream::iter(events.into_iter().map(Ok)))
+//! #     }
+//! # }
+//! #
+//! struct AllowAll;
+//!
+//! #[async_trait]
+//! impl Gate for AllowAll {
+//!     async fn check(&self, _: &GateRequest) -> Verdict {
+//!         Verdict::Allow
+//!     }
+//! }
+//!
+//! #[async_trait]
+//! impl Approver for AllowAll {
+//!     async fn ask(&self, _: &ApprovalRequest) -> Approval {
+//!         Approval::Approved
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let profile = profiles::builtin("default")?;
+//! let setup = TurnSetup {
+//!     session: SessionId::new("docs"),
+//!     turn: TurnId::new("docs-1"),
+//!     turn_number: 1,
+//!     model: Arc::new(Scripted),
+//!     tools: Toolbox::new([Arc::new(Add) as Arc<dyn Tool>])?,
+//!     gate: Arc::new(AllowAll),
+//!     approver: Arc::new(AllowAll),
+//!     journal: Arc::new(MemoryJournal::default()),
+//!     system: profile.system_prompt.clone().into_iter().collect(),
+//!     profile,
+//!     response_schema: None,
+//!     seed: 1,
+//! };
+//! let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
+//! let (_handle, control) = control();
+//! let question = Message::user("What is 17 plus 25?");
+//!
+//! let turn = run_turn(setup, Vec::new(), question, sender, control);
+//! let watch = async {
+//!     let mut seen = 0;
+//!     while let Some(_event) = listener.next().await {
+//!         seen += 1;
+//!     }
+//!     seen
+//! };
+//! let (outcome, seen) = tokio::join!(turn, watch);
+//!
+//! assert_eq!(outcome.text, r#"It is {"sum":42}."#);
+//! assert_eq!(outcome.stop_reason, StopReason::Complete);
+//! assert_eq!((outcome.steps, outcome.tool_calls), (2, 1));
+//! assert!(seen > 2);
+//! // The next turn takes `outcome.transcript` as its history.
+//! assert_eq!(outcome.transcript.len(), 4);
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+#![warn(missing_docs)]
+
+pub use async_trait::async_trait;
+pub use rondo_core as core;
+pub use rondo_core::events;
+pub use rondo_core::ports::{MemoryJournal, OutputSink};
+pub use rondo_core::profile as profiles;
+pub use rondo_core::{
+    Approval, ApprovalRequest, Approver, EventReceiver, EventSender, Gate, GateRequest, Journal,
+    Model, ModelStream, Tool, ToolInvocation, Toolbox, ToolboxError, TurnControl, TurnHandle,
+    TurnSetup, Verdict, control, run_turn,
+};
+pub use rondo_exec::supervisor;
+pub use rondo_http as http;
+pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
+pub use rondo_types as types;
+pub use rondo_types::{
+    EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId, StopReason,
+    ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+};
+pub use rondo_wire::{Bounds, Quirks};
+
+/// The built-in tools: commands on a PTY, and files and search beneath a directory.
+pub mod tools {
+    pub use rondo_exec::{ExecOptions, ExecTool};
+    pub use rondo_tools::{
+        EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,
+        file_tools,
+    };
+}

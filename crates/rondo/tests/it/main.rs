@@ -1,0 +1,5 @@
+//! Whole turns through the library, with the real dialects over real sockets.
+#![expect(clippy::unwrap_used, reason = "a helper that fails must fail its test")]
+
+mod python;
+mod support;
