@@ -1,9 +1,10 @@
 //! What had to go back in recorded sessions goes back.
 
-use crate::support::{Recorded, decode_pieces, encode, origin, request, sessions, target};
-use rondo_types::{CallId, Message, ModelRequest, ToolCall, ToolContent, ToolResult, Transcript};
+use crate::support::{
+    Recorded, decode_pieces, encode, origin, sessions, target, tool_result, with_messages,
+};
+use rondo_types::{Message, ToolCall, ToolContent};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// Decodes an exchange and returns the message and its calls.
 fn said(dialect: &str, recorded: &Recorded) -> (Message, Vec<ToolCall>) {
@@ -13,35 +14,16 @@ fn said(dialect: &str, recorded: &Recorded) -> (Message, Vec<ToolCall>) {
     (message, calls)
 }
 
-fn result(call: &ToolCall, content: ToolContent) -> ToolResult {
-    ToolResult {
-        call_id: CallId::new("ours"),
-        wire_id: call.wire_id.clone(),
-        name: call.name.clone(),
-        error: None,
-        content,
-        media: Vec::new(),
-        synthetic: false,
-    }
-}
-
-fn with_messages(messages: Transcript) -> ModelRequest {
-    ModelRequest {
-        messages,
-        ..request()
-    }
-}
-
 #[test]
 fn gs_1_gs_2_openai_chat_sessions_go_back_as_recorded() {
     let sessions = sessions("openai-chat");
     assert_eq!(sessions.len(), 3);
     for session in sessions {
-        let mut messages: Transcript = Vec::new();
+        let mut messages = Vec::new();
         for (before, next) in session.iter().zip(session.iter().skip(1)) {
             let (message, calls) = said("openai-chat", before);
             assert!(!calls.is_empty(), "{}", before.name);
-            messages.push(Arc::new(message));
+            messages.push(message);
             let recorded = next.request.as_ref().unwrap()["messages"].clone();
             let recorded = recorded.as_array().unwrap();
             let contents = recorded.iter().rev().take(calls.len()).rev();
@@ -49,13 +31,13 @@ fn gs_1_gs_2_openai_chat_sessions_go_back_as_recorded() {
                 .iter()
                 .zip(contents)
                 .map(|(call, it)| {
-                    result(
+                    tool_result(
                         call,
                         ToolContent::Text(it["content"].as_str().unwrap().into()),
                     )
                 })
                 .collect();
-            messages.push(Arc::new(Message::tool_results(results)));
+            messages.push(Message::tool_results(results));
 
             let encoded = encode(&target("openai-chat"), &with_messages(messages.clone()));
             let encoded = encoded["messages"].as_array().unwrap();
@@ -99,10 +81,10 @@ fn py_22_py_23_py_24_gemini_sessions_go_back_as_recorded() {
     let mut signatures = 0;
     for session in sessions {
         let first = &session[0].request.as_ref().unwrap()["contents"][0]["parts"][0]["text"];
-        let mut messages: Transcript = vec![Arc::new(Message::user(first.as_str().unwrap()))];
+        let mut messages = vec![Message::user(first.as_str().unwrap())];
         for (before, next) in session.iter().zip(session.iter().skip(1)) {
             let (message, calls) = said("gemini", before);
-            messages.push(Arc::new(message));
+            messages.push(message);
             let recorded = next.request.as_ref().unwrap()["contents"].clone();
             let recorded = recorded.as_array().unwrap();
             let parts = recorded.last().unwrap()["parts"].as_array().unwrap();
@@ -112,10 +94,10 @@ fn py_22_py_23_py_24_gemini_sessions_go_back_as_recorded() {
                 .zip(parts)
                 .map(|(call, part)| {
                     let response = part["functionResponse"]["response"].clone();
-                    result(call, ToolContent::Json(response))
+                    tool_result(call, ToolContent::Json(response))
                 })
                 .collect();
-            messages.push(Arc::new(Message::tool_results(results)));
+            messages.push(Message::tool_results(results));
 
             let encoded = encode(&target("gemini"), &with_messages(messages.clone()));
             let encoded = encoded["contents"].as_array().unwrap();

@@ -2,9 +2,11 @@
 
 use rondo_core::accumulator::{Accumulator, ReplyBounds};
 use rondo_types::{
-    Candidate, ModelError, ModelEvent, ModelRequest, Origin, Reply, Sampling, ToolChoice, Usage,
+    CallId, Candidate, Concurrency, Effects, Message, ModelError, ModelEvent, ModelRequest, Opaque,
+    Origin, Part, Recovery, Reply, Role, Sampling, ToolCall, ToolChoice, ToolContent, ToolResult,
+    ToolSpec, Usage,
 };
-use rondo_wire::{Bounds, Target, dialect};
+use rondo_wire::{Bounds, Lowering, Target, dialect};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -177,4 +179,72 @@ fn folder(dialect: &str) -> PathBuf {
 
 fn json(path: PathBuf) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Builds a call with an id of ours.
+pub(crate) fn tool_call(wire_id: Option<&str>, name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: CallId::generated(1, 1, 0),
+        wire_id: wire_id.map(str::to_owned),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        complete: true,
+        opaque: None,
+    }
+}
+
+/// Builds the result of a call.
+pub(crate) fn tool_result(call: &ToolCall, content: ToolContent) -> ToolResult {
+    ToolResult {
+        call_id: call.id.clone(),
+        wire_id: call.wire_id.clone(),
+        name: call.name.clone(),
+        error: None,
+        content,
+        media: Vec::new(),
+        synthetic: false,
+    }
+}
+
+/// Builds an assistant message.
+pub(crate) fn assistant(parts: Vec<Part>, origin: Option<Origin>) -> Message {
+    Message {
+        role: Role::Assistant,
+        parts,
+        origin,
+        synthetic: false,
+    }
+}
+
+pub(crate) fn with_messages(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        messages: messages.into_iter().map(Arc::new).collect(),
+        ..request()
+    }
+}
+
+pub(crate) fn opaque(origin: Origin, json: &str) -> Opaque {
+    Opaque {
+        origin,
+        json: json.to_owned(),
+    }
+}
+
+pub(crate) fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: "does it".to_owned(),
+        parameters,
+        effects: Effects::ReadOnly,
+        concurrency: Concurrency::Shared,
+        recovery: Recovery::ReadOnly,
+    }
+}
+
+/// Returns what encoding a request changed.
+pub(crate) fn lowerings(target: &Target, request: &ModelRequest) -> Vec<Lowering> {
+    let encoded = dialect(&target.origin.dialect)
+        .unwrap()
+        .encode(request, target);
+    encoded.notes.iter().map(|note| note.lowering).collect()
 }
