@@ -97,8 +97,9 @@ impl Exit {
             | StopReason::MaxToolCalls
             | StopReason::MaxTokens
             | StopReason::MaxCost => Self::Limit,
-            StopReason::Deadline | StopReason::StepTimeout => Self::Deadline,
+            StopReason::Deadline => Self::Deadline,
             StopReason::Complete
+            | StopReason::StepTimeout
             | StopReason::InvalidResponse
             | StopReason::NoProgress
             | StopReason::Refused
@@ -172,7 +173,7 @@ mod tests {
             check(&outcome(reason, false, true), none, 53);
         }
         check(&outcome(StopReason::Deadline, false, true), none, 124);
-        check(&outcome(StopReason::StepTimeout, false, true), none, 124);
+        check(&outcome(StopReason::StepTimeout, false, true), none, 1);
     }
 
     #[test]

@@ -4,17 +4,20 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::settings::Settings;
 use crate::target::Choice;
-use async_trait::async_trait;
-use rondo_core::{Gate, GateRequest, Tool, Toolbox, Verdict};
-use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+use rondo_core::{Gate, Tool, Toolbox};
+use rondo_exec::{
+    AllowedDirs, ExecOptions, ExecTool, GateOptions, HUB_BLACKLIST, StandardGate, SupervisorCommand,
+};
 use rondo_tools::Workspace;
-use rondo_types::{Effects, Profile};
+use rondo_types::Profile;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Forbids every tool.
 const ALL: &str = "*";
+/// The profile whose design refuses some programs whatever anybody allows.
+const BLACKLISTED_PROFILE: &str = "hub";
 /// Only the user may read what commands printed.
 const PRIVATE: u32 = 0o700;
 
@@ -24,6 +27,8 @@ pub(crate) struct Offer {
     pub(crate) tools: Toolbox,
     /// Tools that the profile names and this version does not have.
     pub(crate) missing: Vec<String>,
+    /// The directories commands may look into, the working directory first.
+    directories: Vec<PathBuf>,
 }
 
 /// Returns the names of the profile's tools that are not forbidden.
@@ -51,6 +56,7 @@ pub(crate) fn offer(names: &[String], choice: &Choice, settings: &Settings) -> R
     let state_dir = settings.paths.state.join("calls");
     private_dir(&state_dir)?;
     let workspace = workspace(settings, &state_dir)?;
+    let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let options = exec_options(&workspace, state_dir, choice);
     let mut known = rondo_tools::file_tools(&workspace);
     known.push(Arc::new(ExecTool::exec(options.clone())));
@@ -64,7 +70,11 @@ pub(crate) fn offer(names: &[String], choice: &Choice, settings: &Settings) -> R
         }
     }
     let tools = Toolbox::new(tools).map_err(|err| CliError::caused(Exit::Config, err))?;
-    Ok(Offer { tools, missing })
+    Ok(Offer {
+        tools,
+        missing,
+        directories,
+    })
 }
 
 fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
@@ -98,26 +108,29 @@ fn private_dir(path: &Path) -> Result<()> {
         })
 }
 
-/// Builds the gate.
-pub(crate) fn gate(_offer: &Offer, settings: &Settings) -> Arc<dyn Gate> {
-    Arc::new(ReadOnlyGate {
-        yolo: settings.values.yolo == Some(true),
-    })
-}
-
-/// Lets tools look and asks about everything else.
-struct ReadOnlyGate {
-    yolo: bool,
-}
-
-#[async_trait]
-impl Gate for ReadOnlyGate {
-    async fn check(&self, request: &GateRequest) -> Verdict {
-        if self.yolo || request.spec.effects == Effects::ReadOnly {
-            return Verdict::Allow;
-        }
-        Verdict::Ask {
-            prompt: format!("{} {}", request.spec.name, request.arguments),
-        }
+/// Builds the gate: it asks about whatever does more than look, unless told otherwise.
+///
+/// # Errors
+/// When a directory cannot be found, or a pattern of the settings cannot be read.
+pub(crate) fn gate(offer: &Offer, profile: &Profile, settings: &Settings) -> Result<Arc<dyn Gate>> {
+    let (current, more) = offer
+        .directories
+        .split_first()
+        .ok_or_else(|| CliError::new(Exit::Error, "there is no working directory"))?;
+    let dirs = AllowedDirs::new(current, more)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err)))?;
+    let mut options = GateOptions::new(dirs);
+    options.yolo = settings.values.yolo == Some(true);
+    options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
+    options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
+    if profile.name == BLACKLISTED_PROFILE {
+        options.blacklist = HUB_BLACKLIST
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
     }
+    let gate = StandardGate::new(options).map_err(|err| {
+        CliError::caused(Exit::Usage, err).hint("write a tool's name, or `exec(git status *)`")
+    })?;
+    Ok(Arc::new(gate))
 }

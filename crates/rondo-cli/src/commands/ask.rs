@@ -194,7 +194,7 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         turn: TurnId::new(format!("t-{id}")),
         turn_number: 1,
         model: Arc::new(model),
-        gate: tools::gate(&offer, settings),
+        gate: tools::gate(&offer, profile, settings)?,
         tools: offer.tools,
         approver: Arc::clone(&approver) as _,
         journal: Arc::new(MemoryJournal::default()),

@@ -277,7 +277,13 @@ impl View for TextView {
     fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
         self.clear_spinner();
         self.end_text()?;
-        let text = &ending.outcome.text;
+        let outcome = ending.outcome;
+        let found = !outcome.findings.is_empty() || !self.step_text.trim().is_empty();
+        if !outcome.answered && !found {
+            // All that the text could say is why there is none, which standard error says.
+            return Ok(());
+        }
+        let text = &outcome.text;
         if !self.output.stdout_terminal {
             return print_answer(&self.output, text);
         }

@@ -1,0 +1,280 @@
+use crate::harness::{TestEnv, calls, says, serve};
+use rondo_testkit::{ReplyScript, Response, Script, Server, assert_paired, gemini, openai};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_answer_and_nothing_else_is_on_standard_output() {
+    let server = serve(vec![says("Four.")]).await;
+    let shown = TestEnv::new().ask(&server, &["What is 2+2?"]).await;
+    shown.check("Four.\n", "", 0);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    let body = requests[0].json();
+    assert_eq!(body["model"], "test");
+    assert_eq!(body["messages"][1]["content"], "What is 2+2?");
+    assert_eq!(requests[0].header("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_tool_is_run_and_its_result_goes_back() {
+    let server = serve(vec![
+        calls("read_file", &json!({"path": "note.txt"})).saying("I look."),
+        says("It says hello."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.write("note.txt", "hello from the file\n");
+    env.ask(&server, &["What does note.txt say?"])
+        .await
+        .check("It says hello.\n", "", 0);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    let body = requests[1].json();
+    assert_paired(&body);
+    let result = body["messages"].as_array().unwrap().last().unwrap().clone();
+    assert!(
+        result["content"]
+            .as_str()
+            .unwrap()
+            .contains("hello from the file")
+    );
+}
+
+#[tokio::test]
+async fn gemini_is_asked_in_its_own_words_with_its_own_key() {
+    let server = Server::start(gemini::streamed(&says("Bonjour."))).await;
+    let env = TestEnv::new()
+        .var("GEMINI_API_KEY", "k-123456789")
+        .var("GEMINI_MODEL", "gemini-test")
+        .var("GOOGLE_GEMINI_BASE_URL", &server.url(""));
+    env.run(&["ask", "Hello"]).await.check("Bonjour.\n", "", 0);
+    let request = &server.requests()[0];
+    assert!(
+        request
+            .path
+            .starts_with("/v1beta/models/gemini-test:streamGenerateContent")
+    );
+    assert_eq!(request.header("x-goog-api-key"), Some("k-123456789"));
+}
+
+#[tokio::test]
+async fn json_is_one_result_object() {
+    let server = serve(vec![says("Four.")]).await;
+    let shown = TestEnv::new().ask(&server, &["--json", "2+2?"]).await;
+    assert_eq!(shown.lines().len(), 1);
+    let result = shown.result();
+    assert_eq!(result["text"], "Four.");
+    assert_eq!(result["stop_reason"], "complete");
+    assert_eq!(result["exit_code"], 0);
+    assert_eq!(result["usage"]["input"], 10);
+}
+
+#[tokio::test]
+async fn the_event_stream_begins_with_init_and_ends_with_result() {
+    let server = serve(vec![
+        calls("list_files", &json!({})),
+        ReplyScript::text(["a", "b"]).usage(1, 1),
+    ])
+    .await;
+    let args = ["--output-format", "stream-json", "go"];
+    let shown = TestEnv::new().ask(&server, &args).await;
+    let lines = shown.lines();
+    let types: Vec<&str> = lines
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types.first(), Some(&"init"));
+    assert_eq!(lines[0]["model"], "openai/test");
+    for expected in [
+        "step_started",
+        "tool_call_pending",
+        "tool_call_started",
+        "tool_call_finished",
+        "text_delta",
+        "usage",
+        "step_finished",
+    ] {
+        assert!(types.contains(&expected), "{expected} in {types:?}");
+    }
+    assert_eq!(types.iter().filter(|kind| **kind == "result").count(), 1);
+    let dense = lines
+        .iter()
+        .enumerate()
+        .all(|(index, line)| line["seq"] == json!(index));
+    assert!(dense, "sequence numbers are dense");
+    assert_eq!(shown.result()["text"], "ab");
+    assert_eq!(shown.stderr, "");
+}
+
+#[tokio::test]
+async fn without_a_terminal_a_call_that_needs_approval_is_denied_and_the_turn_goes_on() {
+    let server = serve(vec![
+        calls("write_file", &json!({"path": "made.txt", "content": "x"})),
+        says("I was not allowed to."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let shown = env.ask(&server, &["make a file"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("I was not allowed to.\n", Some(44))
+    );
+    assert!(
+        shown.stderr.contains("hint: a call needed approval"),
+        "{}",
+        shown.stderr
+    );
+    assert!(shown.stderr.contains("--yolo"));
+    assert!(!env.project().join("made.txt").exists());
+    let body = server.requests()[1].json();
+    assert_paired(&body);
+    assert!(body.to_string().contains("no terminal to ask on"));
+}
+
+#[tokio::test]
+async fn yolo_runs_what_would_be_asked() {
+    let server = serve(vec![
+        calls("write_file", &json!({"path": "made.txt", "content": "x"})),
+        says("Done."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.ask(&server, &["--yolo", "make a file"])
+        .await
+        .check("Done.\n", "", 0);
+    assert_eq!(
+        std::fs::read_to_string(env.project().join("made.txt")).unwrap(),
+        "x"
+    );
+}
+
+#[tokio::test]
+async fn commands_run_under_the_supervisor_in_the_working_directory() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "ls"})),
+        says("One file."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.write("sub/only.txt", "");
+    let shown = env
+        .ask(&server, &["--yolo", "-C", "sub", "what is here?"])
+        .await;
+    shown.check("One file.\n", "", 0);
+    let body = server.requests()[1].json().to_string();
+    assert!(body.contains("only.txt"), "{body}");
+}
+
+#[tokio::test]
+async fn forbidden_tools_are_not_offered() {
+    let names = |body: &Value| -> Vec<String> {
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        tools
+            .iter()
+            .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let server = serve(vec![says("a"), says("b")]).await;
+    let env = TestEnv::new();
+    env.ask(&server, &["--disallowed-tools", "exec,write_file", "x"])
+        .await;
+    env.ask(&server, &["--disallowed-tools", "*", "x"]).await;
+    let requests = server.requests();
+    let some = names(&requests[0].json());
+    assert!(some.contains(&"read_file".to_owned()) && !some.contains(&"exec".to_owned()));
+    assert_eq!(names(&requests[1].json()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_asked_for_is_sent() {
+    let server = serve(vec![says("{\"n\":4}")]).await;
+    let env = TestEnv::new();
+    env.write(
+        "schema.json",
+        r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#,
+    );
+    let args = [
+        "--temperature",
+        "0.2",
+        "--max-output-tokens",
+        "77",
+        "--effort",
+        "low",
+        "--system-prompt",
+        "Be brief.",
+        "--append-system-prompt",
+        "Be kind.",
+        "--output-schema",
+        "schema.json",
+        "-o",
+        "answer.txt",
+        "2+2?",
+    ];
+    env.ask(&server, &args).await.check("{\"n\":4}\n", "", 0);
+    let body = server.requests()[0].json();
+    assert_eq!(body["temperature"], 0.2);
+    assert_eq!(body["max_tokens"], 77);
+    assert_eq!(body["reasoning_effort"], "low");
+    assert_eq!(body["messages"][0]["content"], "Be brief.\n\nBe kind.");
+    assert_eq!(body["response_format"]["type"], "json_schema");
+    assert_eq!(
+        std::fs::read_to_string(env.project().join("answer.txt")).unwrap(),
+        "{\"n\":4}"
+    );
+}
+
+#[tokio::test]
+async fn the_key_of_a_provider_is_sent_and_never_shown() {
+    let refusal = openai::error(
+        401,
+        "invalid_request_error",
+        "Incorrect API key provided: sk-secret-987654321",
+    );
+    let server = Server::start(Script::repeat(refusal)).await;
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-secret-987654321")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    let shown = env.run(&["ask", "-m", "openai/test", "--json", "x"]).await;
+    assert_eq!(shown.code, Some(41));
+    assert_eq!(shown.result()["error"]["class"], "auth");
+    assert!(
+        shown
+            .stderr
+            .contains("hint: check the key in `OPENAI_API_KEY`"),
+        "{}",
+        shown.stderr
+    );
+    assert!(!format!("{shown:?}").contains("sk-secret"), "{shown:?}");
+    let sent = server.requests()[0]
+        .header("authorization")
+        .map(str::to_owned);
+    assert_eq!(sent.as_deref(), Some("Bearer sk-secret-987654321"));
+}
+
+#[tokio::test]
+async fn model_text_is_left_alone_in_a_pipe() {
+    let server = Server::start(openai::streamed(&says("**bold** \u{1b}[31mred"))).await;
+    let shown = TestEnv::new().ask(&server, &["x"]).await;
+    shown.check("**bold** \u{1b}[31mred\n", "", 0);
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_streamed_is_read_too() {
+    let server = Server::start(Script::from([openai::whole(&says("Whole."))])).await;
+    TestEnv::new()
+        .ask(&server, &["x"])
+        .await
+        .check("Whole.\n", "", 0);
+}
+
+#[tokio::test]
+async fn an_address_that_does_not_exist_is_explained() {
+    let server = Server::start(Script::repeat(Response::text(404, "no such page"))).await;
+    let shown = TestEnv::new().ask(&server, &["x"]).await;
+    assert_eq!((shown.stdout.as_str(), shown.code), ("", Some(1)));
+    assert!(
+        shown.stderr.contains("hint: check the model's name `test`"),
+        "{}",
+        shown.stderr
+    );
+}

@@ -1,0 +1,63 @@
+use crate::harness::{TestEnv, says, serve};
+use serde_json::json;
+
+#[tokio::test]
+async fn what_is_piped_in_follows_the_prompt_as_a_block() {
+    let server = serve(vec![says("ok")]).await;
+    let env = TestEnv::new().stdin("line one\nline two\n");
+    env.ask(&server, &["explain"]).await.check("ok\n", "", 0);
+    let content = server.requests()[0].json()["messages"][1]["content"].clone();
+    assert_eq!(content, "explain\n\n<stdin>\nline one\nline two\n</stdin>");
+}
+
+#[tokio::test]
+async fn the_prompt_itself_may_be_piped_in() {
+    let server = serve(vec![says("ok"), says("ok")]).await;
+    let env = TestEnv::new().stdin("the question\n");
+    env.ask(&server, &["-"]).await.check("ok\n", "", 0);
+    env.ask(&server, &[]).await.check("ok\n", "", 0);
+    for request in server.requests() {
+        assert_eq!(request.json()["messages"][1]["content"], "the question");
+    }
+}
+
+#[tokio::test]
+async fn files_are_attached_by_name() {
+    let server = serve(vec![says("ok")]).await;
+    let env = TestEnv::new();
+    env.write("a.txt", "alpha\n");
+    env.write("dot.png", b"\x89PNG\r\n\x1a\nrest");
+    env.ask(&server, &["sum", "@a.txt", "@dot.png"])
+        .await
+        .check("ok\n", "", 0);
+    let content = server.requests()[0].json()["messages"][1]["content"].clone();
+    assert_eq!(
+        content,
+        json!([
+            {"type": "text", "text": "sum a.txt dot.png"},
+            {"type": "text", "text": "\n\n<file path=\"a.txt\">\nalpha\n</file>"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgpyZXN0"}},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn a_missing_file_is_an_input_error_and_nothing_is_asked() {
+    let server = serve(vec![]).await;
+    let shown = TestEnv::new().ask(&server, &["sum @nope.txt"]).await;
+    shown.check(
+        "",
+        "error: failed to read `nope.txt`\n  caused by: No such file or directory (os error 2)\n\nhint: `@` attaches a file; write `@@` for the sign itself\n",
+        42,
+    );
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_empty_prompt_is_an_input_error() {
+    let server = serve(vec![]).await;
+    TestEnv::new()
+        .ask(&server, &[])
+        .await
+        .check("", "error: the prompt is empty\n", 42);
+}

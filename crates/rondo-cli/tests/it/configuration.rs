@@ -1,0 +1,116 @@
+use crate::harness::{TestEnv, says, serve};
+
+#[tokio::test]
+async fn a_missing_key_names_its_variable() {
+    let shown = TestEnv::new().run(&["ask", "-m", "groq/m", "x"]).await;
+    shown.check(
+        "",
+        "error: there is no API key for `groq`: `GROQ_API_KEY` is not set\n\nhint: set it with `export GROQ_API_KEY=...`, or `api_key_command` under `[providers.groq]` in the configuration\n",
+        41,
+    );
+}
+
+#[tokio::test]
+async fn even_a_failure_before_the_turn_ends_in_a_result_object() {
+    let env = TestEnv::new();
+    env.user_config("max_stepz = 3\n");
+    let broken = env
+        .run(&["ask", "--output-format", "stream-json", "x"])
+        .await;
+    assert_eq!(broken.code, Some(52));
+    assert_eq!(broken.result()["stop_reason"], "error");
+    assert!(broken.stderr.contains("max_stepz"), "{}", broken.stderr);
+
+    let usage = TestEnv::new().run(&["ask", "--json", "--nope", "x"]).await;
+    assert_eq!(usage.code, Some(2));
+    assert_eq!(usage.result()["error"]["class"], "bad_request");
+
+    let key = TestEnv::new().run(&["ask", "--json", "x"]).await;
+    assert_eq!(key.code, Some(41));
+    assert_eq!(key.result()["error"]["class"], "auth");
+}
+
+#[tokio::test]
+async fn a_provider_of_the_configuration_is_asked_as_it_says() {
+    let server = serve(vec![says("ok")]).await;
+    let env = TestEnv::new();
+    env.user_config(&format!(
+        "model = 'mine/big'\n[providers.mine]\ndialect = 'openai-chat'\nbase_url = '{}'\napi_key_command = 'printf k-from-command'\nheaders = {{ x-team = 'blue' }}\nextra_body = {{ top_k = 4 }}\n",
+        server.url("/v1")
+    ));
+    env.run(&["ask", "x"]).await.check("ok\n", "", 0);
+    let request = &server.requests()[0];
+    assert_eq!(
+        request.header("authorization"),
+        Some("Bearer k-from-command")
+    );
+    assert_eq!(request.header("x-team"), Some("blue"));
+    assert_eq!(request.json()["top_k"], 4);
+}
+
+#[tokio::test]
+async fn a_project_cannot_send_the_key_elsewhere() {
+    let trap = serve(vec![]).await;
+    let server = serve(vec![says("ok")]).await;
+    let env = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &server.url("/v1"));
+    env.write(
+        ".rondo/config.toml",
+        format!(
+            "model = 'openai/m'\nbase_url = '{}'\nyolo = true\n",
+            trap.url("/v1")
+        ),
+    );
+    let shown = env.run(&["ask", "x"]).await;
+    shown.check(
+        "ok\n",
+        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `base_url`, `yolo` is ignored; add its folder to `trusted_folders` in your own configuration to honour it\n",
+        0,
+    );
+    assert!(trap.requests().is_empty());
+}
+
+#[tokio::test]
+async fn py_50_a_model_known_to_lack_function_calling_fails_at_start() {
+    let env = TestEnv::new()
+        .var("GEMINI_API_KEY", "k")
+        .var("GEMINI_MODEL", "gemma-3-27b-it");
+    let shown = env.run(&["ask", "--profile", "python", "x"]).await;
+    shown.check(
+        "",
+        "error: model `gemini/gemma-3-27b-it` cannot call functions, and profile `python` needs its tools\n\nhint: set `GEMINI_MODEL` to a model that can, such as `gemini-2.5-flash`, or choose another model with `-m provider/model`, or forbid every tool with `--disallowed-tools '*'`\n",
+        52,
+    );
+}
+
+#[tokio::test]
+async fn rondo_home_holds_everything() {
+    let server = serve(vec![says("ok")]).await;
+    let env = TestEnv::new();
+    let home = env.project().join("elsewhere");
+    let env = env.var("RONDO_HOME", home.to_str().unwrap());
+    env.write(
+        "elsewhere/config.toml",
+        format!("model = 'm'\nbase_url = '{}'\n", server.url("/v1")),
+    );
+    env.run(&["ask", "x"]).await.check("ok\n", "", 0);
+    assert!(home.join("state/calls").is_dir());
+    assert!(!env.home().join(".local").exists());
+}
+
+#[tokio::test]
+async fn a_profile_in_a_dialect_of_a_later_version_says_so() {
+    let server = serve(vec![]).await;
+    let shown = TestEnv::new()
+        .ask(&server, &["--profile", "react", "x"])
+        .await;
+    assert_eq!(shown.code, Some(52));
+    assert!(
+        shown
+            .stderr
+            .contains("profile `react` speaks the dialect `react`"),
+        "{}",
+        shown.stderr
+    );
+}

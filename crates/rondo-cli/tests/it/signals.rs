@@ -1,0 +1,72 @@
+use crate::harness::{Shown, TestEnv, says};
+use rondo_testkit::{Gate, Response, Server, Step, openai};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+
+/// Starts a turn that never ends by itself, and waits until its reply has begun.
+async fn start(args: &[&str]) -> (Child, Server, TestEnv) {
+    let mut frames = openai::frames(&says("partial text"));
+    frames.truncate(2);
+    let gate = Gate::new();
+    let response = Response::sse(frames)
+        .step(Step::Gate(gate.clone()))
+        .step(Step::Stall);
+    let server = Server::start(response).await;
+    let url = server.url("/v1");
+    let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
+    all.extend(args);
+    let env = TestEnv::new();
+    let child = env.command(&all).spawn().unwrap();
+    gate.reached().await;
+    (child, server, env)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let id = i32::try_from(child.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+}
+
+async fn stopped_by(kind: Signal, args: &[&str]) -> Shown {
+    let (child, _server, env) = start(args).await;
+    signal(&child, kind);
+    env.wait(child).await
+}
+
+#[tokio::test]
+async fn an_interrupt_stops_the_turn_and_the_exit_code_is_130() {
+    let shown = stopped_by(Signal::INT, &["--json", "x"]).await;
+    assert_eq!(shown.code, Some(130), "{shown:?}");
+    assert_eq!(shown.result()["stop_reason"], "cancelled");
+}
+
+#[tokio::test]
+async fn termination_stops_the_turn_and_the_exit_code_is_143() {
+    let shown = stopped_by(Signal::TERM, &["--output-format", "stream-json", "x"]).await;
+    assert_eq!(shown.code, Some(143), "{shown:?}");
+    assert_eq!(shown.result()["stop_reason"], "cancelled");
+}
+
+#[tokio::test]
+async fn what_there_is_is_printed_when_the_turn_is_stopped() {
+    let (mut child, _server, _env) = start(&["--output-format", "stream-json", "x"]).await;
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains("text_delta") {
+            break;
+        }
+    }
+    signal(&child, Signal::INT);
+    let mut last = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        last = line;
+    }
+    let result: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(result["exit_code"], 130);
+    assert!(
+        result["text"].as_str().unwrap().contains("partial text"),
+        "{result}"
+    );
+    assert_eq!(child.wait().await.unwrap().code(), Some(130));
+}

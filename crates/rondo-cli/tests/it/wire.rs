@@ -1,0 +1,131 @@
+use crate::harness::{TestEnv, calls, says};
+use rondo_testkit::{gemini, openai};
+use serde_json::{Value, json};
+
+fn stream(frames: &[bytes::Bytes]) -> Vec<u8> {
+    frames.concat()
+}
+
+async fn decode(body: &[u8], args: &[&str]) -> Value {
+    let env = TestEnv::new();
+    env.write("body", body);
+    let mut all = vec!["wire", "decode"];
+    all.extend(args);
+    all.push("body");
+    let shown = env.run(&all).await;
+    assert_eq!(
+        (shown.code, shown.stderr.as_str()),
+        (Some(0), ""),
+        "{shown:?}"
+    );
+    let mut lines = shown.lines();
+    assert_eq!(lines.len(), 1);
+    lines.remove(0)
+}
+
+#[tokio::test]
+async fn a_body_is_decoded_to_one_object() {
+    let body = stream(&openai::frames(
+        &calls("add", &json!({"x": 1})).saying("I add."),
+    ));
+    let decoded = decode(&body, &["--dialect", "openai-chat"]).await;
+    assert_eq!(
+        decoded,
+        json!({
+            "text": "I add.",
+            "reasoning": "",
+            "refusal": "",
+            "tool_calls": [{
+                "id": "call_1",
+                "name": "add",
+                "arguments": {"x": 1},
+                "arguments_raw": "{\"x\":1}",
+                "complete": true,
+            }],
+            "finish_reason": "tool_calls",
+            "raw_finish_reasons": ["tool_calls"],
+            "usage": {"input": 10, "output": 5, "reasoning": 0, "cache_read": 0},
+            "error": null,
+            "opaque_parts": 0,
+            "ended_cleanly": true,
+        })
+    );
+}
+
+#[tokio::test]
+async fn the_size_of_the_chunks_makes_no_difference() {
+    let body = stream(&gemini::frames(&says("Grüße, 世界")));
+    let whole = decode(&body, &["--dialect", "gemini"]).await;
+    assert_eq!(whole["text"], "Grüße, 世界");
+    for bytes in ["1", "3", "7"] {
+        let args = ["--dialect", "gemini", "--chunk-bytes", bytes];
+        assert_eq!(decode(&body, &args).await, whole);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_was_cut_ends_uncleanly_and_has_no_complete_call() {
+    let body = stream(&openai::frames(&calls("add", &json!({"x": 1}))));
+    let decoded = decode(&body[..body.len() / 2], &["--dialect", "openai-chat"]).await;
+    assert_eq!(decoded["ended_cleanly"], false);
+    assert_eq!(decoded["error"]["kind"], "network");
+    let complete = |call: &Value| call["complete"] == true;
+    assert!(
+        !decoded["tool_calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(complete)
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_is_no_success_is_an_error() {
+    let body = br#"{"error":{"message":"slow down","type":"rate_limit_error"}}"#;
+    let decoded = decode(body, &["--dialect", "openai-chat", "--status", "429"]).await;
+    assert_eq!(decoded["error"]["kind"], "rate_limited");
+    assert_eq!(decoded["error"]["retryable"], true);
+    assert_eq!(decoded["text"], "");
+}
+
+#[tokio::test]
+async fn a_transcript_is_encoded_to_the_request_body() {
+    let env = TestEnv::new();
+    let transcript = json!([
+        {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "r00100100", "name": "add", "arguments": "{\"x\":1}", "complete": true}]},
+        {"role": "tool", "parts": [{"type": "tool_result", "call_id": "r00100100", "name": "add", "content": {"type": "text", "value": "2"}}]},
+    ]);
+    env.write("transcript.json", transcript.to_string());
+    let args = [
+        "wire",
+        "encode",
+        "--dialect",
+        "openai-chat",
+        "transcript.json",
+    ];
+    let shown = env.run(&args).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let body = &shown.lines()[0];
+    assert_eq!(
+        body["messages"][0],
+        json!({"role": "user", "content": "hi"})
+    );
+    assert_eq!(
+        body["messages"][1]["tool_calls"][0]["function"]["arguments"],
+        "{\"x\":1}"
+    );
+    assert_eq!(body["messages"][2]["tool_call_id"], "r00100100");
+}
+
+#[tokio::test]
+async fn an_unknown_dialect_lists_the_known_ones() {
+    let shown = TestEnv::new()
+        .run(&["wire", "decode", "--dialect", "morse"])
+        .await;
+    shown.check(
+        "",
+        "error: there is no dialect `morse`\n\nhint: the dialects are: openai-chat, gemini\n",
+        2,
+    );
+}
