@@ -2,10 +2,8 @@
 //!
 //! Every path a model names is opened beneath a directory handle that was opened once at the start
 //! (`cap-std`, `openat2` where there is one). Checking a path and opening it afterwards was
-//! rejected: between the two a directory can become a link. The directory walks of `list_files` and
-//! `search_files` come from ripgrep and go by path, since they have no form that goes by handle:
-//! they follow no links, and whatever they find is looked at and opened through the handle, so a
-//! walk that is led astray shows nothing.
+//! rejected: between the two a directory can become a link. Directories are walked by handle too,
+//! so the walkers of ripgrep's `ignore` crate are not used, only its reading of ignore rules.
 
 #![warn(missing_docs)]
 
@@ -17,6 +15,7 @@ mod list;
 mod matching;
 mod read;
 mod replace;
+mod rules;
 mod search;
 mod walk;
 mod workspace;

@@ -89,7 +89,7 @@ fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     };
     let mut listing = Listing::default();
     let hit_bound = walk.each(|found| {
-        listing.add(&place, &found);
+        listing.add(&place, found);
         Ok(ControlFlow::Continue(()))
     })?;
     let truncated = hit_bound || listing.shown < listing.total;

@@ -183,7 +183,7 @@ impl Search<'_> {
             depth: None,
             call: self.call,
         };
-        let hit_bound = walk.each(|found: Found| {
+        let hit_bound = walk.each(|found: &Found| {
             if found.metadata.is_file() {
                 self.file(place, &found.relative)?;
             }

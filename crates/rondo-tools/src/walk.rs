@@ -1,20 +1,27 @@
 use crate::blocking::Call;
 use crate::failure::Failure;
+use crate::rules::Rules;
 use crate::workspace::Place;
-use cap_std::fs::Metadata;
-use ignore::WalkBuilder;
+use cap_std::fs::{DirEntry, Metadata};
 use ignore::overrides::{Override, OverrideBuilder};
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The bound on entries looked at by one call.
 pub(crate) const VISITED_MAX: usize = 200_000;
 
+/// The bound on levels below where a walk starts.
+const DEPTH_MAX: usize = 256;
+
 /// The bound on a glob, in bytes.
 const GLOB_BYTES_MAX: usize = 1_000;
 
 /// Walks a directory in the order of names, without hidden and ignored entries and without
 /// following links.
+///
+/// Goes by the root's handle all the way: the walkers of the `ignore` crate go by path, and a
+/// directory that becomes a link under them leads them outside.
 pub(crate) struct Walk<'a> {
     pub(crate) place: &'a Place<'a>,
     pub(crate) glob: Option<&'a str>,
@@ -22,69 +29,128 @@ pub(crate) struct Walk<'a> {
     pub(crate) call: &'a Call,
 }
 
-/// One entry that was found and can be reached through the root's handle.
+/// One entry that was found.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// Relative to the root.
     pub(crate) relative: PathBuf,
     pub(crate) metadata: Metadata,
 }
 
+/// An entry that waits for its turn.
+struct Pending {
+    found: Found,
+    depth: usize,
+    rules: Rules,
+}
+
 impl Walk<'_> {
     /// Calls `visit` with each entry until it says stop. Returns whether the bound on entries ended
     /// the walk.
     ///
-    /// The `.git` directory and whatever `.gitignore` and `.ignore` files name is left out; the
-    /// user's global ignore file is not read, since finding it would take the environment.
+    /// What `.gitignore` and `.ignore` files name is left out, those above the root included up to
+    /// the top of its repository. The user's global ignore file is not read, since finding it would
+    /// take the environment.
     pub(crate) fn each(
         &self,
-        mut visit: impl FnMut(Found) -> Result<ControlFlow<()>, Failure>,
+        mut visit: impl FnMut(&Found) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<bool, Failure> {
         let start = self.place.resolved()?;
         let filter = self.filter()?;
-        let top = self.place.root_path().join(&start);
-        let walk = WalkBuilder::new(top)
-            .follow_links(false)
-            .require_git(false)
-            .git_global(false)
-            .max_depth(self.depth)
-            .sort_by_file_name(Ord::cmp)
-            .build();
-        for (visited, entry) in walk.enumerate() {
+        let mut budget = VISITED_MAX;
+        let rules = self.rules_above(&start);
+        let mut stack = self.entries(&start, 1, &rules, &mut budget)?;
+        while let Some(next) = stack.pop() {
             self.call.proceed()?;
-            if visited >= VISITED_MAX {
-                return Ok(true);
-            }
-            // An entry that cannot be read is left out, as ripgrep does.
-            let Ok(entry) = entry else {
-                continue;
-            };
-            let Some(found) = self.found(entry.path(), entry.depth()) else {
-                continue;
-            };
-            if filter
+            let passes = filter
                 .as_ref()
-                .is_some_and(|filter| !passes(filter, &found, &start))
-            {
-                continue;
-            }
-            if visit(found)?.is_break() {
+                .is_none_or(|filter| passes(filter, &next.found, &start));
+            if passes && visit(&next.found)?.is_break() {
                 return Ok(false);
             }
+            let goes_on = next.depth < self.depth.unwrap_or(DEPTH_MAX).min(DEPTH_MAX);
+            if goes_on && next.found.metadata.is_dir() {
+                let path = &next.found.relative;
+                stack.extend(self.entries(path, next.depth + 1, &next.rules, &mut budget)?);
+            }
         }
-        Ok(false)
+        Ok(budget == 0)
     }
 
-    /// Looks at an entry through the root's handle: what a link led the walk to is not there.
-    fn found(&self, path: &Path, depth: usize) -> Option<Found> {
-        if depth == 0 {
+    /// Returns the entries of a directory, the last one first; none where it cannot be read.
+    fn entries(
+        &self,
+        path: &Path,
+        depth: usize,
+        rules: &Rules,
+        budget: &mut usize,
+    ) -> Result<Vec<Pending>, Failure> {
+        let Ok(dir) = self.place.dir().open_dir(path) else {
+            return Ok(Vec::new());
+        };
+        let rules = rules.below(&dir, &self.absolute(path));
+        let Ok(listing) = dir.entries() else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for entry in listing.flatten() {
+            self.call.proceed()?;
+            if *budget == 0 {
+                break;
+            }
+            *budget -= 1;
+            found.extend(self.found(path, &entry, &rules));
+        }
+        found.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let pending = found.into_iter().map(|(_, found)| Pending {
+            found,
+            depth,
+            rules: rules.clone(),
+        });
+        Ok(pending.collect())
+    }
+
+    fn found(&self, parent: &Path, entry: &DirEntry, rules: &Rules) -> Option<(OsString, Found)> {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
             return None;
         }
-        let relative = path.strip_prefix(self.place.root_path()).ok()?;
-        let metadata = self.place.dir().symlink_metadata(relative).ok()?;
-        Some(Found {
-            relative: relative.to_path_buf(),
-            metadata,
-        })
+        let relative = match parent.to_str() {
+            Some(".") => PathBuf::from(&name),
+            _ => parent.join(&name),
+        };
+        let is_dir = entry.file_type().ok()?.is_dir();
+        if rules.ignores(&self.absolute(&relative), is_dir) {
+            return None;
+        }
+        let metadata = entry.metadata().ok()?;
+        Some((name, Found { relative, metadata }))
+    }
+
+    /// Returns the rules of all directories from the root down to the parent of `start`.
+    fn rules_above(&self, start: &Path) -> Rules {
+        let mut rules = self.place.rules().clone();
+        if start == Path::new(".") {
+            return rules;
+        }
+        let mut above: Vec<&Path> = start.ancestors().skip(1).collect();
+        above.reverse();
+        for path in above {
+            let path = if path.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                path
+            };
+            if let Ok(dir) = self.place.dir().open_dir(path) {
+                rules = rules.below(&dir, &self.absolute(path));
+            }
+        }
+        rules
+    }
+
+    fn absolute(&self, relative: &Path) -> PathBuf {
+        let relative = relative.strip_prefix(".").unwrap_or(relative);
+        self.place.root_path().join(relative)
     }
 
     fn filter(&self) -> Result<Option<Override>, Failure> {

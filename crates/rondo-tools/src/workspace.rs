@@ -1,4 +1,5 @@
 use crate::failure::Failure;
+use crate::rules::Rules;
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
@@ -40,12 +41,14 @@ pub enum WorkspaceError {
 
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// Without links, for the walks and to show.
+    /// Without links, to show and to match ignore rules against.
     path: PathBuf,
     /// As it was given, made absolute: the model may use this name.
     alias: PathBuf,
     dir: Dir,
     writable: bool,
+    /// What ignore files above it say.
+    rules: Rules,
 }
 
 /// What a tool wants to do with a path.
@@ -157,7 +160,9 @@ impl Root {
         let alias = std::path::absolute(path).map_err(failed)?;
         let canonical = alias.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?;
+        let rules = Rules::above(&canonical);
         Ok(Self {
+            rules,
             path: canonical,
             alias,
             dir,
@@ -191,7 +196,12 @@ impl Place<'_> {
         self.root.path.join(relative).to_string_lossy().into_owned()
     }
 
-    /// Returns the root's own path, for a walk.
+    /// Returns what the ignore files above the root say.
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.root.rules
+    }
+
+    /// Returns the root's own path, which ignore rules are matched against.
     pub(crate) fn root_path(&self) -> &Path {
         &self.root.path
     }

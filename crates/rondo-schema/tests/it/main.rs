@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "helpers of tests fail by panicking"
+    reason = "shared test code fails by panicking"
 )]
 
 mod args;

@@ -1,6 +1,8 @@
 use crate::bench::Bench;
+use rondo_tools::Workspace;
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn entries_are_sorted_and_ignored_ones_left_out() {
@@ -105,5 +107,54 @@ async fn only_directories_are_listed() {
     assert_eq!(
         bench.failed("list_files", json!({"path": "none"})).await,
         "`none` does not exist"
+    );
+}
+
+#[tokio::test]
+async fn rules_above_a_start_and_above_a_root_hold_and_deeper_ones_overrule() {
+    let bench = Bench::new();
+    bench.file(".git/HEAD", "");
+    bench.file(".gitignore", "built/\n*.tmp\n");
+    bench.file("crate/.gitignore", "!keep.tmp\n");
+    bench.file("crate/.ignore", "docs\n");
+    for name in [
+        "a.rs",
+        "a.tmp",
+        "keep.tmp",
+        "built/x",
+        "docs/y",
+        "src/b.tmp",
+        "src/b.rs",
+    ] {
+        bench.file(&format!("crate/{name}"), "");
+    }
+    assert_eq!(
+        bench.text("list_files", json!({"path": "crate"})).await,
+        "[crate: 3 files, 1 directories]\n\
+         crate/a.rs\t0\ncrate/keep.tmp\t0\ncrate/src/\ncrate/src/b.rs\t0\n"
+    );
+    let below = Bench {
+        workspace: Arc::new(Workspace::open(bench.path("crate")).unwrap()),
+        ..bench
+    };
+    assert_eq!(
+        below.text("list_files", json!({})).await,
+        "[.: 3 files, 1 directories]\na.rs\t0\nkeep.tmp\t0\nsrc/\nsrc/b.rs\t0\n"
+    );
+}
+
+#[tokio::test]
+async fn ignore_files_that_never_end_are_not_read() {
+    let bench = Bench::new();
+    bench.file("a/x", "");
+    bench.file("b/x", "");
+    bench.link("/dev/zero", "a/.gitignore");
+    let made = std::process::Command::new("mkfifo")
+        .arg(bench.path("b/.gitignore"))
+        .status();
+    assert!(made.unwrap().success());
+    assert_eq!(
+        bench.text("list_files", json!({})).await,
+        "[.: 2 files, 2 directories]\na/\na/x\t0\nb/\nb/x\t0\n"
     );
 }

@@ -1,6 +1,6 @@
 //! The file tools through the `Tool` trait, on real directories.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "shared test code fails by panicking")]
 
 mod bench;
 mod confine;
