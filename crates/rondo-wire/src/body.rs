@@ -18,6 +18,9 @@ pub(crate) trait Payloads: Send {
     /// Reads a failure that is not framed as data.
     fn failure(&self, text: &str) -> ModelError;
 
+    /// Returns whether anything of the protocol was read.
+    fn any(&self) -> bool;
+
     /// Returns whether the reply may end where an event ended.
     fn may_end(&self) -> bool;
 
@@ -71,6 +74,9 @@ impl<P: Payloads> BodyDecoder<P> {
             .framer
             .finish(&mut |frame| take(payloads, frame, out))?;
         match end {
+            BodyEnd::Document if !self.payloads.any() => {
+                return Err(malformed("it is json of another kind"));
+            }
             BodyEnd::Done | BodyEnd::Document => {}
             BodyEnd::Boundary if self.payloads.may_end() => {}
             BodyEnd::Boundary => return Err(cut("no finish reason came")),

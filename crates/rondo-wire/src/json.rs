@@ -40,6 +40,13 @@ pub(crate) enum Json<'a> {
 /// The fields of an object to write, in order.
 pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
+impl Count {
+    /// Returns the count as an index, if it can be one.
+    pub(crate) fn index(self) -> Option<u32> {
+        u32::try_from(self.0).ok()
+    }
+}
+
 impl Text<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

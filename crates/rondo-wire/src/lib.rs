@@ -10,6 +10,7 @@
 //!   by content and not by headers, since gateways send the wrong header.
 //! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
 //! - `json`: borrowed, tolerant JSON in both directions.
+//! - `names`: names of tools that a wire refuses.
 //! - `failure`: classes of errors that all dialects share.
 //! - `openai_chat`, `gemini`: one folder a dialect.
 #![warn(missing_docs)]
@@ -22,6 +23,7 @@ mod framing;
 mod gemini;
 mod json;
 mod lowering;
+mod names;
 mod openai_chat;
 mod scan;
 mod sse;

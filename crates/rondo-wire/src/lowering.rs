@@ -13,6 +13,8 @@ pub enum Lowering {
     ArgumentsReplaced,
     /// A call id was replaced by one that the provider accepts.
     IdReplaced,
+    /// A name that the provider refuses was replaced.
+    NameReplaced,
     /// An image or a file could not be sent.
     MediaDropped,
     /// An image or a file of a tool result was sent as a user message.
@@ -44,6 +46,7 @@ impl Lowering {
             Self::RefusalAsText => "refusal sent as text",
             Self::ArgumentsReplaced => "broken arguments sent as `{}`",
             Self::IdReplaced => "call id replaced",
+            Self::NameReplaced => "tool name replaced",
             Self::MediaDropped => "media left out",
             Self::MediaMoved => "media of a tool result sent as a user message",
             Self::SchemaDropped => "response schema left out",

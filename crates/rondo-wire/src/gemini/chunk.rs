@@ -21,7 +21,7 @@ pub(super) struct Chunk<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireCandidate<'a> {
-    pub(super) index: Option<u32>,
+    pub(super) index: Option<Count>,
     #[serde(borrow)]
     pub(super) content: Option<WireContent<'a>>,
     #[serde(borrow)]

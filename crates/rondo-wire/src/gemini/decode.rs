@@ -1,7 +1,7 @@
 use super::chunk::{Chunk, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
 use super::errors;
 use crate::body::{Payloads, unreadable};
-use crate::json::nonempty;
+use crate::json::{Count, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -19,6 +19,7 @@ pub(crate) struct GeminiPayloads {
     calls: u32,
     usage: Option<Usage>,
     blocked: bool,
+    any: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -39,6 +40,7 @@ impl GeminiPayloads {
             calls: 0,
             usage: None,
             blocked: false,
+            any: false,
         }
     }
 
@@ -49,7 +51,7 @@ impl GeminiPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
-        let candidate = wire.index.unwrap_or(position);
+        let candidate = wire.index.and_then(Count::index).unwrap_or(position);
         self.candidate(candidate)?;
         let parts = wire.content.and_then(|content| content.parts);
         for part in parts.into_iter().flatten() {
@@ -200,6 +202,9 @@ impl Payloads for GeminiPayloads {
     ) -> Result<(), ModelError> {
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
+        self.any |= chunk.candidates.is_some()
+            || chunk.prompt_feedback.is_some()
+            || chunk.usage_metadata.is_some();
         for (position, candidate) in chunk.candidates.into_iter().flatten().enumerate() {
             self.take_candidate(position, candidate, out)?;
         }
@@ -211,14 +216,18 @@ impl Payloads for GeminiPayloads {
             });
         }
         self.count(chunk.usage_metadata, out);
-        match chunk.error {
-            Some(_) => Err(errors::of_text(json)),
-            None => Ok(()),
+        if chunk.error.is_some() || event == "error" {
+            return Err(errors::of_text(json));
         }
+        Ok(())
     }
 
     fn failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
+    }
+
+    fn any(&self) -> bool {
+        self.any
     }
 
     fn may_end(&self) -> bool {

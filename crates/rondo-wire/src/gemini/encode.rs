@@ -1,5 +1,6 @@
 use crate::json::{Fields, Json, merge, raw, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, Notes};
+use crate::names::NameRule;
 use crate::{Encoded, Target};
 use rondo_types::{
     Effort, Media, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
@@ -14,6 +15,13 @@ const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The model family that counts thinking in tokens; later ones have levels.
 const BUDGET_FAMILY: &str = "gemini-2.5";
+
+/// https://ai.google.dev/api/caching#FunctionDeclaration.
+const NAME_RULE: NameRule = NameRule {
+    more_chars: &['.', ':'],
+    chars_max: 128,
+    starts_with_letter: true,
+};
 
 /// Encodes a request as the body of `generateContent`.
 pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
@@ -186,7 +194,11 @@ impl<'a> Encoder<'a> {
         );
         let mut fields: Fields<'a> = Vec::with_capacity(3);
         set_id(&mut fields, call.wire_id.as_deref(), self.own);
-        set(&mut fields, "name", Json::str(&call.name));
+        let name = NAME_RULE.apply(&call.name);
+        if name != call.name {
+            self.notes.add(Lowering::NameReplaced);
+        }
+        set(&mut fields, "name", Json::Str(name));
         set(&mut fields, "args", args);
         Json::object([("functionCall", Json::Object(fields))])
     }
@@ -201,7 +213,11 @@ impl<'a> Encoder<'a> {
     fn result(&self, result: &'a ToolResult) -> Json<'a> {
         let mut fields: Fields<'a> = Vec::with_capacity(3);
         set_id(&mut fields, result.wire_id.as_deref(), self.own);
-        set(&mut fields, "name", Json::str(&result.name));
+        set(
+            &mut fields,
+            "name",
+            Json::Str(NAME_RULE.apply(&result.name)),
+        );
         set(&mut fields, "response", response(result));
         Json::object([("functionResponse", Json::Object(fields))])
     }

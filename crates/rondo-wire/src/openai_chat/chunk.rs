@@ -27,7 +27,7 @@ pub(super) struct XGroq {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice<'a> {
-    pub(super) index: Option<u32>,
+    pub(super) index: Option<Count>,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow)]
@@ -175,7 +175,7 @@ impl<'de> Visitor<'de> for CallVisitor {
         let mut call = CallDelta::default();
         while let Some(Text(key)) = map.next_key()? {
             match key.as_ref() {
-                "index" => call.index = map.next_value()?,
+                "index" => call.index = map.next_value::<Option<Count>>()?.and_then(Count::index),
                 "id" => call.id = map.next_value()?,
                 "function" => call.function = map.next_value()?,
                 "type" => {

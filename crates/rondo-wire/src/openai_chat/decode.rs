@@ -3,7 +3,7 @@ use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDe
 use super::errors;
 use super::lenient::{HeldText, find_call};
 use crate::body::{Payloads, unreadable};
-use crate::json::{Text, nonempty};
+use crate::json::{Count, Text, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ pub(crate) struct ChatPayloads {
     candidates: BTreeMap<u32, CandidateState>,
     calls: Calls,
     usage: Option<Usage>,
+    any: bool,
     /// The tools to look for in text, where the quirk is on.
     tools: Option<Vec<String>>,
 }
@@ -37,6 +38,7 @@ impl ChatPayloads {
             candidates: BTreeMap::new(),
             calls: Calls::new(bounds.open_calls_max),
             usage: None,
+            any: false,
             tools: target
                 .quirks
                 .lenient_tool_calls
@@ -51,7 +53,7 @@ impl ChatPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
-        let candidate = choice.index.unwrap_or(position);
+        let candidate = choice.index.and_then(Count::index).unwrap_or(position);
         self.candidate(candidate)?;
         if let Some(delta) = choice.delta.or(choice.message) {
             self.delta(candidate, delta, out)?;
@@ -220,6 +222,7 @@ impl Payloads for ChatPayloads {
     ) -> Result<(), ModelError> {
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
+        self.any |= chunk.choices.is_some();
         for (position, choice) in chunk.choices.into_iter().flatten().enumerate() {
             self.choice(position, choice, out)?;
         }
@@ -236,6 +239,10 @@ impl Payloads for ChatPayloads {
 
     fn failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
+    }
+
+    fn any(&self) -> bool {
+        self.any
     }
 
     fn may_end(&self) -> bool {

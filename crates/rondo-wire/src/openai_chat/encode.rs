@@ -1,6 +1,7 @@
 use super::ids::nine_chars;
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, Notes};
+use crate::names::NameRule;
 use crate::{Encoded, Quirks, Target};
 use rondo_types::{
     Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall,
@@ -11,6 +12,13 @@ use std::borrow::Cow;
 
 /// The name that the response schema gets on the wire.
 const SCHEMA_NAME: &str = "answer";
+
+/// `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/chat/create.
+const NAME_RULE: NameRule = NameRule {
+    more_chars: &[],
+    chars_max: 64,
+    starts_with_letter: false,
+};
 
 /// Encodes a request as the body of `POST /chat/completions`.
 pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
@@ -224,8 +232,12 @@ impl<'a> Encoder<'a> {
             self.notes.add(Lowering::ArgumentsReplaced);
             "{}"
         };
+        let name = NAME_RULE.apply(&call.name);
+        if name != call.name {
+            self.notes.add(Lowering::NameReplaced);
+        }
         let function = Json::object([
-            ("name", Json::str(&call.name)),
+            ("name", Json::Str(name)),
             ("arguments", Json::str(arguments)),
         ]);
         let id = self.id(call.wire_id.as_deref(), call.id.as_str());

@@ -480,3 +480,24 @@ fn text_is_kept_when_a_native_call_came_or_none_was_written() {
     let started = |event: &ModelEvent| matches!(event, ModelEvent::ToolCallStarted { .. });
     assert!(!decoded.events.iter().any(started));
 }
+
+#[test]
+fn json_of_another_kind_is_no_reply() {
+    for (name, body) in [("openai-chat", "{\"detail\": \"x\"}"), ("gemini", "{}")] {
+        let error = decode(name, body).error.unwrap();
+        assert_eq!(error.class, ErrorClass::Protocol, "{name}");
+    }
+}
+
+#[test]
+fn an_index_that_is_no_number_counts_as_absent_or_as_its_number() {
+    for index in [json!("0"), json!(null), json!(-1), json!({})] {
+        let pieces = ["{\"x\":", "1}"].map(
+            |arguments| json!({"index": index, "function": {"name": "", "arguments": arguments}}),
+        );
+        let named = json!({"index": index, "id": "a", "function": {"name": "f"}});
+        let [head, tail] = pieces;
+        let decoded = streamed(&[named, head, tail], CALLS);
+        assert_eq!(decoded.calls(), [call("f", "{\"x\":1}", true)], "{index}");
+    }
+}

@@ -363,3 +363,27 @@ fn a_schema_is_strict_only_where_strict_mode_takes_it() {
         );
     }
 }
+
+#[test]
+fn names_that_the_provider_refuses_are_replaced() {
+    let long = "x".repeat(70);
+    for (name, sent) in [
+        ("functions.exec", "functions_exec"),
+        ("a b\u{e9}", "a_b_"),
+        ("", "unnamed"),
+        ("9-lives_", "9-lives_"),
+        (long.as_str(), &long[..64]),
+    ] {
+        let part = Part::ToolCall(tool_call(None, name, "{}"));
+        let request = with_messages(vec![assistant(vec![part], None)]);
+        let body = encode(&chat(), &request);
+        assert_eq!(
+            body["messages"][0]["tool_calls"][0]["function"]["name"],
+            sent
+        );
+        assert_eq!(
+            lowerings(&chat(), &request).len(),
+            usize::from(name != sent)
+        );
+    }
+}

@@ -318,3 +318,26 @@ fn broken_arguments_are_sent_as_an_empty_object() {
         [Lowering::ArgumentsReplaced]
     );
 }
+
+#[test]
+fn names_that_the_provider_refuses_are_replaced_on_both_sides() {
+    for (name, sent) in [
+        ("mcp.a:b", "mcp.a:b"),
+        ("9a", "_9a"),
+        ("a b", "a_b"),
+        ("", "unnamed"),
+    ] {
+        let call = tool_call(None, name, "{}");
+        let result = tool_result(&call, ToolContent::Text("x".to_owned()));
+        let list = vec![
+            assistant(vec![Part::ToolCall(call)], None),
+            Message::tool_results(vec![result]),
+        ];
+        let sent_contents = contents(&gemini(), list);
+        assert_eq!(sent_contents[0]["parts"][0]["functionCall"]["name"], sent);
+        assert_eq!(
+            sent_contents[1]["parts"][0]["functionResponse"]["name"],
+            sent
+        );
+    }
+}
