@@ -60,7 +60,14 @@ impl SseReader {
             let (line, tail) = rest.split_at(end);
             self.after_cr = tail.first() == Some(&b'\r');
             at += end + 1;
-            if self.line_end(line, bounds, sink)? {
+            let done = if self.is_alone(line, tail, bounds) {
+                let (_, value) = split_field(line);
+                self.recognised = true;
+                hand_out(value, &self.event, sink)?
+            } else {
+                self.line_end(line, bounds, sink)?
+            };
+            if done {
                 return Ok(SseStop::Done);
             }
         }
@@ -144,6 +151,16 @@ impl SseReader {
         done
     }
 
+    /// Returns whether a line is the whole data of an event, so that it need not be copied. Nearly
+    /// all events are like this.
+    fn is_alone(&self, line: &[u8], tail: &[u8], bounds: &Bounds) -> bool {
+        self.line.is_empty()
+            && self.data_lines == 0
+            && line.starts_with(b"data:")
+            && line.len() <= bounds.line_bytes_max.min(bounds.event_bytes_max)
+            && blank_line_follows(tail)
+    }
+
     /// Reads one whole line and returns whether it was the end of the stream.
     fn field(
         &mut self,
@@ -212,6 +229,12 @@ impl SseReader {
         self.event.clear();
         done
     }
+}
+
+/// Returns whether behind the line end at the beginning of `tail` another one is at hand.
+fn blank_line_follows(tail: &[u8]) -> bool {
+    let behind = tail.strip_prefix(b"\r\n").or_else(|| tail.get(1..));
+    matches!(behind.and_then(<[u8]>::first), Some(b'\n' | b'\r'))
 }
 
 fn is_field_beginning(line: &[u8]) -> bool {

@@ -8,12 +8,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
+/// What most chunks lack is boxed, since a chunk is moved often while it is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
-    pub(super) usage: Option<WireUsage>,
-    pub(super) x_groq: Option<XGroq>,
+    pub(super) usage: Option<Box<WireUsage>>,
+    pub(super) x_groq: Option<Box<XGroq>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -22,7 +23,7 @@ pub(super) struct Chunk<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct XGroq {
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,10 +32,10 @@ pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
     #[serde(borrow)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Text<'a>>,
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +53,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow)]
-    pub(super) function_call: Option<FunctionDelta<'a>>,
+    pub(super) function_call: Option<Box<FunctionDelta<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -55,7 +55,7 @@ impl ChatPayloads {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let candidate = choice.index.and_then(Count::index).unwrap_or(position);
         self.candidate(candidate)?;
-        if let Some(delta) = choice.delta.or(choice.message) {
+        if let Some(delta) = choice.delta.or(choice.message.map(|it| *it)) {
             self.delta(candidate, delta, out)?;
         }
         if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {
@@ -89,7 +89,7 @@ impl ChatPayloads {
         }
         let legacy = delta.function_call.map(|function| CallDelta {
             index: Some(0),
-            function: Some(function),
+            function: Some(*function),
             ..CallDelta::default()
         });
         for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
@@ -166,7 +166,7 @@ impl ChatPayloads {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+    fn count(&mut self, usage: Option<Box<WireUsage>>, out: &mut Vec<ModelEvent>) {
         let Some(usage) = usage.filter(|usage| usage.reported() != Usage::default()) else {
             return;
         };
