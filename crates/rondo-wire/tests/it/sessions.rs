@@ -1,7 +1,8 @@
 //! What had to go back in recorded sessions goes back.
 
 use crate::support::{
-    Recorded, decode_pieces, encode, origin, sessions, target, tool_result, with_messages,
+    Recorded, decode_pieces, encode, origin, recordings, sessions, target, tool_result,
+    with_messages,
 };
 use rondo_types::{Message, ToolCall, ToolContent};
 use serde_json::{Value, json};
@@ -123,4 +124,43 @@ fn gemini_shape(content: &Value) -> Value {
         }
     }
     content
+}
+
+/// Returns a recorded exchange by a part of its file's name.
+fn recorded(dialect: &str, name: &str) -> Recorded {
+    let found = recordings(dialect)
+        .into_iter()
+        .find(|it| it.name.contains(name));
+    found.unwrap()
+}
+
+#[test]
+fn recorded_reasoning_beside_a_call_goes_back_where_it_must() {
+    let exchange = recorded("openai-chat", "deepseek-tool-call");
+    let (message, calls) = said("openai-chat", &exchange);
+    assert_eq!(calls.len(), 1);
+    let mut target = target("openai-chat");
+    target.quirks.echo_reasoning = Some("reasoning_content".to_owned());
+    let encoded = encode(&target, &with_messages(vec![message]));
+    let sent = &encoded["messages"][0];
+    assert_eq!(sent["reasoning_content"], exchange.expected["reasoning"]);
+    let sent_call = &sent["tool_calls"][0];
+    let expected = &exchange.expected["tool_calls"][0];
+    assert_eq!(sent_call["id"], expected["id"]);
+    assert_eq!(sent_call["function"]["arguments"], expected["arguments"]);
+}
+
+#[test]
+fn a_recorded_signature_on_an_empty_text_goes_back_on_an_empty_text() {
+    let exchange = recorded("gemini", "google-reasoning-gemini3");
+    let (message, _) = said("gemini", &exchange);
+    let encoded = encode(&target("gemini"), &with_messages(vec![message]));
+    let parts = encoded["contents"][0]["parts"].as_array().unwrap();
+    let [text, signed] = parts.as_slice() else {
+        panic!("{parts:?}");
+    };
+    assert_eq!(*text, json!({"text": exchange.expected["text"]}));
+    assert_eq!(signed["text"], "");
+    let signature = signed["thoughtSignature"].as_str().unwrap();
+    assert!(String::from_utf8_lossy(&exchange.body).contains(signature));
 }
