@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::process::Command;
 
 /// What of the agent's environment a command gets.
@@ -73,18 +72,15 @@ impl Environment {
 
     /// Removes and sets variables; what is not named is inherited at the start of the process.
     pub(crate) fn apply(&self, command: &mut Command) {
-        for name in self.from_env() {
+        for name in names_from_env().filter(|name| self.is_withheld(name)) {
             command.env_remove(name);
         }
         command.envs(&self.set);
     }
+}
 
-    fn from_env(&self) -> Vec<OsString> {
-        std::env::vars_os()
-            .map(|(name, _)| name)
-            .filter(|name| name.to_str().is_some_and(|name| self.is_withheld(name)))
-            .collect()
-    }
+fn names_from_env() -> impl Iterator<Item = String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
 }
 
 #[cfg(test)]

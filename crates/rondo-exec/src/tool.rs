@@ -71,6 +71,8 @@ impl ExecOptions {
     }
 }
 
+type Refusal = Box<ToolError>;
+
 const EXEC_DESCRIPTION: &str = "Execute a shell command and return the output. Use this to run commands, scripts, or interact with the system.";
 const EXECUTE_COMMAND_DESCRIPTION: &str =
     "Execute a shell command safely. Use this to run system commands.";
@@ -138,7 +140,7 @@ impl ExecTool {
         })
     }
 
-    fn call_spec(&self, invocation: &ToolInvocation) -> Result<CallSpec, ToolOutcome> {
+    fn call_spec(&self, invocation: &ToolInvocation) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
             return Err(internal("the call's key is not usable as a file name"));
@@ -156,7 +158,7 @@ impl ExecTool {
         })
     }
 
-    fn timeout(&self, invocation: &ToolInvocation) -> Result<Duration, ToolOutcome> {
+    fn timeout(&self, invocation: &ToolInvocation) -> Result<Duration, Refusal> {
         let asked = match invocation.arguments.get("timeout") {
             None | Some(Value::Null) => None,
             Some(value) => Some(seconds(value)?),
@@ -169,7 +171,7 @@ impl ExecTool {
             .unwrap_or(self.options.timeout))
     }
 
-    fn directory(&self, arguments: &Value) -> Result<PathBuf, ToolOutcome> {
+    fn directory(&self, arguments: &Value) -> Result<PathBuf, Refusal> {
         let asked = match arguments.get("working_directory") {
             None | Some(Value::Null) => return Ok(self.options.directory.clone()),
             Some(Value::String(asked)) => asked,
@@ -189,10 +191,10 @@ impl ExecTool {
         }
     }
 
-    async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, ToolOutcome> {
+    async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {
         let spec = self.call_spec(invocation)?;
         if is_still_running(&spec) {
-            return Err(ToolOutcome::error(
+            return Err(refusal(
                 ToolErrorCode::InDoubt,
                 "the same call is still running under an earlier supervisor",
             ));
@@ -201,7 +203,7 @@ impl ExecTool {
         let starting = Supervised::start(&options.supervisor, &options.environment, &spec);
         let mut running = tokio::select! {
             started = starting => started.map_err(|err| could_not_run(&err))?,
-            () = invocation.cancel.cancelled() => return Err(ToolOutcome::error(
+            () = invocation.cancel.cancelled() => return Err(refusal(
                 ToolErrorCode::Cancelled,
                 "the command was not started",
             )),
@@ -229,7 +231,7 @@ impl Tool for ExecTool {
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         match self.run(&invocation).await {
             Ok(status) => outcome(status),
-            Err(outcome) => outcome,
+            Err(error) => ToolOutcome::Error(*error),
         }
     }
 }
@@ -307,7 +309,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
         .map_or(0, <[u8]>::len)
 }
 
-fn command(arguments: &Value) -> Result<String, ToolOutcome> {
+fn command(arguments: &Value) -> Result<String, Refusal> {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.ok_or_else(|| invalid(COMMAND_MISSING))?;
     if command.contains('\0') {
@@ -316,7 +318,7 @@ fn command(arguments: &Value) -> Result<String, ToolOutcome> {
     Ok(command.to_owned())
 }
 
-fn seconds(value: &Value) -> Result<Duration, ToolOutcome> {
+fn seconds(value: &Value) -> Result<Duration, Refusal> {
     value
         .as_f64()
         .filter(|seconds| *seconds > 0.0)
@@ -395,7 +397,7 @@ fn render(status: CallStatus, spill: Option<&String>) -> Value {
     Value::Object(result)
 }
 
-fn could_not_run(err: &StartError) -> ToolOutcome {
+fn could_not_run(err: &StartError) -> Refusal {
     let cause = err
         .source()
         .map_or_else(String::new, |cause| format!(": {cause}"));
@@ -406,15 +408,23 @@ fn could_not_run(err: &StartError) -> ToolOutcome {
         | StartError::Spawn(_)
         | StartError::Lost(_) => ToolErrorCode::Internal,
     };
-    ToolOutcome::error(code, format!("Error executing command: {err}{cause}"))
+    refusal(code, format!("Error executing command: {err}{cause}"))
 }
 
-fn invalid(message: impl Into<String>) -> ToolOutcome {
-    ToolOutcome::error(ToolErrorCode::InvalidArgs, message)
+fn refusal(code: ToolErrorCode, message: impl Into<String>) -> Refusal {
+    Box::new(ToolError {
+        code,
+        message: message.into(),
+        details: Value::Null,
+    })
 }
 
-fn internal(message: &str) -> ToolOutcome {
-    ToolOutcome::error(ToolErrorCode::Internal, message)
+fn invalid(message: impl Into<String>) -> Refusal {
+    refusal(ToolErrorCode::InvalidArgs, message)
+}
+
+fn internal(message: &str) -> Refusal {
+    refusal(ToolErrorCode::Internal, message)
 }
 
 #[cfg(test)]

@@ -68,10 +68,9 @@ impl Fixture {
     }
 
     pub(crate) async fn stdout(&self, command: &str) -> String {
-        self.run(command).await["stdout"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let result = self.run(command).await;
+        let stdout = result.get("stdout").and_then(Value::as_str);
+        stdout.unwrap().to_owned()
     }
 
     pub(crate) fn live(&self) -> String {

@@ -1,5 +1,10 @@
 //! Tests of real commands under a real supervisor, and of the judgement before them.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test sets up must work; helpers are outside of what the lint takes for tests"
+)]
+
 mod analysis;
 mod fixture;
 mod gate;
