@@ -7,7 +7,7 @@ use rondo::{
     ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent, TurnHandle, TurnId,
     TurnSetup, Verdict, control, events, profiles, run_turn,
 };
-use rondo_testkit::{Server, assert_paired};
+use rondo_testkit::{Response, Server, assert_paired};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -320,4 +320,25 @@ impl Approver for AllowAll {
     async fn ask(&self, _request: &ApprovalRequest) -> Approval {
         Approval::Approved
     }
+}
+
+/// A streamed OpenAI Chat response of these chunks, each `(delta, finish reason)`.
+pub(crate) fn chunks<'a>(chunks: impl IntoIterator<Item = (Value, Option<&'a str>)>) -> Response {
+    let frames = chunks.into_iter().map(|(delta, finish)| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"choices": [choice]}))
+    });
+    Response::sse(frames).send("data: [DONE]\n\n")
+}
+
+/// The tools of a request as OpenAI Chat Completions has them.
+pub(crate) fn functions(specs: &[ToolSpec]) -> Value {
+    let function = |spec: &ToolSpec| {
+        json!({"type": "function", "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        }})
+    };
+    specs.iter().map(function).collect()
 }
