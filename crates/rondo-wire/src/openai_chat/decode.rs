@@ -55,7 +55,7 @@ impl ChatPayloads {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let candidate = choice.index.and_then(Count::index).unwrap_or(position);
         self.candidate(candidate)?;
-        if let Some(delta) = choice.delta.or(choice.message.map(|it| *it)) {
+        if let Some(delta) = choice.delta.or(choice.message.map(|it| numbered(*it))) {
             self.delta(candidate, delta, out)?;
         }
         if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {
@@ -268,6 +268,15 @@ impl Payloads for ChatPayloads {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
+}
+
+/// The calls of a whole message are told apart by their places: ids may be repeated or missing.
+fn numbered(mut message: Delta<'_>) -> Delta<'_> {
+    let calls = message.tool_calls.iter_mut().flatten();
+    for (place, call) in (0_u32..).zip(calls) {
+        call.index = Some(place);
+    }
+    message
 }
 
 fn push_text(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {

@@ -501,3 +501,23 @@ fn an_index_that_is_no_number_counts_as_absent_or_as_its_number() {
         assert_eq!(decoded.calls(), [call("f", "{\"x\":1}", true)], "{index}");
     }
 }
+
+#[test]
+fn calls_of_a_whole_message_are_told_apart_by_their_places() {
+    let calls = json!([
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}},
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":2}"}},
+        {"id": "", "index": 0, "function": {"name": "g", "arguments": "{}"}},
+    ]);
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let body =
+        json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
+    assert_eq!(
+        decode("openai-chat", &body.to_string()).calls(),
+        [
+            call("f", "{\"x\":1}", true),
+            call("f", "{\"x\":2}", true),
+            call("g", "{}", true),
+        ]
+    );
+}
