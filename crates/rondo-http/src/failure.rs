@@ -21,7 +21,8 @@ pub(crate) enum Stage {
 
 /// Says what went wrong on the network, and where.
 ///
-/// All of it may be tried again, except a server that cannot be trusted or does not speak HTTP.
+/// All of it may be tried again, except a server that cannot be trusted or does not speak HTTP, and
+/// one of this machine that is not running.
 /// A TLS failure after the handshake is one of the line, not of trust.
 pub(crate) fn network_error(
     error: &reqwest::Error,
@@ -52,10 +53,16 @@ pub(crate) fn network_error(
         let message = format!("{name} does not answer in http: {}", innermost(&causes));
         return ModelError::new(ErrorClass::Protocol, message);
     }
+    if kind(&causes) == Some(io::ErrorKind::ConnectionRefused) {
+        let message = format!("connection to {name} refused: nothing listens there");
+        // A far server may be restarting; one of this machine waits for its user to start it.
+        let retryable = !place.is_this_machine();
+        return ModelError {
+            retryable,
+            ..network(message)
+        };
+    }
     network(match (kind(&causes), error.is_connect(), stage) {
-        (Some(io::ErrorKind::ConnectionRefused), ..) => {
-            format!("connection to {name} refused: nothing listens there")
-        }
         (Some(io::ErrorKind::TimedOut), false, _) => format!("{name} fell silent {}", when(stage)),
         (_, true, _) => format!("failed to connect to {name}: {}", innermost(&causes)),
         (Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), ..) => {

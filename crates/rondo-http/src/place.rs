@@ -1,5 +1,6 @@
 use crate::{HttpError, Network, Secret};
 use reqwest::Url;
+use std::net::IpAddr;
 
 /// Where requests go, and how it is called in messages: without path, query or credentials.
 #[derive(Debug, Clone)]
@@ -45,6 +46,13 @@ impl Place {
         let query = query.collect::<Vec<_>>().join("&");
         url.set_query((!query.is_empty()).then_some(query.as_str()));
         url
+    }
+
+    /// Returns whether the server is on this machine, where nobody but the user starts it.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        let host = self.base.host_str().unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
     /// Returns what in the base URL may be a key: its password and the values of its query.

@@ -139,11 +139,11 @@ async fn an_endless_reply_ends_at_its_bound() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_so() {
+async fn a_refused_connection_to_this_machine_says_so_and_is_not_tried_again() {
     let url = refused_url().await;
     let endpoint = Endpoint::new("local", "openai-chat", format!("{url}/v1?key=abc"));
     let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
-    assert_broken(&outcome, ErrorClass::Network, true, "");
+    assert_broken(&outcome, ErrorClass::Network, false, "");
     let place = url.strip_prefix("http://").unwrap();
     let expected = format!("connection to `{place}` refused: nothing listens there");
     assert_eq!(outcome.error().message, expected);
