@@ -109,7 +109,7 @@ impl TestEnv {
         self.run(&all).await
     }
 
-    fn shown(&self, output: &Output) -> Shown {
+    pub(crate) fn shown(&self, output: &Output) -> Shown {
         let text = |bytes: &[u8]| {
             let root = self.root.path().to_str().unwrap();
             String::from_utf8(bytes.to_vec())

@@ -1,4 +1,9 @@
 //! The binary as its users meet it: arguments in; standard output, standard error and exit code out.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails must fail its test"
+)]
 
 mod ask;
 mod attachments;
@@ -9,4 +14,5 @@ mod harness;
 mod limits;
 mod profiles;
 mod signals;
+mod terminal;
 mod wire;

@@ -1,0 +1,125 @@
+//! What a person at a terminal sees. Python's standard library provides the terminal.
+
+use crate::harness::{Shown, TestEnv, calls, says, serve};
+use rondo_testkit::{ReplyScript, Server};
+use serde_json::json;
+use tokio::process::Command;
+
+/// Runs its arguments on a terminal of their own and passes on what was typed.
+const ON_A_TERMINAL: &str =
+    "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+async fn ask(env: &TestEnv, server: &Server, typed: &str, args: &[&str]) -> Shown {
+    let url = server.url("/v1");
+    let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
+    all.extend(args);
+    let binary = env.command(&all);
+    let binary = binary.as_std();
+    let mut python = Command::new("python3");
+    python
+        .args(["-c", ON_A_TERMINAL])
+        .arg(binary.get_program())
+        .args(binary.get_args())
+        .env_clear()
+        .envs(
+            binary
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("TERM", "xterm-256color")
+        .current_dir(env.project());
+    let file = env.project().join("typed");
+    std::fs::write(&file, typed).unwrap();
+    python.stdin(std::fs::File::open(file).unwrap());
+    env.shown(&python.output().await.unwrap())
+}
+
+fn plain(shown: &Shown) -> String {
+    let mut text = String::new();
+    let mut rest = shown.stdout.as_str();
+    while let Some((before, escaped)) = rest.split_once("\x1b[") {
+        text.push_str(before);
+        let end = escaped.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+        rest = &escaped[end + 1..];
+    }
+    text + rest
+}
+
+#[tokio::test]
+async fn markdown_is_rendered_as_it_streams() {
+    let reply = ReplyScript::text(["# Result\n\nIt is **fo", "ur**.\n"]);
+    let server = serve(vec![reply]).await;
+    let shown = ask(&TestEnv::new(), &server, "", &["2+2?"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let text = plain(&shown);
+    assert!(text.contains("It is four."), "{text}");
+    assert!(!text.contains("**") && !text.contains("# Result"), "{text}");
+    assert!(shown.stdout.contains("\x1b[1mfour"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn without_colours_the_text_is_as_the_model_wrote_it() {
+    let server = serve(vec![says("It is **four**.")]).await;
+    let env = TestEnv::new().var("NO_COLOR", "1");
+    let shown = ask(&env, &server, "", &["2+2?"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("It is **four**.\r\n", Some(0))
+    );
+}
+
+#[tokio::test]
+async fn model_text_cannot_steer_the_terminal() {
+    let server = serve(vec![says("a\u{1b}]0;title\u{7}b\u{1b}[2Jc")]).await;
+    let shown = ask(&TestEnv::new(), &server, "", &["x"]).await;
+    assert!(plain(&shown).contains("abc"), "{shown:?}");
+    assert!(
+        !shown.stdout.contains("title") && !shown.stdout.contains("\x1b[2J"),
+        "{shown:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_is_one_line_with_its_live_output_below() {
+    let server = serve(vec![
+        calls(
+            "exec",
+            &json!({"command": "echo out; printf '\\033[2J\\033[31mred'"}),
+        ),
+        says("Done."),
+    ])
+    .await;
+    let shown = ask(&TestEnv::new(), &server, "", &["--yolo", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let text = plain(&shown);
+    assert!(text.contains("• exec echo out;"), "{text}");
+    assert!(text.contains("out\r\n") && text.contains("red"), "{text}");
+    assert!(shown.stdout.contains("\x1b[31mred") && !shown.stdout.contains("\x1b[2J"));
+    assert!(text.trim_end().ends_with("Done."), "{text}");
+}
+
+#[tokio::test]
+async fn a_person_is_asked_and_their_answer_decides() {
+    for (typed, made, code) in [("y\n", true, 0), ("n\n", false, 0)] {
+        let server = serve(vec![
+            calls("write_file", &json!({"path": "made.txt", "content": "x"})),
+            says("Over."),
+        ])
+        .await;
+        let env = TestEnv::new();
+        let shown = ask(&env, &server, typed, &["make it"]).await;
+        assert_eq!(shown.code, Some(code), "{shown:?}");
+        assert!(plain(&shown).contains("Run it? [y/n]"), "{shown:?}");
+        assert_eq!(env.project().join("made.txt").exists(), made, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn quiet_prints_the_answer_alone_even_on_a_terminal() {
+    let server = serve(vec![calls("list_files", &json!({})), says("Nothing.")]).await;
+    let shown = ask(&TestEnv::new(), &server, "", &["-q", "x"]).await;
+    assert_eq!(
+        (plain(&shown).as_str(), shown.code),
+        ("Nothing.\r\n", Some(0))
+    );
+}
