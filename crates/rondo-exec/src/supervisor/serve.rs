@@ -52,7 +52,7 @@ fn supervise() -> io::Result<()> {
     let spec = read_spec(&control)?;
     unix::leave_session()?;
     let mut status = CallStatus::new(&spec);
-    status.write(&spec)?;
+    status.create(&spec)?;
     let mut frame = Vec::new();
     encode_frame(FrameKind::Ready, b"", &mut frame);
     write_all(&frames, &frame)?;
@@ -61,10 +61,10 @@ fn supervise() -> io::Result<()> {
     }
     let started = start(&spec).inspect_err(|_| {
         status.state = CallState::Failed;
-        let _ = status.write(&spec);
+        let _ = status.append(&spec);
     })?;
     status.state = CallState::Running;
-    let recorded = status.write(&spec);
+    let recorded = status.append(&spec);
     Supervision::new(&spec, started, control, frames, recorded.is_err()).run(status)
 }
 
@@ -455,7 +455,7 @@ impl<'a> Supervision<'a> {
         status.stdout = captured.text;
         status.omitted_bytes = captured.omitted_bytes;
         status.full_output = captured.spill;
-        let written = status.write(self.spec);
+        let written = status.append(self.spec);
         if let Some(frames) = self.frames {
             encode_frame(
                 FrameKind::Done,
