@@ -7,17 +7,23 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// An agent whose every run ends.
+/// What scripts want to know without leaving the terminal.
+const EXIT_CODES: &str = "Exit codes:
+  0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 41 key, 42 input,
+  44 approval needed without a terminal, 52 configuration, 53 limit without an answer,
+  124 deadline without an answer, 130 interrupted, 143 terminated";
+
+/// An agent whose every run ends
 #[derive(Debug, Parser)]
 #[command(name = "rondo", version, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
     /// Log to standard error; twice for more, three times for everything
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub(crate) verbose: u8,
     /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN")]
+    #[arg(long, global = true, value_name = "WHEN", display_order = 901)]
     pub(crate) color: Option<ColorChoice>,
 }
 
@@ -25,6 +31,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Ask, let the model work, and print the answer
+    #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
     /// Show the profiles: named sets of limits, tools and rendering
     Profiles(ProfilesArgs),

@@ -61,6 +61,8 @@ pub(crate) struct Layer {
     pub(crate) quiet: Option<bool>,
     /// When to use colours.
     pub(crate) color: Option<ColorChoice>,
+    /// A PEM file of certificate authorities to trust besides the system's.
+    pub(crate) ca_file: Option<PathBuf>,
     /// Folders whose own configuration is honoured whole; only the user's file may set it.
     pub(crate) trusted_folders: Option<Vec<PathBuf>>,
     /// Providers by name.
@@ -118,6 +120,7 @@ impl Layer {
             strict_complete: env.switch("RONDO_STRICT_COMPLETE")?,
             quiet: env.switch("RONDO_QUIET")?,
             color: env.parsed("RONDO_COLOR")?,
+            ca_file: env.text("RONDO_CA_FILE").map(PathBuf::from),
             ..Self::default()
         })
     }
@@ -178,7 +181,8 @@ impl Layer {
             add_dirs,
             system_prompt,
             append_system_prompt,
-            strict_complete
+            strict_complete,
+            ca_file
         );
         for (name, empty) in [
             ("providers", self.providers.is_empty()),

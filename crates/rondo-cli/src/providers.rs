@@ -28,6 +28,8 @@ pub(crate) struct Provider {
     pub(crate) api_key_header: Option<String>,
     /// Further headers.
     pub(crate) headers: BTreeMap<String, String>,
+    /// Further headers whose values stand in variables, where these are set.
+    pub(crate) headers_env: BTreeMap<String, String>,
     /// Further fields of every request body.
     pub(crate) extra_body: toml::Table,
     /// Where it departs from its protocol.
@@ -118,6 +120,8 @@ impl Provider {
     fn or(self, other: Self) -> Self {
         let mut headers = other.headers;
         headers.extend(self.headers);
+        let mut headers_env = other.headers_env;
+        headers_env.extend(self.headers_env);
         let mut extra_body = other.extra_body;
         extra_body.extend(self.extra_body);
         let mut quirks = other.quirks;
@@ -131,6 +135,7 @@ impl Provider {
             keyless: self.keyless.or(other.keyless),
             api_key_header: self.api_key_header.or(other.api_key_header),
             headers,
+            headers_env,
             extra_body,
             quirks,
             model_env: self.model_env.or(other.model_env),

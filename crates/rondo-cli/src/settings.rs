@@ -146,7 +146,8 @@ fn merge(sources: &[Source]) -> Layer {
             output_format,
             strict_complete,
             quiet,
-            color
+            color,
+            ca_file
         );
         if let Some(names) = &layer.disallowed_tools {
             let all = values.disallowed_tools.get_or_insert_default();

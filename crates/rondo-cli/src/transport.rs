@@ -25,18 +25,13 @@ pub(crate) fn http_model(
         choice.base_url.clone(),
     );
     endpoint.auth = auth(choice, key);
-    endpoint.headers = choice
-        .provider
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), Secret::new(value)))
-        .collect();
+    endpoint.headers = headers(choice, settings);
     endpoint.extra_body = extra_body(choice)?;
     endpoint.quirks = quirks(choice)?;
     endpoint.streaming = streaming;
     endpoint.network = Network {
         proxies: Proxies::from_lookup(|name| settings.env.text(name)),
-        ca_file: settings.env.text("SSL_CERT_FILE").map(Into::into),
+        ca_file: settings.values.ca_file.clone(),
         ..Network::default()
     };
     let card = ModelCard {
@@ -45,6 +40,22 @@ pub(crate) fn http_model(
         context_tokens: choice.facts.context_tokens,
     };
     HttpModel::new(&endpoint, card).map_err(|err| CliError::caused(Exit::Config, err))
+}
+
+fn headers(choice: &Choice, settings: &Settings) -> Vec<(String, Secret)> {
+    let fixed = choice
+        .provider
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Secret::new(value)));
+    let from_env = choice
+        .provider
+        .headers_env
+        .iter()
+        .filter_map(|(name, variable)| {
+            Some((name.clone(), Secret::new(settings.env.get(variable)?)))
+        });
+    fixed.chain(from_env).collect()
 }
 
 fn auth(choice: &Choice, key: Option<String>) -> Auth {

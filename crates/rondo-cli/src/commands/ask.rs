@@ -186,6 +186,13 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
             offer.missing.join(", ")
         ));
     }
+    tracing::info!(
+        model = choice.full_name(),
+        base_url = choice.base_url,
+        profile = profile.name,
+        tools = offer.tools.specs().len(),
+        "asking"
+    );
     let approver = Arc::new(TerminalApprover::new(&settings.env));
     let now = Clock::system().now();
     let id = fresh_id(now);
@@ -268,6 +275,13 @@ fn finish(
         shown => shown.map_err(write_failed)?,
     }
     explain(&outcome, exit, circumstances, prepared);
+    tracing::info!(
+        stop_reason = outcome.stop_reason.as_str(),
+        steps = outcome.steps,
+        tool_calls = outcome.tool_calls,
+        elapsed_ms = outcome.elapsed_ms,
+        "done"
+    );
     Ok(exit)
 }
 
@@ -299,7 +313,10 @@ fn explain(outcome: &Outcome, exit: Exit, circumstances: Circumstances, prepared
         }
         _ if outcome.degraded => output.note(&format!(
             "the answer is incomplete: {}",
-            stopped_by(outcome.stop_reason)
+            match outcome.stop_reason {
+                StopReason::Complete => "it was cut short",
+                reason => stopped_by(reason),
+            }
         )),
         _ => {}
     }

@@ -166,6 +166,57 @@ async fn commands_run_under_the_supervisor_in_the_working_directory() {
 }
 
 #[tokio::test]
+async fn a_command_that_only_looks_runs_without_asking() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "cat note.txt | wc -l"})),
+        says("Two."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.write("note.txt", "a\nb\n");
+    env.ask(&server, &["how many lines?"])
+        .await
+        .check("Two.\n", "", 0);
+    let result = server.requests()[1].json().to_string();
+    assert!(
+        result.contains("exitCode") && result.contains('2'),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn a_command_with_effects_runs_when_its_words_are_allowed() {
+    for (allowed, code) in [("exec(touch *)", 0), ("exec(ls *)", 44)] {
+        let server = serve(vec![
+            calls("exec", &json!({"command": "touch made.txt"})),
+            says("Done."),
+        ])
+        .await;
+        let env = TestEnv::new();
+        let shown = env.ask(&server, &["--allowed-tools", allowed, "x"]).await;
+        assert_eq!(shown.code, Some(code), "{shown:?}");
+        assert_eq!(env.project().join("made.txt").exists(), code == 0);
+    }
+}
+
+#[tokio::test]
+async fn logs_go_to_standard_error_and_hold_no_content() {
+    let server = serve(vec![says("Secret answer.")]).await;
+    let shown = TestEnv::new()
+        .ask(&server, &["-v", "secret question"])
+        .await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("Secret answer.\n", Some(0))
+    );
+    assert!(
+        shown.stderr.contains("INFO") && shown.stderr.contains("openai/test"),
+        "{shown:?}"
+    );
+    assert!(!shown.stderr.to_lowercase().contains("secret"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn forbidden_tools_are_not_offered() {
     let names = |body: &Value| -> Vec<String> {
         let tools = body["tools"].as_array().cloned().unwrap_or_default();
