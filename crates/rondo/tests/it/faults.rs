@@ -6,7 +6,8 @@ use bytes::Bytes;
 use rondo::types::ErrorClass;
 use rondo::{EventBody, Limits, StopReason};
 use rondo_testkit::{
-    CallScript, Gate, ReplyScript, Response, Script, Server, faults, gemini, openai, refused_url,
+    CallScript, Gate, ReplyScript, Response, Script, Server, Step, faults, gemini, openai,
+    refused_url,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -352,13 +353,26 @@ async fn a_failure_after_tools_ran_keeps_their_results() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_as_often_as_allowed() {
+async fn a_server_of_this_machine_that_is_not_there_is_said_at_once() {
     let server = Server::start(answer()).await;
     let mut bench = bench(&server);
     bench.endpoint.base_url = format!("{}/v1", refused_url().await);
     let ran = bench.ask("q").await;
     assert_ended(&ran, StopReason::Error, ErrorClass::Network, "");
-    assert_eq!(delays(&ran).len(), RETRIES);
+    assert_eq!(delays(&ran), [0_u64; 0]);
+    let text = &ran.outcome.text;
+    assert!(text.contains("nothing listens there"), "{text}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_unanswered_is_tried_as_often_as_allowed() {
+    let closes = Response::new(200).before(Step::Close);
+    let (server, ran) = ask(Script::repeat(closes)).await;
+    assert_ended(&ran, StopReason::Error, ErrorClass::Network, "");
+    assert_eq!(
+        (delays(&ran).len(), server.requests().len()),
+        (RETRIES, 1 + RETRIES)
+    );
 }
 
 #[tokio::test]

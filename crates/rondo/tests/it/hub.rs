@@ -378,6 +378,28 @@ async fn hub_16_the_count_is_logged_as_a_field_and_secrets_are_not() {
 }
 
 #[tokio::test]
+async fn hub_9_the_guard_warns_of_a_loop_once_and_only_when_it_is_met() {
+    let log = Log::default();
+    let guard = log.start();
+    for steps in [2, 3] {
+        let looped = calls([call("a", "look")]);
+        let server = Server::start([looped.clone(), looped, answer("done")]).await;
+        let bench = bench(&server).tool(echo("look"));
+        bench
+            .limits(|limits| limits.max_steps = steps)
+            .ask("hi")
+            .await;
+    }
+    drop(guard);
+    let lines = log.lines("WARN");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("iteration=2") && lines[0].contains("loop"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
 async fn hub_19_input_of_any_kind_is_no_panic() {
     let big = "🦀".repeat(20_000);
     let inputs = [

@@ -1,5 +1,9 @@
 //! Whole turns through the library, with the real dialects over real sockets.
-#![expect(clippy::unwrap_used, reason = "a helper that fails must fail its test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails must fail its test"
+)]
 
 mod faults;
 mod hub;
