@@ -7,6 +7,7 @@
 use crate::supervisor::PtySize;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize};
@@ -45,8 +46,9 @@ pub(crate) struct Pty {
 
 /// Opens a terminal that neither echoes nor turns line feeds into pairs.
 pub(crate) fn open_pty(size: PtySize) -> io::Result<Pty> {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = rustix::pty::openpt(flags)?;
+    let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    // Not a flag of `openpt` everywhere; no other thread forks here.
+    rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
     rustix::pty::grantpt(&master)?;
     rustix::pty::unlockpt(&master)?;
     let name = rustix::pty::ptsname(&master, Vec::new())?;

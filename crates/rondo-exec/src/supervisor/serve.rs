@@ -8,7 +8,6 @@ use super::status::{CallState, CallStatus};
 use crate::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitStatus};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -139,15 +138,15 @@ fn start(spec: &CallSpec) -> io::Result<Started> {
 /// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
 /// no signal handler. Writes the leader's raw status; end of file means that no process is left.
 fn start_reaper(leader: Pid) -> io::Result<OwnedFd> {
-    let (reaped, report) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (reaped, mut report) = io::pipe()?;
     thread::Builder::new().spawn(move || {
         while let Some((pid, status)) = unix::wait_any() {
             if pid == leader {
-                let _ = write_all(&report, &encode_status(status));
+                let _ = report.write_all(&encode_status(status));
             }
         }
     })?;
-    Ok(reaped)
+    Ok(reaped.into())
 }
 
 fn encode_status(status: WaitStatus) -> Vec<u8> {

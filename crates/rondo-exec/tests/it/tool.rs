@@ -316,3 +316,22 @@ async fn a_dropped_call_ends_its_command() {
     assert!(status.cancelled);
     assert_eq!(survivors(&mark), [""; 0]);
 }
+
+#[tokio::test]
+async fn withheld_variables_do_not_reach_a_command() {
+    let mut fixture = Fixture::new();
+    let show = "echo ${CARGO_PKG_NAME:-none}";
+    assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
+    fixture
+        .options
+        .environment
+        .withheld
+        .push("CARGO_PKG_NAME".to_owned());
+    assert_eq!(fixture.stdout(show).await, "none\n");
+    fixture
+        .options
+        .environment
+        .passed
+        .push("CARGO_PKG_NAME".to_owned());
+    assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
+}
