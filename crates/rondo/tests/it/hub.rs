@@ -1,17 +1,14 @@
 //! The chat gateway's loop: two hundred steps, parallel tools, three transport retries.
 
+use crate::log::logged;
 use crate::support::{Bench, FnTool, Ran, bodies, echo, endless, functions};
 use rondo::types::ErrorClass;
 use rondo::{Auth, EventBody, Secret, StopReason, Tool, ToolErrorCode, ToolOutcome};
 use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, faults, openai};
 use serde_json::{Value, json};
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Barrier;
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 const MAX_ITERATIONS: usize = 200;
 
@@ -35,46 +32,6 @@ async fn ask(responses: Vec<Response>, tools: Vec<FnTool>) -> (Server, Ran) {
     let server = Server::start(responses).await;
     let ran = bench(&server).tools(tools).ask("hi").await;
     (server, ran)
-}
-
-/// What was logged while it lives, at INFO and above, on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn start(&self) -> impl Drop {
-        tracing_subscriber::fmt()
-            .with_max_level(LevelFilter::INFO)
-            .with_ansi(false)
-            .with_writer(self.clone())
-            .finish()
-            .set_default()
-    }
-
-    fn lines(&self, of: &str) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let lines = text.lines().filter(|line| line.contains(of));
-        lines.map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
 }
 
 #[tokio::test]
@@ -356,31 +313,26 @@ async fn hub_12_a_tool_ends_after_thirty_seconds() {
 
 #[tokio::test]
 async fn hub_16_the_count_is_logged_as_a_field_and_secrets_are_not() {
-    let log = Log::default();
-    let guard = log.start();
     let server = Server::start([calls([call("a", "look")]), answer("a private answer")]).await;
     let mut bench = bench(&server).tool(echo("look"));
     bench.endpoint.auth = Auth::Bearer(Secret::new("sk-very-secret"));
     bench.ask("a private question").await;
-    drop(guard);
     assert_eq!(
         server.request(0).await.header("authorization"),
         Some("Bearer sk-very-secret")
     );
-    let lines = log.lines("iteration=2");
-    assert_eq!(lines.len(), 1, "{:?}", log.lines(""));
+    let lines = logged("iteration=2");
+    assert_eq!(lines.len(), 1, "{:?}", logged(""));
     assert!(
         lines[0].contains("INFO") && lines[0].contains("session=s"),
         "{lines:?}"
     );
-    assert!(log.lines("sk-very-secret").is_empty());
-    assert!(log.lines("private").is_empty());
+    assert!(logged("sk-very-secret").is_empty());
+    assert!(logged("private").is_empty());
 }
 
 #[tokio::test]
 async fn hub_9_the_guard_warns_of_a_loop_once_and_only_when_it_is_met() {
-    let log = Log::default();
-    let guard = log.start();
     for steps in [2, 3] {
         let looped = calls([call("a", "look")]);
         let server = Server::start([looped.clone(), looped, answer("done")]).await;
@@ -390,8 +342,7 @@ async fn hub_9_the_guard_warns_of_a_loop_once_and_only_when_it_is_met() {
             .ask("hi")
             .await;
     }
-    drop(guard);
-    let lines = log.lines("WARN");
+    let lines = logged("WARN");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
         lines[0].contains("iteration=2") && lines[0].contains("loop"),

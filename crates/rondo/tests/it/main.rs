@@ -7,6 +7,7 @@
 
 mod faults;
 mod hub;
+mod log;
 mod python;
 mod shell;
 mod stream;

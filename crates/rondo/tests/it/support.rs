@@ -103,6 +103,7 @@ impl Bench {
 
     /// Runs the turn beside what a user does.
     pub(crate) async fn ask_beside(self, question: &str, user: impl AsyncFnOnce(&mut User)) -> Ran {
+        crate::log::start_logging();
         let (handle, turn_control) = control();
         let setup = TurnSetup {
             session: SessionId::new("s"),
