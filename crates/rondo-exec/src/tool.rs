@@ -131,9 +131,9 @@ impl ExecTool {
                 },
                 "timeout": {
                     "type": "number",
-                    "exclusiveMinimum": 0,
+                    "minimum": 0,
                     "maximum": Self::TIMEOUT_SECONDS_MAX,
-                    "description": "Seconds after which the command is ended"
+                    "description": "Seconds after which the command is ended; the default if left out"
                 }
             },
             "required": ["command"]
@@ -161,7 +161,8 @@ impl ExecTool {
     fn timeout(&self, invocation: &ToolInvocation) -> Result<Duration, Refusal> {
         let asked = match invocation.arguments.get("timeout") {
             None | Some(Value::Null) => None,
-            Some(value) => Some(seconds(value)?),
+            // Small models fill in every argument; with zero they mean none.
+            Some(value) => Some(seconds(value)?).filter(|asked| !asked.is_zero()),
         };
         let bounds = [asked, invocation.timeout];
         Ok(bounds
@@ -321,12 +322,12 @@ fn command(arguments: &Value) -> Result<String, Refusal> {
 fn seconds(value: &Value) -> Result<Duration, Refusal> {
     value
         .as_f64()
-        .filter(|seconds| *seconds > 0.0)
+        .filter(|seconds| *seconds >= 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|timeout| *timeout <= Duration::from_secs(ExecTool::TIMEOUT_SECONDS_MAX))
         .ok_or_else(|| {
             invalid(format!(
-                "`timeout` must be a number of seconds above 0 and at most {}",
+                "`timeout` must be a number of seconds from 0 to {}",
                 ExecTool::TIMEOUT_SECONDS_MAX
             ))
         })

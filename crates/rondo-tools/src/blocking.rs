@@ -57,3 +57,9 @@ where
         Err(_) => ToolOutcome::error(ToolErrorCode::Internal, "the tool failed unexpectedly"),
     }
 }
+
+/// Returns an optional text argument that says something. Small models fill in every argument;
+/// with an empty text they mean none, as with zero for a number.
+pub(crate) fn given(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
+}

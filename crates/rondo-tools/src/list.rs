@@ -1,4 +1,4 @@
-use crate::blocking::{self, Call};
+use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, VISITED_MAX, Walk};
 use crate::workspace::{Access, Place, Workspace};
@@ -55,7 +55,7 @@ impl Tool for ListFiles {
                 "properties": {
                     "path": {"type": "string", "description": "The directory. Default: the working directory."},
                     "glob": {"type": "string", "description": "Lists only files that match, as `*.rs` or `src/**/*.toml`."},
-                    "depth": {"type": "integer", "minimum": 1, "description": "How many levels deep at most. 1 is the directory alone."}
+                    "depth": {"type": "integer", "minimum": 0, "description": "How many levels deep at most; all if left out. 1 is the directory alone."}
                 },
                 "additionalProperties": false
             }),
@@ -71,7 +71,8 @@ impl Tool for ListFiles {
 }
 
 fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
-    let path = args.path.as_deref().unwrap_or(".");
+    let path = given(args.path.as_deref()).unwrap_or(".");
+    let depth = args.depth.filter(|depth| *depth > 0);
     let place = call.workspace.locate(path, Access::Read)?;
     let shown = place.shown();
     let metadata = place.dir().metadata(&place.relative);
@@ -83,8 +84,8 @@ fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     }
     let walk = Walk {
         place: &place,
-        glob: args.glob.as_deref(),
-        depth: args.depth,
+        glob: given(args.glob.as_deref()),
+        depth,
         call,
     };
     let mut listing = Listing::default();
@@ -94,7 +95,7 @@ fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     })?;
     let truncated = hit_bound || listing.shown < listing.total;
     Ok(ToolOutput {
-        value: Value::String(listing.render(&shown, hit_bound)),
+        value: Value::String(listing.render(&shown, depth, hit_bound)),
         truncated,
         ..ToolOutput::default()
     })
@@ -119,9 +120,14 @@ impl Listing {
         }
     }
 
-    fn render(&self, shown: &str, hit_bound: bool) -> String {
+    fn render(&self, shown: &str, depth: Option<usize>, hit_bound: bool) -> String {
         let directories = self.total - self.files;
         let mut head = format!("[{shown}: {} files, {directories} directories", self.files);
+        if let Some(depth) = depth {
+            head.push_str(&format!(
+                "; only {depth} deep, leave out `depth` to look deeper"
+            ));
+        }
         if self.shown < self.total {
             head.push_str(&format!(
                 "; only {} of {} shown, narrow it by `path`, `glob` or `depth`",

@@ -71,8 +71,8 @@ impl Tool for ReadFile {
                 "type": "object",
                 "properties": {
                     "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
-                    "offset": {"type": "integer", "minimum": 1, "description": "The first line, counted from 1. Default 1."},
-                    "limit": {"type": "integer", "minimum": 1, "description": "How many lines at most. Default and bound 2000."}
+                    "offset": {"type": "integer", "minimum": 0, "description": "The first line, counted from 1. Default 1."},
+                    "limit": {"type": "integer", "minimum": 0, "description": "How many lines at most. Default and bound 2000."}
                 },
                 "required": ["path"],
                 "additionalProperties": false
@@ -107,9 +107,10 @@ fn read(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     }
     let first = args.offset.unwrap_or(1).max(1);
     skip(&mut lines, first, &shown)?;
-    let part = Part::read(&mut lines, first, args.limit, &shown)?;
+    let limit = args.limit.filter(|limit| *limit > 0);
+    let part = Part::read(&mut lines, first, limit, &shown)?;
     Ok(ToolOutput {
-        truncated: part.is_truncated(args.limit),
+        truncated: part.is_truncated(limit),
         value: Value::String(part.render(&shown, metadata.len())),
         ..ToolOutput::default()
     })

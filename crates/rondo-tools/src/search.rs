@@ -1,4 +1,4 @@
-use crate::blocking::{self, Call};
+use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, Walk};
 use crate::workspace::{Access, Place, Workspace, open_regular};
@@ -90,7 +90,7 @@ impl Tool for SearchFiles {
                     "glob": {"type": "string", "description": "Searches only files that match, as `*.rs` or `src/**/*.toml`."},
                     "case_insensitive": {"type": "boolean", "description": "Default false."},
                     "context": {"type": "integer", "minimum": 0, "maximum": CONTEXT_LINES_MAX, "description": "Lines to show around each match. Default 0."},
-                    "max_results": {"type": "integer", "minimum": 1, "maximum": RESULTS_MAX, "description": "How many matching lines at most. Default 100."}
+                    "max_results": {"type": "integer", "minimum": 0, "maximum": RESULTS_MAX, "description": "How many matching lines at most. Default 100."}
                 },
                 "required": ["pattern"],
                 "additionalProperties": false
@@ -109,15 +109,16 @@ impl Tool for SearchFiles {
 fn search(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let place = call
         .workspace
-        .locate(args.path.as_deref().unwrap_or("."), Access::Read)?;
+        .locate(given(args.path.as_deref()).unwrap_or("."), Access::Read)?;
     let mut search = Search {
         matcher: matcher(args)?,
         searcher: searcher(args.context.unwrap_or(0).min(CONTEXT_LINES_MAX)),
         report: Report {
             max: args
                 .max_results
+                .filter(|max| *max > 0)
                 .unwrap_or(RESULTS_DEFAULT)
-                .clamp(1, RESULTS_MAX),
+                .min(RESULTS_MAX),
             ..Report::default()
         },
         budget: SCAN_BYTES_MAX,
@@ -126,7 +127,7 @@ fn search(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let metadata = place.dir().metadata(&place.relative);
     let metadata = metadata.map_err(|err| Failure::io("look at", &place.shown(), &err))?;
     if metadata.is_dir() {
-        search.directory(&place, args.glob.as_deref())?;
+        search.directory(&place, given(args.glob.as_deref()))?;
     } else {
         // A named file that cannot be searched is an error; one that a walk meets is left out.
         place.open_file()?;

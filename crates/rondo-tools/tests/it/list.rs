@@ -46,11 +46,16 @@ async fn globs_and_depth_narrow_a_listing() {
         ),
         (
             json!({"depth": 1}),
-            "[.: 1 files, 1 directories]\na.rs\t0\nsrc/\n",
+            "[.: 1 files, 1 directories; only 1 deep, leave out `depth` to look deeper]\na.rs\t0\nsrc/\n",
         ),
         (
             json!({"path": "src", "depth": 1}),
-            "[src: 1 files, 1 directories]\nsrc/b.rs\t0\nsrc/deep/\n",
+            "[src: 1 files, 1 directories; only 1 deep, leave out `depth` to look deeper]\nsrc/b.rs\t0\nsrc/deep/\n",
+        ),
+        (
+            // Zero and an empty text are how small models leave an argument out.
+            json!({"path": "", "glob": "*.toml", "depth": 0}),
+            "[.: 1 files, 0 directories]\nsrc/deep/d.toml\t0\n",
         ),
         (
             json!({"path": "./src/deep"}),
