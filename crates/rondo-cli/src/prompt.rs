@@ -9,6 +9,7 @@ use rondo_types::{Media, MediaKind, MediaSource, Message, Part, Role};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -111,7 +112,7 @@ fn read_stdin(first_wait: Option<Duration>) -> Result<Option<String>> {
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
     };
     if let Some(wait) = first_wait
-        && !readable_within(wait).map_err(failed)?
+        && !readable_within(io::stdin(), wait).map_err(failed)?
     {
         return Ok(None);
     }
@@ -137,13 +138,12 @@ fn read_stdin(first_wait: Option<Duration>) -> Result<Option<String>> {
         .map_err(|_| CliError::new(Exit::Input, "standard input is not UTF-8 text"))
 }
 
-fn readable_within(wait: Duration) -> io::Result<bool> {
+fn readable_within(stream: impl AsFd, wait: Duration) -> io::Result<bool> {
     let clock = Clock::system();
     let until = clock.now().after(wait);
     loop {
         let left = until.since(clock.now());
-        let stdin = io::stdin();
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let mut fds = [PollFd::new(&stream, PollFlags::IN)];
         let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         match poll(&mut fds, Some(&timeout)) {
             Ok(ready) => return Ok(ready > 0),
@@ -333,6 +333,21 @@ mod tests {
                 "{size}"
             );
         }
+    }
+
+    #[test]
+    fn a_pipe_that_stays_silent_is_not_waited_for() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!readable_within(&reader, Duration::from_millis(1)).unwrap());
+        io::Write::write_all(&mut writer, b"x").unwrap();
+        assert!(readable_within(&reader, STDIN_WAIT).unwrap());
+    }
+
+    #[test]
+    fn the_end_of_a_pipe_counts_as_readable() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(readable_within(&reader, STDIN_WAIT).unwrap());
     }
 
     #[test]

@@ -32,8 +32,6 @@ pub(crate) struct Choice {
     pub(crate) model: String,
     /// The address.
     pub(crate) base_url: String,
-    /// Whether the address was given for this run rather than being the provider's own.
-    pub(crate) explicit_url: bool,
     /// What is known of the model.
     pub(crate) facts: ModelFacts,
 }
@@ -65,7 +63,6 @@ impl Choice {
             provider,
             model,
             base_url,
-            explicit_url: explicit.is_some(),
             facts,
         })
     }
@@ -140,9 +137,9 @@ impl Choice {
         key_in_env(&self.provider, settings)
     }
 
-    /// Returns whether the provider answers without a key.
+    /// Returns whether the provider answers without a key, as servers on this machine do.
     pub(crate) fn keyless(&self) -> bool {
-        self.provider.keyless == Some(true) || (self.explicit_url && is_loopback(&self.base_url))
+        self.provider.keyless == Some(true) || is_loopback(&self.base_url)
     }
 
     /// Finds the key; `None` where none is needed.

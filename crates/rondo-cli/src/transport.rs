@@ -110,7 +110,6 @@ mod tests {
             provider: providers.get(name).unwrap().clone(),
             model: "m".into(),
             base_url: "http://127.0.0.1:1/v1".into(),
-            explicit_url: true,
             facts: crate::models::ModelFacts::default(),
         }
     }

@@ -8,8 +8,8 @@ use crate::output::Output;
 use rondo_core::accumulator::{Accumulator, ReplyBounds};
 use rondo_core::clock::Clock;
 use rondo_types::{
-    Candidate, Message, ModelError, ModelRequest, Origin, Part, Reply, Sampling, ToolChoice,
-    Transcript, Usage,
+    Candidate, ErrorClass, Message, ModelError, ModelRequest, Origin, Part, Reply, Sampling,
+    ToolChoice, Transcript, Usage,
 };
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
 use serde_json::{Value, json};
@@ -100,7 +100,16 @@ fn decode(dialect: &dyn Dialect, status: u16, body: &[u8], chunk_bytes: usize) -
     let result = feed(decoder.as_mut(), &mut reply, body, chunk_bytes.max(1));
     let usage = decoder.reported_usage();
     let clean = result.is_ok();
-    report(&reply.finish(), usage, result.err().as_ref(), clean)
+    let reply = reply.finish();
+    let error = result.err().or_else(|| blocked(&reply));
+    report(&reply, usage, error.as_ref(), clean)
+}
+
+/// A blocked prompt has no candidate whose finish reason could say so.
+fn blocked(reply: &Reply) -> Option<ModelError> {
+    let reason = reply.prompt_blocked.as_ref()?;
+    let message = format!("the provider blocked the prompt: {reason}");
+    Some(ModelError::new(ErrorClass::ContentFilter, message))
 }
 
 fn feed(

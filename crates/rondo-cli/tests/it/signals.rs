@@ -1,7 +1,7 @@
-use crate::harness::{Shown, TestEnv, says};
+use crate::harness::{Shown, TestEnv, calls, says, serve};
 use rondo_testkit::{Gate, Response, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
@@ -46,6 +46,35 @@ async fn termination_stops_the_turn_and_the_exit_code_is_143() {
     let shown = stopped_by(Signal::TERM, &["--output-format", "stream-json", "x"]).await;
     assert_eq!(shown.code, Some(143), "{shown:?}");
     assert_eq!(shown.result()["stop_reason"], "cancelled");
+}
+
+/// The command says on its output that the first interrupt has reached it.
+#[tokio::test]
+async fn a_second_interrupt_exits_at_once() {
+    let command = "trap 'echo stopping' TERM; echo started; while :; do sleep 0.1; done";
+    let server = serve(vec![calls("exec", &json!({"command": command}))]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url];
+    let rest = ["--yolo", "--output-format", "stream-json", "x"];
+    let mut child = env
+        .command(&[&args[..], &rest[..]].concat())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut interrupts = 0;
+    let mut last = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let awaited = ["started", "stopping"].get(interrupts);
+        if line.contains("tool_output_delta") && awaited.is_some_and(|said| line.contains(said)) {
+            signal(&child, Signal::INT);
+            interrupts += 1;
+        }
+        last = line;
+    }
+    assert_eq!(interrupts, 2);
+    assert_eq!(child.wait().await.unwrap().code(), Some(130));
+    assert!(!last.contains("\"type\":\"result\""), "{last}");
 }
 
 #[tokio::test]

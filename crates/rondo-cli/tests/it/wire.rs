@@ -89,6 +89,16 @@ async fn a_status_that_is_no_success_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_blocked_prompt_is_an_error_of_a_whole_body() {
+    let body =
+        br#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}"#;
+    let decoded = decode(body, &["--dialect", "gemini"]).await;
+    assert_eq!(decoded["error"]["kind"], "content_filter");
+    assert_eq!(decoded["ended_cleanly"], true);
+    assert_eq!(decoded["usage"]["input"], 4);
+}
+
+#[tokio::test]
 async fn a_transcript_is_encoded_to_the_request_body() {
     let env = TestEnv::new();
     let transcript = json!([
