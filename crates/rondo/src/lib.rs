@@ -8,7 +8,8 @@
 //!
 //! # Layout
 //! - The root: what a program needs to run a turn with a model over HTTP and tools of its own.
-//! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools, the transport.
+//! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
+//!   judges their calls, the transport.
 //! - [`supervisor`]: the hook that a program needs for commands.
 //! - [`types`], [`core`]: everything else, for those who write hosts.
 //!
@@ -159,11 +160,19 @@ pub use rondo_types::{
 };
 pub use rondo_wire::{Bounds, Quirks};
 
-/// The built-in tools: commands on a PTY, and files and search beneath a directory.
+/// The built-in tools (commands on a PTY, files and search beneath a directory) and the gate that
+/// judges their calls.
 pub mod tools {
-    pub use rondo_exec::{ExecOptions, ExecTool};
+    pub use rondo_exec::{
+        AllowedDirs, ExecOptions, ExecTool, GateOptions, PatternError, StandardGate,
+        SupervisorCommand,
+    };
     pub use rondo_tools::{
         EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,
         file_tools,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Guide;
