@@ -7,8 +7,10 @@
 
 mod faults;
 mod hub;
+mod limits;
 mod log;
 mod python;
+mod sessions;
 mod shell;
 mod stream;
 mod support;

@@ -19,6 +19,8 @@ pub(crate) struct Bench {
     pub(crate) system: Vec<String>,
     pub(crate) history: Transcript,
     pub(crate) turn_number: u32,
+    pub(crate) response_schema: Option<Value>,
+    pub(crate) verdict: Verdict,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -58,6 +60,8 @@ impl Bench {
             endpoint,
             history: Transcript::new(),
             turn_number: 1,
+            response_schema: None,
+            verdict: Verdict::Allow,
             tools: Vec::new(),
         }
     }
@@ -111,12 +115,12 @@ impl Bench {
             turn_number: self.turn_number,
             model: Arc::new(self.model()) as Arc<dyn Model>,
             tools: Toolbox::new(self.tools).unwrap(),
-            gate: Arc::new(AllowAll),
-            approver: Arc::new(AllowAll),
+            gate: Arc::new(Always(self.verdict)),
+            approver: Arc::new(Willing),
             journal: Arc::new(MemoryJournal::default()),
             profile: self.profile,
             system: self.system,
-            response_schema: None,
+            response_schema: self.response_schema,
             seed: 1,
         };
         let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
@@ -307,17 +311,19 @@ pub(crate) fn failure(code: ToolErrorCode, message: &str, details: Value) -> Too
     })
 }
 
-struct AllowAll;
+struct Always(Verdict);
 
 #[async_trait]
-impl Gate for AllowAll {
+impl Gate for Always {
     async fn check(&self, _request: &GateRequest) -> Verdict {
-        Verdict::Allow
+        self.0.clone()
     }
 }
 
+struct Willing;
+
 #[async_trait]
-impl Approver for AllowAll {
+impl Approver for Willing {
     async fn ask(&self, _request: &ApprovalRequest) -> Approval {
         Approval::Approved
     }
