@@ -18,6 +18,7 @@ pub(super) struct ModelWork {
     /// When the next event must be there, and what it is called when it is not.
     next_by: Instant,
     waiting_for: ErrorClass,
+    first_byte_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     end: Instant,
     end_class: ErrorClass,
@@ -44,6 +45,7 @@ impl ModelWork {
             reply: Accumulator::new(ReplyBounds::default()),
             next_by: call.first_byte_timeout.map_or(far, |timeout| now + timeout),
             waiting_for: ErrorClass::FirstByteTimeout,
+            first_byte_timeout: call.first_byte_timeout,
             idle_timeout: call.idle_timeout,
             end: call.end.map_or(far, |end| clock.instant(end.at)),
             end_class,
@@ -70,11 +72,20 @@ impl ModelWork {
     }
 
     fn timed_out(&self, class: ErrorClass) -> Input {
+        let shown = |timeout: Option<Duration>| timeout.unwrap_or_default().as_secs_f64();
         let message = match class {
-            ErrorClass::FirstByteTimeout => "the provider sent nothing in time",
-            ErrorClass::IdleTimeout => "the provider stopped sending in the middle of its reply",
-            ErrorClass::Deadline => "the turn's time was over before the reply was whole",
-            _ => "the reply was not whole in time",
+            ErrorClass::FirstByteTimeout => {
+                format!(
+                    "the provider sent nothing for {} s",
+                    shown(self.first_byte_timeout)
+                )
+            }
+            ErrorClass::IdleTimeout => format!(
+                "the provider sent nothing for {} s in the middle of its reply",
+                shown(self.idle_timeout)
+            ),
+            ErrorClass::Deadline => "the turn's time was over before the reply was whole".into(),
+            _ => "the reply was not whole in time".into(),
         };
         self.failed(ModelError::new(class, message))
     }

@@ -384,7 +384,6 @@ impl TurnMachine {
             return;
         };
         if exhausted {
-            self.step_finished(cx);
             self.guard.take();
             return self.stop_early(cx, StopReason::MaxToolCalls);
         }

@@ -1,6 +1,6 @@
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
-use rondo_types::{Finding, FinishReason, ModelError, Outcome, StopReason};
+use rondo_types::{ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason};
 use std::time::Duration;
 
 /// Findings that an answer built by the runtime lists; the outcome carries them all.
@@ -66,9 +66,7 @@ impl TurnMachine {
     /// Ends the turn. Pending calls get their results, nothing pending survives.
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>, ending: Ending) {
         self.close_batch(cx, ending.reason);
-        if self.spent.steps > 0 {
-            self.step_finished(cx);
-        }
+        self.step_finished(cx);
         self.phase = Phase::Done;
         let answered = ending.answer.is_some();
         let cut_off = answered && self.last_finish == Some(FinishReason::Length);
@@ -97,8 +95,13 @@ impl TurnMachine {
     /// Says why the turn stopped, what the model last said, and what the tools found.
     fn built_answer(&self, reason: StopReason, error: Option<&ModelError>) -> String {
         let texts = &self.config.profile.texts;
-        let mut paragraphs = vec![self.text_with_limit(&texts.stopped, reason)];
-        if let Some(error) = error {
+        let silent = error.filter(|error| is_silence(error.class));
+        let stopped = match silent {
+            Some(error) => texts.stopped.replace("{limit}", &error.message),
+            None => self.text_with_limit(&texts.stopped, reason),
+        };
+        let mut paragraphs = vec![stopped];
+        if let Some(error) = error.filter(|_| silent.is_none()) {
             paragraphs.push(format!("Reason: {}.", error.message));
         }
         if !self.last_text.trim().is_empty() {
@@ -161,6 +164,14 @@ impl TurnMachine {
             StopReason::Error => "a model request failed".to_owned(),
         }
     }
+}
+
+/// Whether the message says better than the step's limit what took too long.
+fn is_silence(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::FirstByteTimeout | ErrorClass::IdleTimeout
+    )
 }
 
 fn seconds(duration: Duration) -> String {

@@ -29,6 +29,8 @@ pub struct TurnMachine {
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
     pub(super) last_finish: Option<FinishReason>,
+    /// Whether a step began whose end was not yet told.
+    pub(super) step_open: bool,
     /// The model's latest text of this turn: part of an answer that the runtime must build.
     pub(super) last_text: String,
 }
@@ -84,6 +86,7 @@ impl TurnMachine {
             finalising: None,
             cancelled: false,
             last_finish: None,
+            step_open: false,
             last_text: String::new(),
         }
     }
@@ -171,6 +174,7 @@ impl TurnMachine {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
         }
+        self.step_finished(cx);
         self.absorb_steering(cx);
         match self.allowance(cx.at) {
             Allowance::Step => {}
@@ -179,6 +183,8 @@ impl TurnMachine {
         }
         self.spent.steps += 1;
         self.attempt = 0;
+        self.last_finish = None;
+        self.step_open = true;
         cx.emit(EventBody::StepStarted {
             step: self.spent.steps,
         });
@@ -311,7 +317,6 @@ impl TurnMachine {
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
         if self.finalising.is_none() && !self.steering.is_empty() {
-            self.step_finished(cx);
             return self.next_step(cx);
         }
         let ending = match self.finalising {
@@ -347,7 +352,6 @@ impl TurnMachine {
             return self.finish(cx, Ending::stopped(reason));
         }
         self.invalid_used += 1;
-        self.step_finished(cx);
         let text = self
             .config
             .profile
@@ -360,7 +364,6 @@ impl TurnMachine {
 
     /// Goes on after the results of a batch were committed.
     pub(super) fn after_batch(&mut self, cx: &mut Cx<'_>, repeated: &[rondo_types::CallId]) {
-        self.step_finished(cx);
         match self.guard.take() {
             Measure::None => {}
             Measure::Nudge | Measure::Withhold => {
@@ -419,12 +422,15 @@ impl TurnMachine {
         self.finish(cx, Ending::failed(error));
     }
 
-    pub(super) fn step_finished(&self, cx: &mut Cx<'_>) {
-        let finish_reason = self.last_finish.map(|reason| reason.as_str().to_owned());
-        cx.emit(EventBody::StepFinished {
-            step: self.spent.steps,
-            finish_reason,
-        });
+    /// Tells the end of the step, once.
+    pub(super) fn step_finished(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::take(&mut self.step_open) {
+            let finish_reason = self.last_finish.map(|reason| reason.as_str().to_owned());
+            cx.emit(EventBody::StepFinished {
+                step: self.spent.steps,
+                finish_reason,
+            });
+        }
     }
 }
 

@@ -223,6 +223,31 @@ fn every_call_is_reported_pending_and_finished_exactly_once() {
 }
 
 #[test]
+fn every_step_that_began_ends_exactly_once() {
+    for profile in ["default", "stream", "shell"] {
+        let script = vec![
+            calls(&[("look", "{}")]),
+            Say::Fail {
+                error: rondo_types::ModelError::new(rondo_types::ErrorClass::StepTimeout, "late"),
+                partial: "",
+                committed: false,
+            },
+            text("last"),
+        ];
+        let ran = Sim::new(profile, script).run();
+        let mut open = None;
+        for event in &ran.events {
+            match event {
+                EventBody::StepStarted { step } => assert_eq!(open.replace(*step), None),
+                EventBody::StepFinished { step, .. } => assert_eq!(open.take(), Some(*step)),
+                _ => {}
+            }
+        }
+        assert_eq!(open, None, "{profile}");
+    }
+}
+
+#[test]
 fn the_same_call_with_the_same_result_is_nudged_withheld_and_finalised() {
     let ran = Sim::always("default", |call| match call.request.tools.is_empty() {
         true => text("all I know"),
