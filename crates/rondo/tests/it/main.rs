@@ -5,6 +5,7 @@
     reason = "a helper that fails must fail its test"
 )]
 
+mod chaos;
 mod faults;
 mod hub;
 mod limits;

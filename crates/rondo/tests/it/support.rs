@@ -171,6 +171,13 @@ impl User {
             .unwrap();
     }
 
+    /// Waits until the turn has sent so many events, or is over.
+    pub(crate) async fn sees_many(&mut self, count: usize) {
+        let enough = |events: &Vec<EventBody>| events.len() >= count;
+        // A turn that is over before has sent all it will.
+        let _ = self.seen.wait_for(enough).await;
+    }
+
     /// Waits for text of the answer.
     pub(crate) async fn reads(&mut self, text: &str) {
         self.seen
