@@ -1,5 +1,5 @@
 use crate::Transport;
-use crate::failure::{Stage, network_error, redirect_error, setup_error};
+use crate::failure::{Stage, is_stale_connection, network_error, redirect_error, setup_error};
 use crate::place::Place;
 use crate::secret::{Secret, scrub};
 use futures_util::stream;
@@ -111,8 +111,18 @@ impl Link {
 
     /// Sends a request and returns its response if it is a success.
     pub(crate) async fn send(&self, builder: RequestBuilder) -> Result<Response, ModelError> {
-        let sent = builder.headers(self.headers.clone()).send().await;
+        let builder = builder.headers(self.headers.clone());
+        let again = builder
+            .try_clone()
+            .filter(|_| self.transport.has_answered());
+        let sent = match (builder.send().await, again) {
+            // A kept connection that the server gave up while a tool ran is no failure of the
+            // provider: the request goes out once more, on a new one, without a wait.
+            (Err(error), Some(again)) if is_stale_connection(&error) => again.send().await,
+            (sent, _) => sent,
+        };
         let response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
+        self.transport.note_answer();
         let status = response.status();
         if status.is_success() {
             return Ok(response);

@@ -5,6 +5,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -30,6 +31,8 @@ struct Clients {
     authorities: Vec<CertificateDer<'static>>,
     plain: Client,
     secure: OnceCell<Client>,
+    /// Set by the first response: connections may be kept from then on.
+    has_answered: AtomicBool,
 }
 
 impl Transport {
@@ -48,6 +51,7 @@ impl Transport {
             authorities,
             plain,
             secure: OnceCell::new(),
+            has_answered: AtomicBool::new(false),
         })))
     }
 
@@ -61,6 +65,15 @@ impl Transport {
     #[must_use]
     pub fn is_secure_built(&self) -> bool {
         self.0.secure.initialized()
+    }
+
+    /// Returns whether a request may travel on a connection that was kept.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.0.has_answered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_answer(&self) {
+        self.0.has_answered.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn client(&self, url: &Url) -> Result<&Client, HttpError> {

@@ -179,3 +179,16 @@ async fn a_name_that_cannot_be_resolved_says_so() {
         outcome.end
     );
 }
+
+#[tokio::test]
+async fn a_kept_connection_that_the_server_gave_up_is_replaced_without_a_failure() {
+    let answer = || wire::streamed(&ReplyScript::text(["fine"]));
+    let given_up = Response::new(200).before(Step::Close);
+    let server = Server::start([answer(), given_up, answer()]).await;
+    let model = model(&openai(&server));
+    for _ in 0..2 {
+        let outcome = drive(ask(&model), Timers::default()).await;
+        assert_eq!(outcome.text(), "fine");
+    }
+    assert_eq!(server.requests().len(), 3);
+}
