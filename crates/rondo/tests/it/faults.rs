@@ -422,3 +422,39 @@ async fn a_missing_end_mark_after_a_finish_reason_is_no_failure() {
     assert_eq!(ran.outcome.text, "fine");
     assert_eq!(server.requests().len(), 1);
 }
+
+#[tokio::test]
+async fn half_of_a_reply_that_is_not_streamed_is_asked_for_again() {
+    let whole = openai::body(&ReplyScript::text(["fine"])).to_string();
+    let half = whole[..whole.len() / 2].to_owned();
+    let cut = || {
+        Response::new(200)
+            .header("content-type", "application/json")
+            .send(half.clone())
+    };
+    let server = Server::start([
+        cut().step(Step::Close),
+        cut(),
+        openai::whole(&ReplyScript::text(["fine"])),
+    ])
+    .await;
+    let ran = Bench::chat("hub", &server).limits(brief).ask("q").await;
+    assert_eq!(ran.outcome.text, "fine");
+    assert_eq!((ran.shown().as_str(), ran.outcome.steps), ("fine", 1));
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_wait_for_another_try() {
+    let server = Server::start(Script::repeat(faults::rate_limited(Some(50)))).await;
+    let ran = bench(&server)
+        .ask_beside("q", async |user| {
+            user.sees(|event| matches!(event, EventBody::RetryScheduled { .. }))
+                .await;
+            user.handle.cancel();
+        })
+        .await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
+    assert!(ran.outcome.elapsed_ms < 50_000);
+    assert_eq!(server.requests().len(), 1);
+}

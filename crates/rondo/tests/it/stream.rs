@@ -193,6 +193,7 @@ async fn fa_24_fa_36_a_turn_of_several_steps_with_tools() {
     ];
     let (server, ran) = ask(responses, vec![echo("look")]).await;
     assert_eq!((ran.outcome.steps, ran.outcome.tool_calls), (3, 3));
+    assert_eq!(server.connections(), 1);
     let roles: Vec<Role> = ran.outcome.transcript.iter().map(|it| it.role).collect();
     let step = [Role::Assistant, Role::Tool];
     assert_eq!(
