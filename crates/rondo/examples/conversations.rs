@@ -3,6 +3,7 @@
 //! `conversations MODEL COUNT` asks the server at `FAKELLM_URL` COUNT times at once, with one tool
 //! `noop(n: integer)` that returns `ok`, and prints how many turns ended in `done` and how long all
 //! took together.
+#![expect(clippy::print_stdout, reason = "what it measures is its output")]
 
 use rondo::types::{Concurrency, Effects, Recovery};
 use rondo::{

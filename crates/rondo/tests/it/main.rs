@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a helper that fails must fail its test"
+    reason = "what fails here must fail its test"
 )]
 
 mod chaos;
