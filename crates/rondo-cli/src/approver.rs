@@ -2,6 +2,7 @@
 
 use crate::env::Env;
 use crate::render::sanitize::plain;
+use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,17 +31,19 @@ const LOOK_UP: Timespec = Timespec {
 pub(crate) struct TerminalApprover {
     terminal: bool,
     missing: AtomicBool,
+    screen: Screen,
 }
 
 impl TerminalApprover {
     /// Builds an approver. It asks only where a person sits: standard input and standard error are
     /// both terminals.
-    pub(crate) fn new(env: &Env) -> Self {
+    pub(crate) fn new(env: &Env, screen: Screen) -> Self {
         let streams = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stderr());
         let ci = env.get("CI").is_some_and(|value| value != "false");
         Self {
             terminal: streams && !ci,
             missing: AtomicBool::new(false),
+            screen,
         }
     }
 
@@ -64,6 +67,7 @@ impl Approver for TerminalApprover {
         let Some(Ok(terminal)) = opened else {
             return self.deny_for_lack_of_a_terminal();
         };
+        self.screen.aside().await;
         let question = plain(&request.prompt);
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
@@ -145,6 +149,7 @@ mod tests {
         let approver = TerminalApprover {
             terminal: false,
             missing: AtomicBool::new(false),
+            screen: Screen::new(),
         };
         let request = ApprovalRequest {
             call_id: CallId::new("c"),

@@ -24,6 +24,7 @@ mod profiles;
 mod prompt;
 mod providers;
 mod render;
+mod screen;
 mod settings;
 mod target;
 mod tools;

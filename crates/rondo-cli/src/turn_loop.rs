@@ -1,13 +1,17 @@
 //! Shows a running turn and stops it when told to.
 
 use crate::exit::{Exit, Stop};
-use crate::render::View;
+use crate::render::{Ending, View};
 use rondo_core::{EventReceiver, TurnHandle};
-use rondo_types::TurnEvent;
+use rondo_types::Outcome;
 use std::io;
+use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -18,67 +22,113 @@ pub(crate) struct Ended {
     pub(crate) view: Box<dyn View>,
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
-}
-
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one at a time, taken apart where it was made"
-)]
-enum Happening {
-    Event(Option<TurnEvent>),
-    Signal(Stop),
-    Tick,
+    signals: Signals,
 }
 
 /// Shows events until the last one. The first signal stops the turn, whose teardown is then waited
 /// for; a second one ends the process at once.
 ///
+/// The view has a thread of its own: whoever reads slowly, or not at all, must not hold up the
+/// turn, its timers or the signals.
+///
+/// # Errors
+/// When there can be no thread for the view; the turn is stopped then.
+///
 /// # Cancel safety
 /// Not cancel safe: what was shown is not shown again.
 pub(crate) async fn show(
-    mut events: EventReceiver,
+    events: EventReceiver,
     view: Box<dyn View>,
     handle: TurnHandle,
-) -> Ended {
-    let mut ended = Ended {
-        view,
-        stopped_by: None,
-    };
+) -> io::Result<Ended> {
     let mut signals = Signals::listen();
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let (shown_tx, mut shown_rx) = oneshot::channel();
+    let on_pipe_closed = handle.clone();
+    let spawned = Builder::new().name("view".to_owned()).spawn(move || {
+        // Nobody waits any more only when the process is about to end.
+        let _ = shown_tx.send(watch_turn(events, view, &on_pipe_closed));
+    });
+    if let Err(err) = spawned {
+        handle.cancel();
+        return Err(err);
+    }
+    let mut stopped_by = None;
     loop {
-        match next(&mut events, &mut signals, &mut ticks).await {
-            Happening::Event(None) => return ended,
-            Happening::Event(Some(event)) => {
-                // Nobody reads any more, so nobody waits for the answer.
-                if ended.view.event(event).is_err() && ended.stopped_by.is_none() {
-                    stop(&mut ended, Stop::PipeClosed, &handle);
-                }
+        tokio::select! {
+            biased;
+            stop = signals.next() => match stopped_by.replace(stop) {
+                None => handle.cancel(),
+                Some(_) => exit_now(stop),
+            },
+            shown = &mut shown_rx => {
+                let (view, pipe_closed) = shown.map_err(io::Error::other)??;
+                let stopped_by = stopped_by.or(pipe_closed.then_some(Stop::PipeClosed));
+                return Ok(Ended { view, stopped_by, signals });
             }
-            Happening::Signal(stop) if ended.stopped_by.is_some() => exit_now(stop),
-            Happening::Signal(kind) => stop(&mut ended, kind, &handle),
-            Happening::Tick => ended.view.tick(),
         }
     }
 }
 
-fn stop(ended: &mut Ended, kind: Stop, handle: &TurnHandle) {
-    ended.stopped_by = Some(kind);
-    handle.cancel();
+impl Ended {
+    /// Shows how the turn ended. Output that nobody takes is waited for, as every program does; any
+    /// signal ends the process then.
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more.
+    pub(crate) async fn finish(
+        mut self,
+        outcome: Outcome,
+        exit: Exit,
+    ) -> (Outcome, io::Result<()>) {
+        let mut view = self.view;
+        let outcome = Arc::new(outcome);
+        let shared = Arc::clone(&outcome);
+        let showing = spawn_blocking(move || {
+            view.finish(&Ending {
+                outcome: &shared,
+                exit,
+            })
+        });
+        let shown = tokio::select! {
+            biased;
+            stop = self.signals.next() => exit_now(stop),
+            shown = showing => shown.unwrap_or_else(|err| Err(io::Error::other(err))),
+        };
+        (Arc::unwrap_or_clone(outcome), shown)
+    }
 }
 
-async fn next(
-    events: &mut EventReceiver,
-    signals: &mut Signals,
-    ticks: &mut Interval,
-) -> Happening {
-    tokio::select! {
-        biased;
-        stop = signals.next() => Happening::Signal(stop),
-        event = events.next() => Happening::Event(event),
-        _ = ticks.tick() => Happening::Tick,
-    }
+/// Runs on the view's thread. Returns the view, and whether standard output took nothing any more.
+fn watch_turn(
+    mut events: EventReceiver,
+    mut view: Box<dyn View>,
+    handle: &TurnHandle,
+) -> io::Result<(Box<dyn View>, bool)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    let mut pipe_closed = false;
+    runtime.block_on(async {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.next() => event,
+                _ = ticks.tick() => {
+                    view.tick();
+                    continue;
+                }
+            };
+            let Some(event) = event else { break };
+            // Nobody reads any more, so nobody waits for the answer.
+            if view.event(event).is_err() && !pipe_closed {
+                pipe_closed = true;
+                handle.cancel();
+            }
+        }
+    });
+    Ok((view, pipe_closed))
 }
 
 struct Signals {

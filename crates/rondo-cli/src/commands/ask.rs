@@ -8,7 +8,8 @@ use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::prompt;
-use crate::render::{Ending, JsonView, TextView, View};
+use crate::render::{JsonView, TextView, View};
+use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::target::Choice;
 use crate::turn_loop::{self, Ended};
@@ -16,7 +17,7 @@ use crate::{profiles, tools, transport};
 use rondo_core::clock::Clock;
 use rondo_core::events;
 use rondo_core::ports::MemoryJournal;
-use rondo_core::{EventReceiver, EventSender, TurnSetup, control, run_turn};
+use rondo_core::{TurnSetup, control, run_turn};
 use rondo_types::{
     ErrorClass, Message, ModelError, Outcome, Profile, SessionId, StopReason, TurnId,
 };
@@ -193,7 +194,8 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         tools = offer.tools.specs().len(),
         "asking"
     );
-    let approver = Arc::new(TerminalApprover::new(&settings.env));
+    let screen = Screen::new();
+    let approver = Arc::new(TerminalApprover::new(&settings.env, screen.clone()));
     let now = Clock::system().now();
     let id = fresh_id(now);
     let setup = TurnSetup {
@@ -211,8 +213,16 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         seed: now.0,
     };
     let (events_tx, events_rx) = events::channel(setup.session.clone(), setup.turn.clone());
-    let ended = run_shown(setup, &prepared, events_tx, events_rx).await;
-    finish(ended, &approver, &prepared)
+    let view = view(prepared.format, prepared.output, screen);
+    let (handle, turn_control) = control();
+    let message = prepared.message.clone();
+    let turn = run_turn(setup, Vec::new(), message, events_tx, turn_control);
+    let (outcome, ended) = tokio::join!(turn, turn_loop::show(events_rx, view, handle));
+    let ended = ended.map_err(|err| {
+        let context = "failed to start a thread";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    finish(outcome, ended, &approver, &prepared).await
 }
 
 fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
@@ -224,35 +234,17 @@ fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Runs the turn and shows it, both at once on this thread.
-async fn run_shown(
-    setup: TurnSetup,
-    prepared: &Prepared,
-    events_tx: EventSender,
-    events_rx: EventReceiver,
-) -> (Outcome, Ended) {
-    let (handle, turn_control) = control();
-    let turn = run_turn(
-        setup,
-        Vec::new(),
-        prepared.message.clone(),
-        events_tx,
-        turn_control,
-    );
-    let view = view(prepared.format, prepared.output);
-    tokio::join!(turn, turn_loop::show(events_rx, view, handle))
-}
-
-fn view(format: OutputFormat, output: Output) -> Box<dyn View> {
+fn view(format: OutputFormat, output: Output, screen: Screen) -> Box<dyn View> {
     match format {
-        OutputFormat::Text => Box::new(TextView::new(output)),
+        OutputFormat::Text => Box::new(TextView::new(output, screen)),
         OutputFormat::Json => Box::new(JsonView::new(output, false)),
         OutputFormat::StreamJson => Box::new(JsonView::new(output, true)),
     }
 }
 
-fn finish(
-    (outcome, mut ended): (Outcome, Ended),
+async fn finish(
+    outcome: Outcome,
+    ended: Ended,
     approver: &TerminalApprover,
     prepared: &Prepared,
 ) -> Result<Exit> {
@@ -262,11 +254,7 @@ fn finish(
         stopped_by: ended.stopped_by,
     };
     let exit = Exit::of_outcome(&outcome, circumstances);
-    let ending = Ending {
-        outcome: &outcome,
-        exit,
-    };
-    let shown = ended.view.finish(&ending);
+    let (outcome, shown) = ended.finish(outcome, exit).await;
     if let Some(path) = &prepared.answer_file {
         write_answer(path, &outcome.text)?;
     }

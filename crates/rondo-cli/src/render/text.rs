@@ -7,6 +7,7 @@ use super::spinner::Spinner;
 use super::tool_line::{cut, tool_line};
 use super::view::{Ending, View};
 use crate::output::Output;
+use crate::screen::Screen;
 use rondo_types::{CallId, EventBody, ToolErrorCode, TurnEvent};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -30,6 +31,7 @@ pub(crate) struct TextView {
     stdout_fresh: bool,
     calls: HashMap<CallId, Call>,
     spinner: Spinner,
+    screen: Screen,
 }
 
 struct Call {
@@ -44,7 +46,7 @@ struct Call {
 
 impl TextView {
     /// Builds the view.
-    pub(crate) fn new(output: Output) -> Self {
+    pub(crate) fn new(output: Output, screen: Screen) -> Self {
         let rendered = output.stdout_terminal && output.stdout_color;
         Self {
             output,
@@ -56,6 +58,7 @@ impl TextView {
             stdout_fresh: true,
             calls: HashMap::new(),
             spinner: Spinner::new(),
+            screen,
         }
     }
 
@@ -237,8 +240,12 @@ impl View for TextView {
             EventBody::ApprovalRequested { .. } => {
                 self.clear_spinner();
                 self.spinner.pause(true);
+                self.screen.set_aside(true);
             }
-            EventBody::ApprovalResolved { .. } => self.spinner.pause(false),
+            EventBody::ApprovalResolved { .. } => {
+                self.screen.set_aside(false);
+                self.spinner.pause(false);
+            }
             EventBody::RetryScheduled {
                 class,
                 attempt,

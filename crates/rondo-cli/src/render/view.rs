@@ -2,8 +2,8 @@ use crate::exit::Exit;
 use rondo_types::{Outcome, TurnEvent};
 use std::io;
 
-/// One way to show a turn.
-pub(crate) trait View {
+/// One way to show a turn. It runs on a thread that may block.
+pub(crate) trait View: Send {
     /// Shows one event; the `result` is kept for [`View::finish`].
     ///
     /// # Errors

@@ -99,3 +99,48 @@ async fn what_there_is_is_printed_when_the_turn_is_stopped() {
     );
     assert_eq!(child.wait().await.unwrap().code(), Some(130));
 }
+
+/// More than a pipe holds, so that a writer nobody reads from stands still.
+const MORE_THAN_A_PIPE: usize = 1 << 20;
+
+async fn start_unread(deadline: &str) -> (Child, Server, TestEnv) {
+    let text = "x".repeat(MORE_THAN_A_PIPE);
+    let mut frames = openai::frames(&says(&text));
+    frames.truncate(2);
+    let server = Server::start(Response::sse(frames).step(Step::Stall)).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url];
+    let rest = [
+        "--output-format",
+        "stream-json",
+        "--deadline",
+        deadline,
+        "x",
+    ];
+    let child = env
+        .command(&[&args[..], &rest[..]].concat())
+        .spawn()
+        .unwrap();
+    (child, server, env)
+}
+
+#[tokio::test]
+async fn a_turn_ends_in_time_though_nobody_reads_its_output() {
+    let (child, server, env) = start_unread("1s").await;
+    // The turn ends its request at the deadline, while the pipe is still full.
+    server.disconnected(0).await;
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(124), "{:?}", shown.code);
+    assert_eq!(shown.result()["stop_reason"], "deadline");
+}
+
+#[tokio::test]
+async fn interrupts_are_heard_though_nobody_reads_the_output() {
+    let (mut child, server, _env) = start_unread("10m").await;
+    server.request(0).await;
+    signal(&child, Signal::INT);
+    server.disconnected(0).await;
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().await.unwrap().code(), Some(130));
+}
