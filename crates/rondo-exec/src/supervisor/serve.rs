@@ -117,6 +117,7 @@ fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 struct Started {
     leader: Pid,
     master: OwnedFd,
+    slave: OwnedFd,
     reaped: OwnedFd,
 }
 
@@ -125,12 +126,12 @@ fn start(spec: &CallSpec) -> io::Result<Started> {
     let pty = unix::open_pty(spec.pty).map_err(named)?;
     let leader = unix::spawn_shell(&spec.command, &spec.directory, &pty).map_err(named)?;
     let Pty { master, slave } = pty;
-    drop(slave);
     let reaped = start_reaper(leader).map_err(named)?;
     rustix::io::ioctl_fionbio(&master, true)?;
     Ok(Started {
         leader,
         master,
+        slave,
         reaped,
     })
 }
@@ -174,6 +175,9 @@ struct Supervision<'a> {
     spec: &'a CallSpec,
     leader: Pid,
     master: Option<OwnedFd>,
+    /// The command's end, held until its leader ended: when the last holder closes it, as programs
+    /// do right before they exit, the terminal hangs up and the kernel sends them SIGHUP.
+    slave: Option<OwnedFd>,
     reaped: Option<OwnedFd>,
     control: Option<OwnedFd>,
     frames: Option<OwnedFd>,
@@ -214,6 +218,7 @@ impl<'a> Supervision<'a> {
             spec,
             leader: started.leader,
             master: Some(started.master),
+            slave: Some(started.slave),
             reaped: Some(started.reaped),
             control: Some(control),
             frames: Some(frames),
@@ -318,6 +323,7 @@ impl<'a> Supervision<'a> {
                     let signal = String::from_utf8_lossy(signal).into_owned();
                     let signal = (!signal.is_empty()).then_some(signal);
                     self.exit = Some((i32::from_be_bytes(*code), signal));
+                    self.slave = None;
                 }
             }
             None => {}

@@ -335,3 +335,13 @@ async fn withheld_variables_do_not_reach_a_command() {
         .push("CARGO_PKG_NAME".to_owned());
     assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
 }
+
+/// Programs close their output before they end; a terminal taken away at that instant ends them
+/// by SIGHUP instead of their own exit code.
+#[tokio::test]
+async fn gs_12_a_command_that_closes_its_output_keeps_its_own_exit_code() {
+    let fixture = Fixture::new();
+    let command = "echo before; exec >&- 2>&-; sleep 0.1; exit 7";
+    let result = fixture.run(command).await;
+    assert_eq!(result, json!({ "stdout": "before\n", "exitCode": 7 }));
+}
