@@ -55,7 +55,7 @@ impl Tool for ListFiles {
                 "properties": {
                     "path": {"type": "string", "description": "The directory. Default: the working directory."},
                     "glob": {"type": "string", "description": "Lists only files that match, as `*.rs` or `src/**/*.toml`."},
-                    "depth": {"type": "integer", "minimum": 0, "description": "How many levels deep at most; all if left out. 1 is the directory alone."}
+                    "depth": {"type": "integer", "minimum": 0, "description": "How many levels deep at most; all if left out."}
                 },
                 "additionalProperties": false
             }),

@@ -427,8 +427,9 @@ impl TurnMachine {
             );
             if outcome.is_ok() {
                 let (id, tool) = (result.call_id.clone(), result.name.clone());
+                let found = render::plain(&outcome);
                 self.findings
-                    .push(Finding::new(id, tool, &call.raw, &result.content));
+                    .push(Finding::new(id, tool, &call.raw, &found));
             }
             results.push(result);
         }

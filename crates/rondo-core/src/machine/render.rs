@@ -81,7 +81,8 @@ fn envelope_code(error: &ToolError) -> (&'static str, Value) {
     (code, details)
 }
 
-fn plain(outcome: &ToolOutcome) -> ToolContent {
+/// The output as it is; an error as text.
+pub(super) fn plain(outcome: &ToolOutcome) -> ToolContent {
     match outcome {
         ToolOutcome::Ok(output) => match &output.value {
             Value::String(text) => ToolContent::Text(text.clone()),
