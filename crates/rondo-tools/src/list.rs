@@ -122,7 +122,10 @@ impl Listing {
 
     fn render(&self, shown: &str, depth: Option<usize>, hit_bound: bool) -> String {
         let directories = self.total - self.files;
-        let mut head = format!("[{shown}: {} files, {directories} directories", self.files);
+        let mut head = format!(
+            "[{shown}: {} files with sizes in bytes, {directories} directories",
+            self.files
+        );
         if let Some(depth) = depth {
             head.push_str(&format!(
                 "; only {depth} deep, leave out `depth` to look deeper"

@@ -380,7 +380,7 @@ impl TurnMachine {
 
     /// Puts the results into the transcript, in call order, and goes on.
     fn commit_batch(&mut self, cx: &mut Cx<'_>) {
-        let Some((repeated, exhausted)) = self.commit_results(cx) else {
+        let Some(exhausted) = self.commit_results(cx) else {
             return;
         };
         if exhausted {
@@ -390,17 +390,16 @@ impl TurnMachine {
         if let Some(reason) = self.finalising {
             return self.finish(cx, super::finish::Ending::stopped(reason));
         }
-        self.after_batch(cx, &repeated);
+        self.after_batch(cx);
     }
 
-    fn commit_results(&mut self, cx: &mut Cx<'_>) -> Option<(Vec<CallId>, bool)> {
+    fn commit_results(&mut self, cx: &mut Cx<'_>) -> Option<bool> {
         let Phase::Batch(batch) = std::mem::replace(&mut self.phase, Phase::Idle) else {
             return None;
         };
         let rendering = self.config.profile.results;
         let guard = self.config.profile.loop_guard;
         let mut results = Vec::with_capacity(batch.calls.len());
-        let mut ids = Vec::new();
         for call in batch.calls {
             let CallState::Done { outcome, synthetic } = call.state else {
                 continue;
@@ -416,7 +415,6 @@ impl TurnMachine {
                 };
                 self.guard.note(guard, &call.name, arguments, &outcome);
             }
-            ids.push(call.call_id.clone());
             let result = render::result(
                 rendering,
                 call.call_id,
@@ -434,7 +432,7 @@ impl TurnMachine {
             results.push(result);
         }
         self.push(Message::tool_results(results));
-        Some((ids, batch.exhausted))
+        Some(batch.exhausted)
     }
 
     /// Gives every open call its result when the turn ends under it.

@@ -1,4 +1,4 @@
-use rondo_types::{CallId, LoopGuard, ToolOutcome};
+use rondo_types::{LoopGuard, ToolOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,15 +90,15 @@ fn fingerprint(tool: &str, arguments: &str, outcome: &ToolOutcome) -> u64 {
         })
 }
 
-/// What the model is told at [`Measure::Nudge`].
-pub(super) fn nudge_text(ids: &[CallId]) -> String {
-    let repeated = if ids.len() == 1 {
-        "That call"
-    } else {
-        "Those calls"
-    };
+/// The bound on the question that a nudge repeats, in characters.
+const QUESTION_CHARS_MAX: usize = 500;
+
+/// What the model is told at [`Measure::Nudge`]. Small models lose the question under the results
+/// of their calls, so it is said again.
+pub(super) fn nudge_text(question: &str) -> String {
+    let question: String = question.trim().chars().take(QUESTION_CHARS_MAX).collect();
     format!(
-        "{repeated} returned exactly what you already knew. Try something different, or answer \
-         with what you have."
+        "You made that call before, and its result is the same: do not make it again. With the \
+         results above, answer now: {question}"
     )
 }

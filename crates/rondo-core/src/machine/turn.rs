@@ -5,8 +5,8 @@ use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
 use rondo_types::{
-    Candidate, EventBody, Finding, FinishReason, Message, ModelRequest, Part, Reply, StopReason,
-    TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
+    Candidate, EventBody, Finding, FinishReason, Message, ModelRequest, Part, Reply, Role,
+    StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -363,11 +363,12 @@ impl TurnMachine {
     }
 
     /// Goes on after the results of a batch were committed.
-    pub(super) fn after_batch(&mut self, cx: &mut Cx<'_>, repeated: &[rondo_types::CallId]) {
+    pub(super) fn after_batch(&mut self, cx: &mut Cx<'_>) {
         match self.guard.take() {
             Measure::None => {}
             Measure::Nudge | Measure::Withhold => {
-                self.push(Message::synthetic_user(super::guard::nudge_text(repeated)));
+                let text = super::guard::nudge_text(&self.question());
+                self.push(Message::synthetic_user(text));
             }
             Measure::Stop => return self.stop_early(cx, StopReason::NoProgress),
         }
@@ -385,6 +386,17 @@ impl TurnMachine {
         }
         self.begin_final(reason);
         self.next_step(cx);
+    }
+
+    /// What the user last said.
+    fn question(&self) -> String {
+        let said = |message: &&Arc<Message>| message.role == Role::User && !message.synthetic;
+        self.transcript
+            .iter()
+            .rev()
+            .find(said)
+            .map(|message| message.text())
+            .unwrap_or_default()
     }
 
     fn steer(&mut self, text: String) {
