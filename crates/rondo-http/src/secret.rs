@@ -43,10 +43,32 @@ impl fmt::Display for Secret {
 /// Removes the secrets from a text that a provider may have echoed them in.
 pub(crate) fn scrub(text: &mut String, secrets: &[Secret]) {
     for secret in secrets {
-        if secret.0.len() >= SCRUB_BYTES_MIN && text.contains(&secret.0) {
-            *text = text.replace(&secret.0, REDACTED);
+        let head = secret.0.get(..SCRUB_BYTES_MIN);
+        if let Some(head) = head.filter(|head| text.contains(head)) {
+            *text = without(text, head, &secret.0);
         }
     }
+}
+
+/// Removes a secret that begins with `head` from a text, also where the text ends within it: a
+/// message is bounded before it comes here.
+fn without(text: &str, head: &str, secret: &str) -> String {
+    let tail = secret.get(head.len()..).unwrap_or_default();
+    let mut pieces = text.split(head).peekable();
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    while let Some(piece) = pieces.next() {
+        let same = tail.chars().zip(piece.chars()).take_while(|(a, b)| a == b);
+        let (read, rest) = piece.split_at(same.map(|(c, _)| c.len_utf8()).sum());
+        let is_cut = pieces.peek().is_none() && rest.trim_matches('`').is_empty();
+        if read == tail || is_cut {
+            out.push_str(REDACTED);
+        } else {
+            out.push_str(head);
+            out.push_str(read);
+        }
+        out.push_str(rest);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -68,5 +90,18 @@ mod tests {
             &[Secret::new("sk-123456789"), Secret::new("abc")],
         );
         assert_eq!(text, "key [redacted] of abc");
+    }
+
+    #[test]
+    fn a_text_that_only_begins_like_a_secret_is_left() {
+        let secret = [Secret::new("https://mine.example/x")];
+        let scrubbed = |text: &str| {
+            let mut text = text.to_owned();
+            scrub(&mut text, &secret);
+            text
+        };
+        assert_eq!(scrubbed("see https://a.b/c"), "see https://a.b/c");
+        assert_eq!(scrubbed("at https://mine.example/x."), "at [redacted].");
+        assert_eq!(scrubbed("at `https://mine.exa`"), "at `[redacted]`");
     }
 }

@@ -54,3 +54,19 @@ async fn the_key_is_sent_in_its_header_and_nowhere_else() {
     assert!(!sent.path.contains(KEY));
     assert!(!String::from_utf8_lossy(&sent.body).contains(KEY));
 }
+
+#[tokio::test]
+async fn hub_16_a_key_that_an_error_cuts_in_two_is_removed_too() {
+    for before in (440..512).step_by(3) {
+        let message = format!("{} {OTHER}", "x".repeat(before));
+        let event = format!("data: {{\"error\":{{\"message\":\"{message}\"}}}}\n\n");
+        let server =
+            Server::start([wire::error(401, "auth", &message), Response::sse([event])]).await;
+        let model = model(&signed(&server));
+        for _ in 0..2 {
+            let error = drive(ask(&model), Timers::default()).await.end.unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains(&OTHER[..8]), "{before}: {shown}");
+        }
+    }
+}
