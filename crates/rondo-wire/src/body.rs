@@ -1,7 +1,7 @@
 use crate::framing::{BodyEnd, Frame, Framer};
-use crate::json::raw;
+use crate::json::{mend_surrogates, raw};
 use crate::{Bounds, Decoder, failure};
-use rondo_types::{ErrorClass, ModelError, ModelEvent, Usage};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Usage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -139,6 +139,7 @@ fn take<P: Payloads>(
                 Ok(json) => Cow::Borrowed(json),
                 Err(_) => String::from_utf8_lossy(text),
             };
+            let json = mend_surrogates(&json).map_or(json, Cow::Owned);
             take_json(payloads, event, &json, out)
         }
     }
@@ -159,6 +160,16 @@ fn take_json<P: Payloads>(
         payloads.object(event, element.get(), out)?;
     }
     Ok(())
+}
+
+/// Returns the reason that decides on the calls of a candidate when several came: a later one does
+/// not make whole what an earlier one refused or cut.
+pub(crate) fn stricter(earlier: Option<FinishReason>, later: FinishReason) -> FinishReason {
+    match earlier {
+        Some(earlier) if !earlier.is_acceptable() => earlier,
+        Some(FinishReason::Length) if later.is_acceptable() => FinishReason::Length,
+        _ => later,
+    }
 }
 
 /// Builds the error of a payload that cannot be read.

@@ -2,6 +2,7 @@
 
 use crate::Headers;
 use rondo_types::{ErrorClass, ModelError, TimeMs};
+use serde_json::Value;
 use std::time::UNIX_EPOCH;
 
 /// Bytes of a provider's own text in an error.
@@ -9,6 +10,9 @@ const MESSAGE_BYTES_MAX: usize = 512;
 
 /// Bytes of a body that is not the protocol, in an error.
 const SUMMARY_BYTES_MAX: usize = 200;
+
+/// What stands before the delay in messages without `RetryInfo`.
+const RETRY_TEXT: &str = "Please retry in ";
 
 /// How keys begin; a word that does is not repeated in an error.
 const KEY_PREFIXES: [&str; 7] = ["sk-", "sk_", "AIza", "gsk_", "xai-", "hf_", "AQ."];
@@ -270,7 +274,41 @@ fn until(date: &str, now: TimeMs) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "a float cast saturates, and the sign was checked"
 )]
-pub(crate) fn millis(text: &str, unit_ms: f64) -> Option<u64> {
+fn millis(text: &str, unit_ms: f64) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
     (number.is_finite() && number >= 0.0).then(|| (number * unit_ms).ceil() as u64)
+}
+
+/// Returns how long an error in Google's form asks to wait, also where it comes through an endpoint
+/// of another protocol.
+pub(crate) fn body_delay_ms(error: &Value, message: &str) -> Option<u64> {
+    retry_delay(error).or_else(|| retry_text(message))
+}
+
+/// The `details` of an error in Google's form.
+pub(crate) fn details(error: &Value) -> impl Iterator<Item = &Value> {
+    let details = error.get("details").and_then(Value::as_array);
+    details.into_iter().flatten()
+}
+
+/// `google.rpc.RetryInfo`.
+fn retry_delay(error: &Value) -> Option<u64> {
+    details(error).find_map(|detail| duration_ms(detail.get("retryDelay")?.as_str()?))
+}
+
+fn retry_text(message: &str) -> Option<u64> {
+    let (_, behind) = message.split_once(RETRY_TEXT)?;
+    let number = |c: char| c.is_ascii_digit() || c == '.';
+    let unit = behind.trim_start_matches(number);
+    let end = behind.len() - unit.len();
+    let letters = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    duration_ms(behind.get(..end + unit.len() - letters.len())?)
+}
+
+/// Reads `34.4s` and `250ms`.
+fn duration_ms(text: &str) -> Option<u64> {
+    match text.strip_suffix("ms") {
+        Some(number) => millis(number, 1.0),
+        None => millis(text.strip_suffix('s')?, 1000.0),
+    }
 }

@@ -4,7 +4,9 @@
 //! themselves compatible differ in exactly such things. Writing keeps raw values byte for byte,
 //! which a `serde_json::Value` tree would not.
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -116,6 +118,50 @@ pub(crate) fn raw_object(text: &str) -> Option<RawObject<'_>> {
 /// Reads JSON text as an object, kept raw, if it is one.
 pub(crate) fn raw_if_object(text: &str) -> Option<&RawValue> {
     raw(text).filter(|raw| raw.get().starts_with('{'))
+}
+
+/// Reads a field whose value counts as absent when it is of an unexpected type.
+pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw: Option<&RawValue> = Deserialize::deserialize(deserializer)?;
+    Ok(raw.and_then(|raw| serde_json::from_str(raw.get()).ok()))
+}
+
+/// Replaces escaped halves of surrogate pairs by U+FFFD, if there are any. Servers that cut strings
+/// by UTF-16 units send them, and no string here can hold them.
+pub(crate) fn mend_surrogates(json: &str) -> Option<String> {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return None;
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        out.push_str(before);
+        let low = escape.get(5..).and_then(|more| more.strip_prefix('\\'));
+        let (half, len) = match (code_unit(escape), low.and_then(code_unit)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (false, 11),
+            (Some(0xD800..=0xDFFF), _) => (true, 5),
+            _ => (false, escape.chars().next().map_or(0, char::len_utf8)),
+        };
+        let (escape, tail) = escape.split_at(len);
+        if half {
+            out.push(char::REPLACEMENT_CHARACTER);
+        } else {
+            out.push('\\');
+            out.push_str(escape);
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Reads the `uXXXX` of an escape.
+fn code_unit(escape: &str) -> Option<u16> {
+    u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok()
 }
 
 impl Serialize for Json<'_> {

@@ -81,7 +81,7 @@ impl SseReader {
         sink: &mut Sink<'_>,
     ) -> Result<BodyEnd, ModelError> {
         let line = std::mem::take(&mut self.line);
-        if !line.is_empty() && !self.last_line(&line, bounds)? {
+        if !line.is_empty() && !self.last_line(&line, bounds, sink)? {
             return Ok(if self.recognised || is_field_beginning(&line) {
                 BodyEnd::Cut
             } else {
@@ -102,7 +102,12 @@ impl SseReader {
     }
 
     /// Reads a line without its end and returns whether it can be whole.
-    fn last_line(&mut self, line: &[u8], bounds: &Bounds) -> Result<bool, ModelError> {
+    fn last_line(
+        &mut self,
+        line: &[u8],
+        bounds: &Bounds,
+        sink: &mut Sink<'_>,
+    ) -> Result<bool, ModelError> {
         let (name, value) = split_field(line);
         match name {
             b"" => self.recognised = true,
@@ -110,6 +115,7 @@ impl SseReader {
                 self.recognised = true;
                 self.add_data(value, bounds)?;
             }
+            b"error" if is_json(value) => sink(Frame::ErrorField(value))?,
             _ => return Ok(false),
         }
         Ok(true)

@@ -1,6 +1,6 @@
 use super::chunk::{Chunk, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
 use super::errors;
-use crate::body::{Payloads, unreadable};
+use crate::body::{Payloads, stricter, unreadable};
 use crate::json::{Count, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
@@ -59,7 +59,8 @@ impl GeminiPayloads {
         }
         if let Some(raw) = nonempty(wire.finish_reason.as_ref()) {
             let reason = finish_reason(raw);
-            self.candidate(candidate)?.finish = Some(reason);
+            let state = self.candidate(candidate)?;
+            state.finish = Some(stricter(state.finish, reason));
             out.push(ModelEvent::Finished {
                 candidate,
                 reason,
@@ -186,7 +187,8 @@ impl GeminiPayloads {
     }
 
     fn count(&mut self, usage: Option<UsageMetadata>, out: &mut Vec<ModelEvent>) {
-        if let Some(usage) = usage {
+        // Vertex sends chunks with nothing but a kind of traffic.
+        if let Some(usage) = usage.filter(|usage| usage.reported() != Usage::default()) {
             self.usage = Some(usage.reported());
             out.push(ModelEvent::Usage(usage.ours()));
         }

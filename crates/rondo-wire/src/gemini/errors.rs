@@ -1,13 +1,10 @@
 use crate::Headers;
-use crate::failure::{self, Failure, millis};
+use crate::failure::{self, Failure, body_delay_ms, details};
 use rondo_types::{ErrorClass, ModelError, TimeMs};
 use serde_json::Value;
 
 /// A longer delay means that a daily quota is used up: waiting does not mend it in time.
 const RETRY_DELAY_MS_MAX: u64 = 300_000;
-
-/// What stands before the delay in messages without `RetryInfo`.
-const RETRY_TEXT: &str = "Please retry in ";
 
 /// Reads a response whose status is not 2xx.
 pub(super) fn of_response(
@@ -50,7 +47,7 @@ fn of_value(value: &Value) -> Failure {
     Failure {
         status: code.and_then(|code| u16::try_from(code).ok()),
         codes: reasons(error).chain(text("status")).collect(),
-        retry_after_ms: retry_delay(error).or_else(|| retry_text(&message)),
+        retry_after_ms: body_delay_ms(error, &message),
         message,
     }
 }
@@ -60,36 +57,9 @@ fn error_of(value: &Value) -> &Value {
     value.get("error").unwrap_or(value)
 }
 
-fn details(error: &Value) -> impl Iterator<Item = &Value> {
-    let details = error.get("details").and_then(Value::as_array);
-    details.into_iter().flatten()
-}
-
 /// `google.rpc.ErrorInfo`: a wrong key is a 400 that only this tells.
 fn reasons(error: &Value) -> impl Iterator<Item = String> {
     details(error).filter_map(|detail| Some(detail.get("reason")?.as_str()?.to_owned()))
-}
-
-/// `google.rpc.RetryInfo`.
-fn retry_delay(error: &Value) -> Option<u64> {
-    details(error).find_map(|detail| duration_ms(detail.get("retryDelay")?.as_str()?))
-}
-
-fn retry_text(message: &str) -> Option<u64> {
-    let (_, behind) = message.split_once(RETRY_TEXT)?;
-    let number = |c: char| c.is_ascii_digit() || c == '.';
-    let unit = behind.trim_start_matches(number);
-    let end = behind.len() - unit.len();
-    let letters = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    duration_ms(behind.get(..end + unit.len() - letters.len())?)
-}
-
-/// Reads `34.4s` and `250ms`.
-fn duration_ms(text: &str) -> Option<u64> {
-    match text.strip_suffix("ms") {
-        Some(number) => millis(number, 1.0),
-        None => millis(text.strip_suffix('s')?, 1000.0),
-    }
 }
 
 /// Turns a rate limit that will not heal soon into a quota error.

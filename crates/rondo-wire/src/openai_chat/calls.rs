@@ -49,14 +49,17 @@ impl Calls {
         let id = nonempty(delta.id.as_ref());
         let name = nonempty(function.name.as_ref());
         let arguments = arguments(&function);
+        let silent = arguments.is_empty() && delta.extra.is_empty();
         let key = match self.find(candidate, delta.index, id, name, !arguments.is_empty()) {
             Some(key) => key,
+            None if id.is_none() && name.is_none() && silent => return Ok(()),
             None => self.start(candidate, delta.index, id, name, out)?,
         };
         let Some(call) = self.list.get_mut(key) else {
             return Ok(());
         };
         let number = number_of(key);
+        call.index = call.index.or(delta.index);
         call.identify(number, id, name, out);
         call.keep_extra(delta.extra);
         call.argue(number, &arguments, out);
@@ -110,7 +113,15 @@ impl Calls {
         };
         if index.is_some() {
             let same_index = |call: &Call| of_candidate(call) && call.index == index;
-            let key = self.list.iter().rposition(same_index)?;
+            let Some(key) = self.list.iter().rposition(same_index) else {
+                // The index may come late.
+                let without = |call: &Call| of_candidate(call) && call.index.is_none();
+                return match id {
+                    Some(id) => self.list.iter().rposition(|it| without(it) && it.id == id),
+                    None if name.is_some() => None,
+                    None => self.list.iter().rposition(without),
+                };
+            };
             let call = self.list.get(key)?;
             return match id {
                 Some(id) if !call.id.is_empty() && call.id != id => by_id(id),

@@ -1,6 +1,6 @@
 //! The shapes of a chunk, and of a whole reply, which has `message` where a chunk has `delta`.
 
-use crate::json::{Count, Text};
+use crate::json::{Count, Text, lenient, nonempty};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -13,7 +13,9 @@ use std::fmt;
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Box<WireUsage>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) x_groq: Option<Box<XGroq>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
@@ -23,6 +25,8 @@ pub(super) struct Chunk<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct XGroq {
+    /// Why the stream was given up, in words.
+    pub(super) error: Option<String>,
     pub(super) usage: Option<Box<WireUsage>>,
 }
 
@@ -35,6 +39,7 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Box<WireUsage>>,
 }
 
@@ -111,7 +116,11 @@ pub(super) struct WireUsage {
     total_tokens: Option<Count>,
     reasoning_tokens: Option<Count>,
     prompt_cache_hit_tokens: Option<Count>,
+    /// Kimi's name of what others have in the details.
+    cached_tokens: Option<Count>,
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default, deserialize_with = "lenient")]
     completion_tokens_details: Option<CompletionDetails>,
 }
 
@@ -124,6 +133,25 @@ struct PromptDetails {
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionDetails {
     reasoning_tokens: Option<Count>,
+}
+
+impl Delta<'_> {
+    /// Returns whether it says nothing at all.
+    pub(super) fn is_silent(&self) -> bool {
+        let texts = [&self.refusal, &self.reasoning_content, &self.reasoning];
+        let no_content = match self.content.as_ref().map(|content| &content.pieces) {
+            None | Some(Pieces::None) => true,
+            Some(Pieces::Text(text)) => text.is_empty(),
+            Some(Pieces::List(pieces)) => pieces.is_empty(),
+        };
+        no_content
+            && texts
+                .into_iter()
+                .all(|text| nonempty(text.as_ref()).is_none())
+            && self.reasoning_details.as_ref().is_none_or(Vec::is_empty)
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
+    }
 }
 
 impl WireUsage {
@@ -139,7 +167,11 @@ impl WireUsage {
             input: count(self.prompt_tokens),
             output: count(self.completion_tokens),
             reasoning: count(reasoning.or(self.reasoning_tokens)),
-            cache_read: count(cached.or(self.prompt_cache_hit_tokens)),
+            cache_read: count(
+                cached
+                    .or(self.prompt_cache_hit_tokens)
+                    .or(self.cached_tokens),
+            ),
             cache_write: count(prompt.and_then(|it| it.cache_write_tokens)),
         }
     }

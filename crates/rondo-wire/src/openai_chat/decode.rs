@@ -2,7 +2,7 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::errors;
 use super::lenient::{HeldText, find_call};
-use crate::body::{Payloads, unreadable};
+use crate::body::{Payloads, stricter, unreadable};
 use crate::json::{Count, Text, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
@@ -25,6 +25,8 @@ pub(crate) struct ChatPayloads {
 #[derive(Debug, Clone, Default)]
 struct CandidateState {
     finish: Option<FinishReason>,
+    /// Whether anything was said in it.
+    spoke: bool,
     /// `reasoning_details` in their order, raw: signed models want them back unchanged.
     details: Vec<String>,
     text: HeldText,
@@ -54,13 +56,21 @@ impl ChatPayloads {
     ) -> Result<(), ModelError> {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let candidate = choice.index.and_then(Count::index).unwrap_or(position);
-        self.candidate(candidate)?;
-        if let Some(delta) = choice.delta.or(choice.message.map(|it| numbered(*it))) {
+        let spoke = self.candidate(candidate)?.spoke;
+        let delta = match (choice.delta, choice.message) {
+            // Perplexity sends both: whole replies have an empty delta, chunks the message so far.
+            (Some(delta), Some(message)) if delta.is_silent() && !spoke => Some(numbered(*message)),
+            (None, Some(message)) => Some(numbered(*message)),
+            (delta, _) => delta,
+        };
+        if let Some(delta) = delta {
+            self.candidate(candidate)?.spoke |= !delta.is_silent();
             self.delta(candidate, delta, out)?;
         }
         if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {
             let reason = finish_reason(raw);
-            self.candidate(candidate)?.finish = Some(reason);
+            let state = self.candidate(candidate)?;
+            state.finish = Some(stricter(state.finish, reason));
             out.push(ModelEvent::Finished {
                 candidate,
                 reason,
@@ -87,12 +97,14 @@ impl ChatPayloads {
                 text: text.to_owned(),
             });
         }
-        let legacy = delta.function_call.map(|function| CallDelta {
+        let calls = delta.tool_calls.unwrap_or_default();
+        let old_form = delta.function_call.filter(|_| calls.is_empty());
+        let legacy = old_form.map(|function| CallDelta {
             index: Some(0),
             function: Some(*function),
             ..CallDelta::default()
         });
-        for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
+        for call in calls.into_iter().chain(legacy) {
             self.release_text(candidate, out)?;
             self.calls.delta(candidate, call, out)?;
         }
@@ -226,7 +238,10 @@ impl Payloads for ChatPayloads {
         for (position, choice) in chunk.choices.into_iter().flatten().enumerate() {
             self.choice(position, choice, out)?;
         }
-        self.count(chunk.x_groq.and_then(|it| it.usage), out);
+        let groq_error = chunk.x_groq.and_then(|it| {
+            self.count(it.usage, out);
+            it.error.filter(|error| !error.is_empty())
+        });
         self.count(chunk.usage, out);
         let failed = chunk.error.is_some_and(says_something)
             || event == "error"
@@ -234,7 +249,7 @@ impl Payloads for ChatPayloads {
         if failed {
             return Err(errors::of_text(json));
         }
-        Ok(())
+        groq_error.map_or(Ok(()), |error| Err(errors::of_text(&error)))
     }
 
     fn failure(&self, text: &str) -> ModelError {

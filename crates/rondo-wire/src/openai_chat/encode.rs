@@ -192,7 +192,11 @@ impl<'a> Encoder<'a> {
         }
         match &self.target.quirks.echo_reasoning {
             // Required beside calls even when it is empty.
-            Some(field) if self.own && calls => {
+            Some(field) if calls => {
+                if any && !self.own {
+                    self.notes.add(Lowering::ReasoningDropped);
+                    text = Cow::Borrowed("");
+                }
                 set(fields, field.as_str(), Json::Str(text));
             }
             _ if any => self.notes.add(Lowering::ReasoningDropped),

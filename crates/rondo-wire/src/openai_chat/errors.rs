@@ -41,9 +41,11 @@ fn of_value(value: &Value) -> Failure {
         Some(inner) if !inner.is_null() => inner,
         _ => value,
     };
+    let message = message(inner);
     let mut failure = Failure {
         codes: codes(inner),
-        message: message(inner),
+        retry_after_ms: failure::body_delay_ms(inner, &message),
+        message,
         ..Failure::default()
     };
     failure.status = inner

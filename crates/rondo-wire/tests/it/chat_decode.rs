@@ -521,3 +521,117 @@ fn calls_of_a_whole_message_are_told_apart_by_their_places() {
         ]
     );
 }
+
+#[test]
+fn a_surrogate_that_was_cut_off_loses_no_arguments_and_no_text() {
+    // Servers that cut strings by UTF-16 units send halves of a pair; the call must not run with
+    // what is left of its arguments.
+    let piece = |arguments: &str| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"f","arguments":"{arguments}"}}}}]}}}}]}}"#
+        )
+    };
+    let pieces = [
+        piece(r#"{\"a\":\"x\ud83d"#),
+        piece(r#"\uDE00 \\\\ud83d\"}"#),
+    ];
+    let body = sse(&[&pieces[0], &pieces[1], CALLS]);
+    let decoded = decode("openai-chat", &body);
+    let expected = "{\"a\":\"x\u{fffd}\u{fffd} \\\\ud83d\"}";
+    assert_eq!(decoded.calls(), [call("f", expected, true)]);
+    let text = r#"{"choices":[{"index":0,"delta":{"content":"a\ud83d\u0041 \ud83d\ude00"}}]}"#;
+    assert_eq!(text_of(&sse(&[text, STOP])), "a\u{fffd}A \u{1f600}");
+}
+
+#[test]
+fn an_index_that_comes_late_continues_its_call() {
+    let head = json!({"id": "a", "function": {"name": "f", "arguments": ""}});
+    for tail in [
+        json!({"index": 0, "function": {"arguments": "{\"x\":1}"}}),
+        json!({"index": 0, "id": "a", "function": {"arguments": "{\"x\":1}"}}),
+    ] {
+        let decoded = streamed(&[head.clone(), tail], CALLS);
+        assert_eq!(decoded.calls(), [call("f", "{\"x\":1}", true)]);
+    }
+}
+
+#[test]
+fn a_delta_that_says_nothing_starts_no_call() {
+    for silent in [
+        json!({"content": "a", "tool_calls": [{}]}),
+        json!({"content": "a", "tool_calls": [{"index": 0, "id": "", "function": null}]}),
+        json!({"content": "a", "function_call": {"name": "", "arguments": ""}}),
+    ] {
+        let decoded = decode("openai-chat", &sse(&[&delta(&silent), STOP]));
+        assert_eq!(decoded.calls(), [], "{silent}");
+        assert_eq!(decoded.candidate().text(), "a");
+    }
+}
+
+#[test]
+fn a_call_in_the_old_and_the_new_form_is_one_call() {
+    let function = json!({"name": "f", "arguments": "{}"});
+    let message = json!({"content": null, "function_call": function,
+        "tool_calls": [{"id": "a", "type": "function", "function": function}]});
+    let body = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]});
+    let decoded = decode("openai-chat", &body.to_string());
+    assert_eq!(decoded.calls(), [call("f", "{}", true)]);
+}
+
+#[test]
+fn a_later_finish_reason_does_not_make_a_refused_or_cut_call_whole() {
+    let filtered = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}"#;
+    for (end, arguments) in [(filtered, "{}"), (LENGTH, "")] {
+        let head = call_delta(&json!({"index": 0, "id": "a", "function":
+            {"name": "f", "arguments": arguments}}));
+        let decoded = decode("openai-chat", &sse(&[&head, end, STOP]));
+        assert_eq!(decoded.calls(), [call("f", arguments, false)]);
+    }
+}
+
+#[test]
+fn a_whole_message_beside_an_empty_delta_is_read() {
+    let body = json!({"choices": [{"index": 0, "finish_reason": "stop",
+        "message": {"role": "assistant", "content": "hello"},
+        "delta": {"role": "assistant", "content": ""}}]});
+    assert_eq!(text_of(&body.to_string()), "hello");
+    let chunk = |so_far: &str, piece: &str, end: Value| {
+        json!({"choices": [{"index": 0, "finish_reason": end,
+            "message": {"content": so_far}, "delta": {"content": piece}}]})
+        .to_string()
+    };
+    let chunks = [
+        chunk("he", "he", Value::Null),
+        chunk("hello", "llo", Value::Null),
+        chunk("hello", "", json!("stop")),
+    ];
+    assert_eq!(
+        text_of(&sse(&[&chunks[0], &chunks[1], &chunks[2]])),
+        "hello"
+    );
+}
+
+#[test]
+fn counts_of_an_unexpected_type_count_as_absent() {
+    for usage in [json!([]), json!(""), json!({"prompt_tokens_details": []})] {
+        let end = json!({"choices": [{"index": 0, "delta": {"content": "a"},
+            "finish_reason": "stop"}], "usage": usage});
+        assert_eq!(text_of(&sse(&[&end.to_string()])), "a", "{usage}");
+    }
+}
+
+#[test]
+fn an_error_field_without_a_line_end_is_read() {
+    let error = r#"{"code":500,"message":"it broke","type":"server_error"}"#;
+    let message = |body: &str| decode("openai-chat", body).error.unwrap().message;
+    assert!(message(&format!("error: {error}")).contains("it broke"));
+    assert!(message(&format!("error: {}", &error[..20])).contains("ended early"));
+}
+
+#[test]
+fn an_error_of_groq_outside_the_choices_is_read() {
+    let failed = json!({"choices": [], "x_groq": {"id": "r", "error": "over capacity"}});
+    let body = format!("{}data: [DONE]\n\n", sse(&[&failed.to_string()]));
+    let error = decode("openai-chat", &body).error.unwrap();
+    assert!(error.retryable && error.message.contains("over capacity"));
+}

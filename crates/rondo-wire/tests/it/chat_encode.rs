@@ -231,7 +231,8 @@ fn reasoning_goes_back_only_by_quirk_and_only_to_its_provider() {
         sent(&chat(), both(), origin(NAME)),
         (Value::Null, dropped.clone())
     );
-    assert_eq!(sent(&echoing, both(), foreign()), (Value::Null, dropped));
+    // The field is asked for on every message with calls, wherever it came from.
+    assert_eq!(sent(&echoing, both(), foreign()), (json!(""), dropped));
     assert_eq!(sent(&echoing, both(), origin(NAME)), (json!("hm"), vec![]));
     assert_eq!(
         sent(&echoing, vec![call.clone()], origin(NAME)),

@@ -239,3 +239,13 @@ fn messages_are_bounded_and_hold_no_keys() {
     assert!(!message.contains("abc123"), "{message}");
     assert!(message.contains("See docs"), "{message}");
 }
+
+#[test]
+fn a_delay_in_the_body_counts_in_the_compatible_dialect_too() {
+    let info = r#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.4s"}]}}]"#;
+    let text = r#"{"error":{"code":429,"message":"Quota. Please retry in 850.2ms."}}"#;
+    let delay = |body| error("openai-chat", 429, &[], body).retry_after_ms;
+    assert_eq!((delay(info), delay(text)), (Some(34_400), Some(851)));
+    let sooner = error("openai-chat", 429, &[("retry-after", "2")], info);
+    assert_eq!(sooner.retry_after_ms, Some(2_000));
+}
