@@ -182,7 +182,7 @@ impl StandardGate {
             let Some(program) = pattern.program() else {
                 return Some(format!("the tool `{tool}` is not allowed"));
             };
-            if analysis.any_fits(|words| pattern.begins(words))
+            if analysis.any_fits(|words| pattern.begins(&by_base_name(words)))
                 || analysis.runs_named(program)
                 || analysis.has_hidden_names()
             {
@@ -223,6 +223,15 @@ impl Gate for StandardGate {
     async fn check(&self, request: &GateRequest) -> Verdict {
         self.judge(request)
     }
+}
+
+/// However a program is named, it is the same.
+fn by_base_name<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut words = words.to_vec();
+    if let Some(name) = words.first_mut() {
+        *name = name.rsplit('/').next().unwrap_or(name);
+    }
+    words
 }
 
 fn deny(reason: String) -> Verdict {

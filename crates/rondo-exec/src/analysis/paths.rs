@@ -52,7 +52,8 @@ impl AllowedDirs {
 
     /// Refuses a path that leads outside, or of which that cannot be told.
     pub(super) fn check(&self, path: &str) -> Result<(), String> {
-        if path.is_empty() || path == "-" || path == "/dev/null" {
+        // `-` is the input to most programs and a file to some, and to a redirection.
+        if path.is_empty() || path == "/dev/null" {
             return Ok(());
         }
         if self.leads_inside(&self.current.join(path)) {
@@ -93,6 +94,11 @@ impl AllowedDirs {
         }
         let directory = if directory.is_empty() { "/" } else { directory };
         self.check(directory)?;
+        let after_dot = name.strip_prefix('.');
+        if after_dot.is_some_and(|rest| rest.starts_with(['.', '*', '?', '['])) {
+            // Before version 5.2, bash lists `..` among what it matches.
+            return Err(uncertain());
+        }
         let bare = !pattern.contains('/');
         if bare && name.starts_with('-') {
             return Err(uncertain());

@@ -470,8 +470,8 @@ fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Resu
     match program.operands {
         Operands::Text => Ok(()),
         Operands::Paths => check_paths(words, &said.operands, dirs),
-        Operands::OnePath if said.operands.len() > 1 => {
-            Err(format!("`{}` writes to a file", program.name))
+        Operands::OnePath if !is_one_path(words, &said.operands) => {
+            Err(format!("`{}` may write to a file", program.name))
         }
         Operands::OnePath => check_paths(words, &said.operands, dirs),
         Operands::PatternThenPaths(given_by) => {
@@ -485,6 +485,12 @@ fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Resu
             check_paths(words, paths, dirs)
         }
     }
+}
+
+/// A pattern may match several files.
+fn is_one_path(words: &[Value], operands: &[usize]) -> bool {
+    let is_known = |index: &usize| matches!(words.get(*index), Some(Value::Text(_)));
+    operands.len() <= 1 && operands.iter().all(is_known)
 }
 
 /// Reads options; a word that may turn into several, or into an option, is refused.

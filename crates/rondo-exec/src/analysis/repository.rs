@@ -18,6 +18,10 @@ use std::path::Path;
 const CONFIG_BYTES_MAX: u64 = 64 << 10;
 /// The largest index that is read, in bytes.
 const INDEX_BYTES_MAX: u64 = 16 << 20;
+/// The longest `HEAD` that is read, in bytes.
+const HEAD_BYTES_MAX: u64 = 255;
+/// The length of a commit's name.
+const HASH_DIGITS: usize = 40;
 /// The mode of a nested repository in an index, with the two bytes before it.
 const GITLINK_MODE: [u8; 4] = [0, 0, 0xe0, 0];
 
@@ -195,9 +199,13 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         }
     };
     let said = programs::read(rest, known)?;
+    if name != "log" && said.options.contains(&"L") {
+        // They do not know it and read its value as an option.
+        return Err(format!("`-L` is not an option of `git {name}`"));
+    }
     if rest
         .iter()
-        .any(|word| !matches!(word, Value::Text(text) if !text.contains("%G")))
+        .any(|word| !matches!(word, Value::Text(text) if !checks_signatures(text)))
     {
         return Err("a pattern or a signature check of `git` is not understood".to_owned());
     }
@@ -205,20 +213,31 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     check_repository(dirs)
 }
 
+/// Returns whether a format may make `git log` run `gpg`: `%G?`, `%+GK` and the like.
+fn checks_signatures(format: &str) -> bool {
+    format
+        .split('%')
+        .skip(1)
+        .any(|rest| rest.trim_start_matches(['+', '-', ' ']).starts_with('G'))
+}
+
 /// Finds the repository as `git` does, from the current directory upwards.
 fn check_repository(dirs: &AllowedDirs) -> Result<(), String> {
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     for directory in dirs.current().ancestors() {
+        // First, since `git` takes it where it does not know the `.git` beside it.
+        let holds = |name: &str| is_there(&directory.join(name));
+        if holds("HEAD") && (holds("objects") || holds("commondir")) {
+            return Err("it runs inside a bare repository".to_owned());
+        }
         let git = directory.join(".git");
-        if fs::symlink_metadata(&git).is_ok() {
+        if is_there(&git) {
             if !dirs.contains(directory) {
                 return Err("its repository lies outside the allowed directories".to_owned());
             }
             return is_harmless(&git)
                 .then_some(())
                 .ok_or_else(|| "its repository may make `git` run a program".to_owned());
-        }
-        if directory.join("HEAD").exists() && directory.join("objects").exists() {
-            return Err("it runs inside a bare repository".to_owned());
         }
     }
     Ok(())
@@ -228,11 +247,13 @@ fn is_harmless(git: &Path) -> bool {
     let is_directory = fs::symlink_metadata(git).is_ok_and(|found| found.is_dir());
     let absent = |name: &str| fs::symlink_metadata(git.join(name)).is_err();
     is_directory
+        && is_known_to_git(git)
         && [
             "hooks/post-index-change",
             "modules",
             "commondir",
             "config.worktree",
+            "objects/info/alternates",
         ]
         .iter()
         .all(|name| absent(name))
@@ -246,6 +267,26 @@ fn is_harmless(git: &Path) -> bool {
                     .any(|at| at == GITLINK_MODE)
                     && !index.windows(4).any(|at| at == b"link")
             }))
+}
+
+/// Returns whether `git` takes this for a repository, instead of looking for one further up. Its
+/// parts must not be links, which could lead to a repository outside.
+fn is_known_to_git(git: &Path) -> bool {
+    let is_directory = |name: &str| {
+        let path = git.join(name);
+        // `git` asks for the right to look into it.
+        fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir())
+            && fs::metadata(path.join(".")).is_ok()
+    };
+    let head = git.join("HEAD");
+    fs::symlink_metadata(&head).is_ok_and(|found| found.is_file())
+        && is_directory("objects")
+        && is_directory("refs")
+        && read_bounded(&head, HEAD_BYTES_MAX).is_some_and(|head| {
+            let head = head.trim_ascii_end();
+            head.starts_with(b"ref: refs/")
+                || (head.len() == HASH_DIGITS && head.iter().all(u8::is_ascii_hexdigit))
+        })
 }
 
 fn read_bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {

@@ -400,9 +400,10 @@ impl Walk<'_> {
                 Ok(())
             }
             IoRedirect::HereString(_, word) => {
-                let value = self.word(word)?;
-                if let Value::Text(text) = value {
-                    self.found.inputs.push(text);
+                match self.word(word)? {
+                    Value::Text(text) | Value::Pattern(text) => self.found.inputs.push(text),
+                    Value::Shown => {}
+                    Value::Dynamic => self.effect("its input is not known"),
                 }
                 Ok(())
             }

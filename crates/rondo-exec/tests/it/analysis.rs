@@ -133,6 +133,8 @@ const NOT_READ_ONLY: &[&str] = &[
     "sort -T /etc README.md",
     "sort --files0-from=x",
     "uniq README.md out",
+    "uniq *.md",
+    "uniq src/*",
     "tail -f README.md",
     "rg --pre evil x",
     "rg --pre=evil x",
@@ -231,6 +233,8 @@ const NOT_READ_ONLY: &[&str] = &[
     "cat <<EOF\n`rm x`\nEOF",
     "cat <<< $(rm x)",
     "cat <<< \"`rm x`\"",
+    "cat <<< \"$SECRET\"",
+    "cat <<< $1",
     "cat {/etc/passwd,x}",
     "ls {a,..}",
     "ls a{,/../..}",
@@ -288,6 +292,11 @@ const NOT_READ_ONLY: &[&str] = &[
     "ls /",
     "echo /*",
     "echo ../*",
+    // Older shells match `..` too.
+    "ls .*",
+    "grep -r x .*",
+    "ls src/.?",
+    "ls ..*",
     "test -f /etc/passwd",
     "stat /etc",
     "cat -- -x /etc/passwd",
@@ -303,6 +312,8 @@ const NOT_READ_ONLY: &[&str] = &[
     "git log --output=out",
     "git diff --output out",
     "git diff -Oorder",
+    "git diff -L --output=out",
+    "git show -L --output=out",
     "git diff --ext-diff",
     "git log --textconv",
     "git show --textconv HEAD:x",
@@ -310,6 +321,9 @@ const NOT_READ_ONLY: &[&str] = &[
     "git diff /etc/passwd /etc/group",
     "git log --show-signature",
     "git log --format=%G?",
+    "git log --format=%+G?",
+    "git log '--format=% GK'",
+    "git log --format=%-GG",
     "git --paginate log",
     "git -p log",
     "git grep -O x",
@@ -416,6 +430,77 @@ fn a_repository_that_makes_git_run_programs_is_asked_about() {
     fs::write(&config, usual).unwrap();
     fs::write(place.project().join(".git/hooks/post-index-change"), "").unwrap();
     assert_ne!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+}
+
+/// Git goes on to a repository around, or without `.git`, where it does not know what it found.
+#[test]
+fn a_repository_that_git_passes_over_hides_no_other() {
+    let inside = |make: fn(&Path)| {
+        let place = Place::new();
+        let sub = place.project().join("sub");
+        fs::create_dir(&sub).unwrap();
+        make(&sub);
+        let dirs = place.dirs().in_directory(Path::new("sub")).unwrap();
+        judge("git status", &dirs)
+    };
+    let bare = |at: &Path| {
+        fs::create_dir_all(at.join("objects")).unwrap();
+        fs::create_dir_all(at.join("refs")).unwrap();
+        fs::write(at.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(at.join("config"), "[core]\n\tbare = false\n").unwrap();
+    };
+    assert_eq!(inside(|_| {}), Judgement::ReadOnly);
+    let cases: [fn(&Path); 7] = [
+        |at| {
+            fs::write(at.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::write(at.join("commondir"), "elsewhere\n").unwrap();
+        },
+        |at| {
+            symlink("refs/heads/main", at.join("HEAD")).unwrap();
+            fs::create_dir(at.join("objects")).unwrap();
+        },
+        |at| {
+            fs::create_dir(at.join(".git")).unwrap();
+            fs::write(at.join(".git/config"), "[core]\n\tbare = false\n").unwrap();
+        },
+        |at| fs::create_dir_all(at.join(".git/objects")).unwrap(),
+        |at| fs::write(at.join(".git"), "gitdir: ../x\n").unwrap(),
+        |at| symlink("../.git", at.join(".git")).unwrap(),
+        |at| {
+            fs::create_dir(at.join(".git")).unwrap();
+            symlink("../../.git/objects", at.join(".git/objects")).unwrap();
+        },
+    ];
+    for (index, case) in cases.into_iter().enumerate() {
+        assert_ne!(inside(case), Judgement::ReadOnly, "{index}");
+    }
+    let place = Place::new();
+    let git = place.project().join("sub/.git");
+    bare(&git);
+    let dirs = place.dirs().in_directory(Path::new("sub")).unwrap();
+    assert_eq!(judge("git status", &dirs), Judgement::ReadOnly);
+    for (name, content) in [("HEAD", "ref: elsewhere"), ("HEAD", "")] {
+        fs::write(git.join(name), content).unwrap();
+        assert_ne!(judge("git status", &dirs), Judgement::ReadOnly, "{content}");
+    }
+    bare(&git);
+    fs::create_dir(git.join("objects/info")).unwrap();
+    fs::write(git.join("objects/info/alternates"), "/elsewhere").unwrap();
+    assert_ne!(judge("git status", &dirs), Judgement::ReadOnly);
+}
+
+#[test]
+fn a_link_that_is_named_like_the_input_is_still_a_link() {
+    let place = Place::new();
+    assert_eq!(judge("cat -; ls < -", &place.dirs()), Judgement::ReadOnly);
+    symlink("../private/key", place.project().join("-")).unwrap();
+    for command in ["cat < -", "stat -", "ls -"] {
+        assert_ne!(
+            judge(command, &place.dirs()),
+            Judgement::ReadOnly,
+            "{command}"
+        );
+    }
 }
 
 #[test]

@@ -90,6 +90,7 @@ async fn yolo_allows_what_is_not_refused() {
     assert_eq!(write, Verdict::Allow);
     for command in [
         "git push",
+        "/usr/bin/git push",
         "ls; git push --force",
         "echo $(git push)",
         "$G push",
