@@ -6,6 +6,7 @@ use crate::validator::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The bound on rounds of validating and changing; one round uncovers what the one before hid.
 const ROUNDS_MAX: usize = 8;
@@ -56,8 +57,8 @@ enum Change {
     },
     /// Removes a property that is null.
     DropNull,
-    /// Removes a key.
-    DropKey(String),
+    /// Removes keys.
+    DropKeys(Vec<String>),
 }
 
 impl Fix {
@@ -67,7 +68,7 @@ impl Fix {
                 replace(root, &self.path, &from, to, kind, repairs)
             }
             Change::DropNull => drop_null(root, &self.path, repairs),
-            Change::DropKey(key) => drop_key(root, &self.path, &key, repairs),
+            Change::DropKeys(keys) => drop_keys(root, &self.path, &keys, repairs),
         }
     }
 }
@@ -105,16 +106,22 @@ fn drop_null(root: &mut Value, path: &str, repairs: &mut Repairs) -> bool {
     true
 }
 
-fn drop_key(root: &mut Value, path: &str, key: &str, repairs: &mut Repairs) -> bool {
+/// Removes all of them in one pass: one at a time is quadratic in keys that the model chooses.
+fn drop_keys(root: &mut Value, path: &str, keys: &[String], repairs: &mut Repairs) -> bool {
     let Some(Value::Object(fields)) = root.pointer_mut(path) else {
         return false;
     };
-    let Some(removed) = fields.shift_remove(key) else {
-        return false;
-    };
-    let from = format!("{key:?}: {}", quote(&removed));
-    repairs.push(Repair::new(path, &from, "", RepairKind::KeyDropped));
-    true
+    let unknown: HashSet<&str> = keys.iter().map(String::as_str).collect();
+    let before = fields.len();
+    fields.retain(|key, value| {
+        let keeps = !unknown.contains(key.as_str());
+        if !keeps {
+            let from = format!("{key:?}: {}", quote(value));
+            repairs.push(Repair::new(path, &from, "", RepairKind::KeyDropped));
+        }
+        keeps
+    });
+    fields.len() < before
 }
 
 fn fixes(err: &ValidationError<'_>, depth: usize) -> Vec<Fix> {
@@ -125,13 +132,10 @@ fn fixes(err: &ValidationError<'_>, depth: usize) -> Vec<Fix> {
     match err.kind() {
         ValidationErrorKind::Type { kind } => type_fix(err.instance(), kind, path),
         ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected
-            .iter()
-            .map(|key| Fix {
-                path: path.to_owned(),
-                change: Change::DropKey(key.clone()),
-            })
-            .collect(),
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => vec![Fix {
+            path: path.to_owned(),
+            change: Change::DropKeys(unexpected.clone()),
+        }],
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             alternatives(context, depth)
         }

@@ -398,3 +398,19 @@ fn schemas_that_contradict_themselves_end() {
     invalid(r#"{"a":"5"}"#, &schema);
     invalid(r#"{"a":5}"#, &schema);
 }
+
+/// The machine prepares arguments between two awaits: while it does, no deadline and no cancel is
+/// seen.
+#[test]
+fn very_many_unknown_keys_are_dropped_at_once() {
+    let unknown: Vec<String> = (0..100_000).map(|n| format!(r#""k{n}": 1"#)).collect();
+    let raw = format!(r#"{{"path": "a", {}}}"#, unknown.join(", "));
+    let started = std::time::Instant::now();
+    let (arguments, repairs, _) = ready(&raw, &schema());
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+    assert_eq!(arguments, json!({"path": "a"}));
+    assert_eq!(
+        repairs.first().map(String::as_str),
+        Some(r#"/: "k0": 1 -> nothing (unknown key dropped)"#)
+    );
+}
