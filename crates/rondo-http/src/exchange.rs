@@ -3,7 +3,7 @@ use crate::failure::{Stage, is_stale_connection, network_error, redirect_error, 
 use crate::place::Place;
 use crate::secret::{Secret, scrub};
 use futures_util::stream;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response};
 use rondo_core::ModelStream;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
@@ -114,15 +114,21 @@ impl Link {
         let builder = builder.headers(self.headers.clone());
         let again = builder
             .try_clone()
-            .filter(|_| self.transport.has_answered());
+            .filter(|_| self.transport.may_have_kept());
         let sent = match (builder.send().await, again) {
             // A kept connection that the server gave up while a tool ran is no failure of the
             // provider: the request goes out once more, on a new one, without a wait.
-            (Err(error), Some(again)) if is_stale_connection(&error) => again.send().await,
+            (Err(error), Some(again))
+                if is_stale_connection(&error) && self.transport.take_kept() =>
+            {
+                again.send().await
+            }
             (sent, _) => sent,
         };
         let response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
-        self.transport.note_answer();
+        if !says_close(response.headers()) {
+            self.transport.note_kept();
+        }
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -217,6 +223,13 @@ async fn error_body(mut response: Response) -> Vec<u8> {
     }
     body.truncate(ERROR_BODY_BYTES_MAX);
     body
+}
+
+fn says_close(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONNECTION).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.eq_ignore_ascii_case("close"))
 }
 
 fn accept(streaming: bool) -> &'static str {

@@ -31,8 +31,9 @@ struct Clients {
     authorities: Vec<CertificateDer<'static>>,
     plain: Client,
     secure: OnceCell<Client>,
-    /// Set by the first response: connections may be kept from then on.
-    has_answered: AtomicBool,
+    /// Set by a response whose connection may be kept, and taken when one turned out stale: a
+    /// server that answers nothing is asked once more, not at every attempt.
+    may_have_kept: AtomicBool,
 }
 
 impl Transport {
@@ -51,7 +52,7 @@ impl Transport {
             authorities,
             plain,
             secure: OnceCell::new(),
-            has_answered: AtomicBool::new(false),
+            may_have_kept: AtomicBool::new(false),
         })))
     }
 
@@ -68,12 +69,17 @@ impl Transport {
     }
 
     /// Returns whether a request may travel on a connection that was kept.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.0.has_answered.load(Ordering::Relaxed)
+    pub(crate) fn may_have_kept(&self) -> bool {
+        self.0.may_have_kept.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_answer(&self) {
-        self.0.has_answered.store(true, Ordering::Relaxed);
+    /// Returns whether the request that failed may have travelled on such a connection, once.
+    pub(crate) fn take_kept(&self) -> bool {
+        self.0.may_have_kept.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_kept(&self) {
+        self.0.may_have_kept.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn client(&self, url: &Url) -> Result<&Client, HttpError> {

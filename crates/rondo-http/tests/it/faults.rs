@@ -3,7 +3,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rondo_http::Endpoint;
 use rondo_testkit::{
-    Gate, ReplyScript, Response, Server, Step, faults, openai as wire, refused_url,
+    Gate, ReplyScript, Response, Script, Server, Step, faults, openai as wire, refused_url,
 };
 use rondo_types::ErrorClass;
 use std::time::Duration;
@@ -191,4 +191,23 @@ async fn a_kept_connection_that_the_server_gave_up_is_replaced_without_a_failure
         assert_eq!(outcome.text(), "fine");
     }
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn each_kept_connection_is_replaced_once_at_most() {
+    let answer = wire::streamed(&ReplyScript::text(["fine"]));
+    let given_up = Response::new(200).before(Step::Close);
+    for (first, requests) in [
+        (answer.clone(), [1, 3, 4, 5]),
+        // No connection is kept, so none can have grown stale.
+        (answer.header("connection", "close"), [1, 2, 3, 4]),
+    ] {
+        let script = Script::from([first]).then_repeat(given_up.clone());
+        let server = Server::start(script).await;
+        let model = model(&openai(&server));
+        for sent in requests {
+            drive(ask(&model), Timers::default()).await;
+            assert_eq!(server.requests().len(), sent);
+        }
+    }
 }
