@@ -12,6 +12,7 @@ use serde_json::json;
 use similar::TextDiff;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The bound on a file that is edited, before and after.
 const FILE_BYTES_MAX: usize = 10 << 20;
@@ -24,6 +25,9 @@ const DIFF_REPLACEMENTS_MAX: usize = 100;
 
 /// The bound on a diff.
 const DIFF_BYTES_MAX: usize = 4_000;
+
+/// How long the smallest diff is looked for; then a larger one does.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// Lines of a diff around each change.
 const DIFF_CONTEXT_LINES: usize = 2;
@@ -176,7 +180,9 @@ fn diff(old: &str, new: &str, count: usize, shown: &str) -> Option<String> {
     if lines > DIFF_LINES_MAX || count > DIFF_REPLACEMENTS_MAX {
         return None;
     }
-    let text = TextDiff::from_lines(old, new)
+    let text = TextDiff::configure()
+        .timeout(DIFF_TIME_MAX)
+        .diff_lines(old, new)
         .unified_diff()
         .context_radius(DIFF_CONTEXT_LINES)
         .header(shown, shown)

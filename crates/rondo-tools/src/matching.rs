@@ -1,6 +1,9 @@
 /// The bound on places named in a message.
 const PLACES_MAX: usize = 8;
 
+/// The bound on pairs of lines that are compared for a hint.
+const HINT_WORK_MAX: usize = 20_000_000;
+
 /// The bound on text quoted in a hint, in characters.
 const HINT_CHARS_MAX: usize = 600;
 
@@ -104,6 +107,9 @@ fn same_but_for_blanks(text: &str, old: &str) -> Option<String> {
         return None;
     }
     let lines: Vec<&str> = text.lines().collect();
+    if lines.len().saturating_mul(wanted.len()) > HINT_WORK_MAX {
+        return None;
+    }
     let squeezed_lines: Vec<String> = lines.iter().map(|line| squeezed(line)).collect();
     let at = squeezed_lines
         .windows(wanted.len())

@@ -74,10 +74,11 @@ impl Target {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         let mut file = self.parent.open_with(name, &options)?;
-        file.write_all(content)?;
         if let Some(before) = &self.before {
+            // First, so that nobody else sees what only its owner may read.
             file.set_permissions(before.permissions())?;
         }
+        file.write_all(content)?;
         file.sync_data()
     }
 }

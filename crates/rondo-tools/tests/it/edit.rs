@@ -1,6 +1,7 @@
 use crate::bench::Bench;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 #[tokio::test]
 async fn one_match_is_replaced_and_shown_as_a_diff() {
@@ -149,6 +150,31 @@ async fn the_size_of_an_edited_file_is_bounded() {
         json!({"path": "f", "old_string": "a", "new_string": "x".repeat(200), "replace_all": true});
     bench.failed("edit_file", arguments).await;
     assert_eq!(bench.content("f").len(), 200_000);
+}
+
+/// Both were quadratic, and no cancel reached them.
+#[tokio::test]
+async fn an_edit_of_everything_takes_bounded_time() {
+    let bench = Bench::new();
+    let lines = |mark: &str| {
+        let lines = (0..19_000).map(|line| format!("{mark}{}\n", line * 7919 % 100_003));
+        lines.collect::<String>()
+    };
+    let (old, new) = (lines("a"), lines("b"));
+    bench.file("f", &old);
+    let began = Instant::now();
+    let arguments = json!({"path": "f", "old_string": old, "new_string": new});
+    let output = bench.ok("edit_file", arguments).await;
+    assert!(output.value["diff"].is_string());
+    bench.file("f", &"a a\n".repeat(200_000));
+    let old = "a  a\n".repeat(20_000) + "b";
+    let arguments = json!({"path": "f", "old_string": old, "new_string": "x"});
+    bench.failed("edit_file", arguments).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
