@@ -8,8 +8,8 @@ use crate::output::Output;
 use rondo_core::accumulator::{Accumulator, ReplyBounds};
 use rondo_core::clock::Clock;
 use rondo_types::{
-    Candidate, ErrorClass, Message, ModelError, ModelRequest, Origin, Part, Reply, Sampling,
-    ToolChoice, Transcript, Usage,
+    Candidate, ErrorClass, Message, ModelError, ModelRequest, Opaque, Origin, Part, Reply,
+    Sampling, ToolChoice, Transcript, Usage,
 };
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
 use serde_json::{Value, json};
@@ -188,11 +188,16 @@ fn call(call: &rondo_types::ToolCall) -> Value {
 fn is_opaque(part: &Part) -> bool {
     match part {
         Part::Opaque(_) => true,
-        Part::Text(text) | Part::Refusal(text) => text.opaque.is_some(),
-        Part::Reasoning(reasoning) => reasoning.opaque.is_some(),
-        Part::ToolCall(call) => call.opaque.is_some(),
+        Part::Text(text) | Part::Refusal(text) => carries(text.opaque.as_ref()),
+        Part::Reasoning(reasoning) => carries(reasoning.opaque.as_ref()),
+        Part::ToolCall(call) => carries(call.opaque.as_ref()),
         Part::ToolResult(_) | Part::Media(_) => false,
     }
+}
+
+/// An empty object only ends the part that it is attached to.
+fn carries(opaque: Option<&Opaque>) -> bool {
+    opaque.is_some_and(|opaque| opaque.json != "{}")
 }
 
 fn encode(dialect: &dyn Dialect, input: &[u8], output: &Output) -> Result<Vec<u8>> {

@@ -139,3 +139,22 @@ async fn an_unknown_dialect_lists_the_known_ones() {
         2,
     );
 }
+
+#[tokio::test]
+async fn only_what_goes_back_counts_as_opaque() {
+    let chunk = |parts: Value, end: Value| {
+        let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": end});
+        format!("data: {}\r\n\r\n", json!({"candidates": [candidate]}))
+    };
+    // The signed part stands apart from the text before it, which carries nothing itself.
+    let text = chunk(json!([{"text": "a"}]), Value::Null);
+    let signed = chunk(
+        json!([{"text": "", "thoughtSignature": "s"}]),
+        json!("STOP"),
+    );
+    let decoded = decode((text + &signed).as_bytes(), &["--dialect", "gemini"]).await;
+    assert_eq!(
+        (&decoded["text"], &decoded["opaque_parts"]),
+        (&json!("a"), &json!(1))
+    );
+}
