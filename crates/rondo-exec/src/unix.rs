@@ -157,6 +157,13 @@ pub(crate) fn signal_tree(leader: Pid, signal: Signal) {
     }
 }
 
+/// Lets a process go on that was stopped.
+pub(crate) fn resume(process: u32) {
+    if let Some(pid) = pid(process) {
+        let _ = rustix::process::kill_process(pid, Signal::CONT);
+    }
+}
+
 /// Returns all descendants of this process.
 #[cfg(target_os = "linux")]
 fn descendants() -> Vec<Pid> {

@@ -117,7 +117,10 @@ impl Supervised {
     /// When the process has no file descriptor left.
     pub fn ender(&self) -> Result<Ender, StartError> {
         let control = self.control.try_clone().map_err(StartError::Lost)?;
-        Ok(Ender { control })
+        Ok(Ender {
+            control,
+            supervisor: self.child.id(),
+        })
     }
 
     /// Waits for output or for the end.
@@ -165,20 +168,31 @@ impl Supervised {
 #[derive(Debug)]
 pub struct Ender {
     control: File,
+    supervisor: Option<u32>,
 }
 
 impl Ender {
     /// Tells the supervisor to end the whole tree, whose end [`Supervised::next`] then returns.
     pub fn end(&mut self) {
-        let _ = self.control.write_all(&[END]);
+        tell_to_end(&mut self.control, self.supervisor);
     }
 }
 
 impl Drop for Supervised {
     fn drop(&mut self) {
         if !self.is_over {
-            let _ = self.control.write_all(&[END]);
+            let supervisor = self.child.id();
+            tell_to_end(&mut self.control, supervisor);
         }
+    }
+}
+
+/// Wakes the supervisor too: its command can have stopped it. The process id is its own as long as
+/// its end was not waited for.
+fn tell_to_end(control: &mut File, supervisor: Option<u32>) {
+    let _ = control.write_all(&[END]);
+    if let Some(supervisor) = supervisor {
+        crate::unix::resume(supervisor);
     }
 }
 

@@ -71,6 +71,26 @@ async fn a_tree_that_ignores_every_polite_signal_is_killed() {
 }
 
 #[tokio::test]
+async fn a_command_that_stops_its_supervisor_is_ended_by_a_cancel() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command = format!("export M={mark}; kill -STOP $PPID; sleep 100");
+    let call = fixture.call(json!({ "command": command }));
+    let cancel = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        fixture.cancel.cancel();
+        std::future::pending::<()>().await;
+    };
+    let within = Duration::from_secs(10);
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(within, call) => outcome.unwrap(),
+        () = cancel => unreachable!(),
+    };
+    assert_eq!(failure(outcome).code, ToolErrorCode::Cancelled);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_stopped_tree_is_ended() {
     let fixture = Fixture::new();
     let mark = marker();
