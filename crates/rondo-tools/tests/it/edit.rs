@@ -166,7 +166,7 @@ async fn an_edit_of_everything_takes_bounded_time() {
     let arguments = json!({"path": "f", "old_string": old, "new_string": new});
     let output = bench.ok("edit_file", arguments).await;
     assert!(output.value["diff"].is_string());
-    bench.file("f", &"a a\n".repeat(200_000));
+    bench.file("f", "a a\n".repeat(200_000));
     let old = "a  a\n".repeat(20_000) + "b";
     let arguments = json!({"path": "f", "old_string": old, "new_string": "x"});
     bench.failed("edit_file", arguments).await;
