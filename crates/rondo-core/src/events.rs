@@ -1,8 +1,8 @@
 //! The ordered event stream of a turn, which never blocks it.
 //!
 //! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
-//! joined to the one before it; past [`DELTA_BYTES_MAX`] waiting bytes, deltas are dropped and
-//! counted. All other events are always delivered, and their number is bounded by the limits of
+//! joined to the one before it; past [`DELTA_BYTES_MAX`] waiting bytes, and past
+//! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
 use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
@@ -14,6 +14,9 @@ use tokio::sync::Notify;
 pub const COALESCE_AFTER: usize = 1024;
 /// Waiting delta bytes after which deltas are dropped.
 pub const DELTA_BYTES_MAX: usize = 16 << 20;
+/// Waiting events after which deltas that cannot be joined are dropped: the pieces may be of a byte
+/// each.
+pub const WAITING_DELTAS_MAX: usize = 1 << 16;
 
 #[derive(Default)]
 struct Queue {
@@ -88,12 +91,17 @@ impl EventSender {
         }
         queue.closed = matches!(body, EventBody::Result(_));
         let bytes = delta_text(&body).map_or(0, str::len);
-        if bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX {
+        let too_large = bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX;
+        let joined = !too_large
+            && queue.waiting.len() >= COALESCE_AFTER
+            && join_last(&mut queue.waiting, &body);
+        let too_many = !joined && queue.waiting.len() >= WAITING_DELTAS_MAX;
+        if too_large || (too_many && delta_text(&body).is_some()) {
             queue.dropped += 1;
             return;
         }
         queue.delta_bytes += bytes;
-        if queue.waiting.len() < COALESCE_AFTER || !join_last(&mut queue.waiting, &body) {
+        if !joined {
             if queue.dropped > 0 && bytes == 0 {
                 let count = std::mem::take(&mut queue.dropped);
                 self.push(&mut queue, at, EventBody::DeltasDropped { count });
@@ -253,6 +261,22 @@ mod tests {
         }
         assert_eq!(events as usize, COALESCE_AFTER);
         assert_eq!(text, "ab".repeat(COALESCE_AFTER * 3));
+    }
+
+    #[tokio::test]
+    async fn deltas_that_cannot_be_joined_are_bounded_in_number() {
+        let (tx, mut rx) = ends();
+        for n in 0..WAITING_DELTAS_MAX * 2 {
+            let id = rondo_types::CallId::new(["a", "b"][n % 2]);
+            let text = "x".to_owned();
+            tx.send(TimeMs(0), EventBody::ToolOutputDelta { id, text });
+        }
+        drop(tx);
+        let mut events = 0;
+        while rx.next().await.is_some() {
+            events += 1;
+        }
+        assert_eq!(events, WAITING_DELTAS_MAX);
     }
 
     #[test]

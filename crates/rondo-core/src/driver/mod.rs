@@ -41,7 +41,7 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
 
-/// How long a gate may take to judge one call; then the call is denied.
+/// How long a gate may take to judge one call, within the turn's time; then the call is denied.
 const GATE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything a turn runs with.
@@ -218,6 +218,9 @@ impl Driver {
     }
 
     fn check_gate(&mut self, calls: Vec<PlannedCall>) {
+        let now = self.clock.now();
+        let left = self.machine.work_deadline().map(|end| end.since(now));
+        let limit = left.map_or(GATE_TIMEOUT, |left| left.min(GATE_TIMEOUT));
         for call in calls {
             let Some(tool) = self.setup.tools.get(&call.name) else {
                 let reason = format!("there is no tool `{}`", call.name);
@@ -240,7 +243,7 @@ impl Driver {
                 let judged = guarded(async move { gate.check(&request).await });
                 let verdict = tokio::select! {
                     () = cancel.cancelled() => denied("the turn was cancelled"),
-                    judged = timeout(GATE_TIMEOUT, judged) => match judged {
+                    judged = timeout(limit, judged) => match judged {
                         Ok(Ok(verdict)) => verdict,
                         Ok(Err(panic)) => denied(&format!("the gate failed: {panic}")),
                         Err(_) => denied("the gate did not answer in time"),

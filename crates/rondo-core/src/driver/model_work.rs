@@ -43,7 +43,9 @@ impl ModelWork {
         Self {
             stream,
             reply: Accumulator::new(ReplyBounds::default()),
-            next_by: call.first_byte_timeout.map_or(far, |timeout| now + timeout),
+            next_by: call
+                .first_byte_timeout
+                .map_or(far, |timeout| later(now, timeout)),
             waiting_for: ErrorClass::FirstByteTimeout,
             first_byte_timeout: call.first_byte_timeout,
             idle_timeout: call.idle_timeout,
@@ -93,7 +95,7 @@ impl ModelWork {
     fn take(&mut self, event: ModelEvent, events: &EventSender, clock: &Clock) -> Option<Input> {
         self.show(&event, events, clock);
         if let Some(idle) = self.idle_timeout {
-            self.next_by = clock.instant(clock.now()) + idle;
+            self.next_by = later(clock.instant(clock.now()), idle);
             self.waiting_for = ErrorClass::IdleTimeout;
         }
         self.reply.push(event).err().map(|error| self.failed(error))
@@ -116,6 +118,11 @@ impl ModelWork {
     }
 }
 
+/// Adds a timeout of any length; one that the clock cannot hold is as good as none.
+fn later(now: Instant, timeout: Duration) -> Instant {
+    now + timeout.min(FAR_FUTURE)
+}
+
 /// Waits for the end of the request; for ever when there is none.
 ///
 /// # Cancel safety
@@ -134,14 +141,18 @@ pub(super) async fn next(
         } else {
             (work.end, work.end_class)
         };
-        match timeout_at(limit, work.stream.next()).await {
+        match timeout_at(limit, super::guarded(work.stream.next())).await {
             Err(_) => return work.timed_out(class),
-            Ok(None) => {
+            Ok(Err(panic)) => {
+                let message = format!("the model's port failed: {panic}");
+                return work.failed(ModelError::new(ErrorClass::Internal, message));
+            }
+            Ok(Ok(None)) => {
                 let reply = std::mem::take(&mut work.reply).finish();
                 return Input::Reply { reply };
             }
-            Ok(Some(Err(error))) => return work.failed(error),
-            Ok(Some(Ok(event))) => {
+            Ok(Ok(Some(Err(error)))) => return work.failed(error),
+            Ok(Ok(Some(Ok(event)))) => {
                 if let Some(input) = work.take(event, events, clock) {
                     return input;
                 }

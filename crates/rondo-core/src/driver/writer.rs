@@ -21,6 +21,8 @@ pub(super) struct Writer {
     fence: Fence,
     at: Seq,
     pending: Vec<Record>,
+    /// Set when records were lost: those that follow them would tell of a past that is not there.
+    has_gap: bool,
     turn: TurnId,
     step: u32,
     model: String,
@@ -40,6 +42,7 @@ impl Writer {
             },
             at: setup.journal.head(),
             pending: Vec::new(),
+            has_gap: false,
             turn: setup.turn.clone(),
             step: 0,
             model: format!("{}/{}", origin.provider, origin.model),
@@ -151,13 +154,21 @@ impl Writer {
         if self.pending.is_empty() {
             return Ok(());
         }
+        if self.has_gap {
+            return Err(ModelError::new(
+                ErrorClass::Internal,
+                "the journal misses records of this turn, so it was not written any further",
+            ));
+        }
         let batch = std::mem::take(&mut self.pending);
         let appended = timeout(
             FLUSH_TIMEOUT,
             self.journal.append(&self.fence, self.at, batch),
         );
+        self.has_gap = true;
         match appended.await {
             Ok(Ok(seq)) => {
+                self.has_gap = false;
                 self.at = seq;
                 Ok(())
             }

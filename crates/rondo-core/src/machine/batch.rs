@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// What the model reads of calls that the turn's time did not reach.
+const OUT_OF_TIME: &str = "there was no time left";
+
 /// The calls of one reply, from plan to committed results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
@@ -230,9 +233,7 @@ impl TurnMachine {
 
     /// Sends the next stage to the gate, or commits when there is none.
     fn begin_stage(&mut self, cx: &mut Cx<'_>) {
-        let out_of_time = self
-            .work_deadline()
-            .is_some_and(|deadline| cx.at >= deadline);
+        let out_of_time = self.is_out_of_time(cx.at);
         let timeout = self.tool_timeout(cx.at);
         let cancelled = self.cancelled;
         let Phase::Batch(batch) = &mut self.phase else {
@@ -245,7 +246,7 @@ impl TurnMachine {
             let text = if cancelled {
                 "the turn was cancelled"
             } else {
-                "there was no time left"
+                OUT_OF_TIME
             };
             resolve_open(batch, ToolErrorCode::NotRun, text);
             return self.commit_batch(cx);
@@ -316,6 +317,7 @@ impl TurnMachine {
 
     fn run_stage_if_cleared(&mut self, cx: &mut Cx<'_>) {
         let timeout = self.tool_timeout(cx.at);
+        let out_of_time = self.is_out_of_time(cx.at);
         let Phase::Batch(batch) = &mut self.phase else {
             return;
         };
@@ -327,6 +329,11 @@ impl TurnMachine {
         let cleared = batch.in_state(&CallState::Cleared);
         if cleared.is_empty() {
             return self.end_stage(cx);
+        }
+        // A verdict or an answer may come at the last moment: no effect begins after it.
+        if out_of_time {
+            resolve_open(batch, ToolErrorCode::NotRun, OUT_OF_TIME);
+            return self.commit_batch(cx);
         }
         let mut planned = Vec::with_capacity(cleared.len());
         for index in cleared {

@@ -230,12 +230,16 @@ impl TurnMachine {
     }
 
     /// Returns when ordinary work must end: the deadline, less what is held back.
-    pub(super) fn work_deadline(&self) -> Option<TimeMs> {
+    pub(crate) fn work_deadline(&self) -> Option<TimeMs> {
         let held_back = match self.finalising {
             Some(_) => Duration::ZERO,
             None => self.final_slice(),
         };
         Some(self.deadline()?.before(held_back))
+    }
+
+    pub(super) fn is_out_of_time(&self, at: TimeMs) -> bool {
+        self.work_deadline().is_some_and(|deadline| at >= deadline)
     }
 
     fn final_slice(&self) -> Duration {

@@ -256,7 +256,10 @@ impl TurnMachine {
                 self.begin_batch(cx, candidate);
             }
             Judged::Answer(candidate) => self.answer(cx, candidate),
-            Judged::Refused(candidate) => {
+            Judged::Refused(mut candidate) => {
+                // A call of a refused reply is no call, and would stay without its result.
+                let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
+                candidate.parts.retain(|part| !is_call(part));
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;
                 let text = match candidate.refusal() {
@@ -377,9 +380,11 @@ impl TurnMachine {
 
     /// Ends the turn for a reason, by the last tool-free request where one is held back.
     pub(super) fn stop_early(&mut self, cx: &mut Cx<'_>, reason: StopReason) {
+        if self.cancelled {
+            return self.finish(cx, Ending::stopped(StopReason::Cancelled));
+        }
         let can_ask = self.config.profile.limits.reserve_final
             && self.finalising.is_none()
-            && !self.cancelled
             && !matches!(self.allowance(cx.at), Allowance::Nothing(_));
         if !can_ask {
             return self.finish(cx, Ending::stopped(reason));

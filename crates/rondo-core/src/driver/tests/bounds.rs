@@ -189,3 +189,47 @@ async fn fa_10_reasoning_is_apart_from_text() {
             .any(|it| it.body == EventBody::ReasoningDelta { text: "hm".into() })
     );
 }
+
+/// Takes its time, then allows.
+struct SlowGate(u64);
+
+#[async_trait::async_trait]
+impl crate::ports::Gate for SlowGate {
+    async fn check(&self, _request: &crate::ports::GateRequest) -> crate::ports::Verdict {
+        tokio::time::sleep(Duration::from_millis(self.0)).await;
+        crate::ports::Verdict::Allow
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_gate_neither_outlives_the_turn_nor_lets_a_call_begin_after_it() {
+    for (gate_ms, took_ms) in [(1_499, 1_499), (1_500, 1_500), (9_000, 1_500)] {
+        let script = vec![calls(&[("act", "{}")]), answer("without it")];
+        let mut bench = Bench::new("default", script);
+        bench.gate = std::sync::Arc::new(SlowGate(gate_ms));
+        bench.profile.limits.turn_timeout = Some(Duration::from_secs(2));
+        let ran = bench.tool("act", false, &[]).run().await;
+        assert_eq!(ran.outcome.text, "without it", "gate {gate_ms} ms");
+        assert_eq!(ran.outcome.tool_calls, u32::from(gate_ms < 1_500));
+        assert_eq!(ran.took, Duration::from_millis(took_ms));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_timeout_is_too_long_for_the_clock() {
+    let mut bench = Bench::new("default", vec![answer("done")]);
+    let limits = &mut bench.profile.limits;
+    limits.first_byte_timeout = Some(Duration::MAX);
+    limits.idle_timeout = Some(Duration::MAX);
+    limits.step_timeout = Some(Duration::MAX);
+    limits.turn_timeout = Some(Duration::MAX);
+    assert_eq!(bench.run().await.outcome.text, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn py_48_a_model_that_panics_is_an_error_with_an_outcome() {
+    let ran = Bench::new("default", vec![vec![Beat::Panic]]).run().await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Error);
+    let class = ran.outcome.error.map(|error| error.class);
+    assert_eq!(class, Some(ErrorClass::Internal));
+}

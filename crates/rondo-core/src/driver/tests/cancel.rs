@@ -93,3 +93,18 @@ async fn steering_reaches_the_next_request() {
         "look elsewhere"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_is_the_stop_reason_whatever_else_ran_out() {
+    let asked = calls(&[("act", r#"{"n":1}"#), ("act", r#"{"n":2}"#)]);
+    let mut bench = Bench::new("default", vec![asked]);
+    bench.profile.limits.max_tool_calls = Some(1);
+    let (ran, _) = bench
+        .tool("act", false, &[Act::UntilCancelled])
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(2)).await;
+            handle.cancel();
+        })
+        .await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
+}

@@ -29,6 +29,7 @@ pub(super) enum Beat {
     Sleep(u64),
     Fail(ErrorClass),
     Hang,
+    Panic,
     /// Sends the same piece of text without end, never pausing.
     Flood,
 }
@@ -84,6 +85,7 @@ impl Model for ScriptedModel {
                             return Some((Err(error), VecDeque::new()));
                         }
                         Beat::Hang => std::future::pending().await,
+                        Beat::Panic => panic!("model panics"),
                         Beat::Flood => {
                             beats.push_front(Beat::Flood);
                             // Real time stands still under a flood that never waits; a timer that is

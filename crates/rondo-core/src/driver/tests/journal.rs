@@ -126,3 +126,45 @@ async fn a_step_with_one_call_or_one_parallel_batch_costs_two_appends() {
         assert_eq!(journal.appends.load(Ordering::Relaxed), 4);
     }
 }
+
+/// Refuses one append, as a disk that is full for a moment would.
+struct Hiccup {
+    inner: Arc<MemoryJournal>,
+    appends: AtomicUsize,
+    refused: usize,
+}
+
+#[async_trait]
+impl Journal for Hiccup {
+    fn head(&self) -> Seq {
+        self.inner.head()
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        if self.appends.fetch_add(1, Ordering::Relaxed) == self.refused {
+            return Err(AppendError::Full);
+        }
+        self.inner.append(fence, expected, batch).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_missed_records_gets_none_that_follow_them() {
+    for refused in 0..3 {
+        let mut bench = Bench::new("default", vec![calls(&[("look", "{}")]), answer("done")]);
+        let inner = Arc::clone(&bench.records);
+        bench.journal = Arc::new(Hiccup {
+            inner: Arc::clone(&inner),
+            appends: 0.into(),
+            refused,
+        });
+        let ran = bench.tool("look", true, &[]).run().await;
+        assert_eq!(ran.outcome.stop_reason, StopReason::Error);
+        assert!(!kinds(&inner.records()).contains(&"final"));
+    }
+}

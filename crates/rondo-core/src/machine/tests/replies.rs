@@ -172,3 +172,13 @@ fn a_reply_that_was_not_streamed_is_one_delta() {
             .any(|it| matches!(it, EventBody::TextDelta { .. }))
     );
 }
+
+#[test]
+fn a_call_in_a_refused_reply_is_no_call() {
+    let parts = vec![Part::text("I won't"), super::sim::call_part("act", "{}")];
+    let refused = Say::Reply(reply(parts, FinishReason::Refusal));
+    let ran = Sim::new("default", vec![refused]).run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Refused);
+    assert_eq!(ran.outcome.text, "I won't");
+    assert!(ran.runs.is_empty());
+}
