@@ -5,6 +5,7 @@ use crate::json::{Count, RawObject, Text};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -113,7 +114,13 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
         let keep = fields.len() > 1;
         return read_call(call, keep).unwrap_or(WirePart::Other);
     }
-    let text = field("text").and_then(|text| serde_json::from_str(text.get()).ok());
+    let bare =
+        |(key, _): &(Cow<'_, str>, _)| matches!(key.as_ref(), "thought" | "thoughtSignature");
+    let text = match field("text") {
+        Some(text) => serde_json::from_str(text.get()).ok(),
+        // A part without content is refused when it comes back; as an empty text it is taken.
+        None => fields.iter().all(bare).then(Text::default),
+    };
     let Some(text) = text else {
         return WirePart::Other;
     };

@@ -1,5 +1,6 @@
 use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
+use super::details::Details;
 use super::errors;
 use super::lenient::{HeldText, find_call};
 use crate::body::{Payloads, stricter, unreadable};
@@ -27,8 +28,7 @@ struct CandidateState {
     finish: Option<FinishReason>,
     /// Whether anything was said in it.
     spoke: bool,
-    /// `reasoning_details` in their order, raw: signed models want them back unchanged.
-    details: Vec<String>,
+    details: Details,
     text: HeldText,
 }
 
@@ -123,8 +123,10 @@ impl ChatPayloads {
             .or_else(|| nonempty(delta.reasoning.as_ref()))
             .map_or_else(|| text_of_details(details), str::to_owned);
         push_reasoning(candidate, text, out);
-        let kept = details.iter().map(|detail| detail.get().to_owned());
-        self.candidate(candidate)?.details.extend(kept);
+        if !details.is_empty() {
+            let kept = &mut self.candidate(candidate)?.details;
+            details.iter().for_each(|detail| kept.push(detail.get()));
+        }
         Ok(())
     }
 
@@ -269,8 +271,9 @@ impl Payloads for ChatPayloads {
             self.settle_text(candidate, &mut state, out);
             self.calls
                 .finish(candidate, state.finish, &self.origin, out);
-            if !state.details.is_empty() {
-                let json = format!("{{\"reasoning_details\":[{}]}}", state.details.join(","));
+            let details = state.details.finish();
+            if !details.is_empty() {
+                let json = format!("{{\"reasoning_details\":[{}]}}", details.join(","));
                 let origin = self.origin.clone();
                 out.push(ModelEvent::OpaquePart {
                     candidate,

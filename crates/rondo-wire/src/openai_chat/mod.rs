@@ -6,6 +6,7 @@
 mod calls;
 mod chunk;
 pub(crate) mod decode;
+mod details;
 mod encode;
 mod errors;
 mod ids;

@@ -2,7 +2,7 @@
 //! that servers are known to send.
 
 use crate::support::{Decoded, decode, decode_pieces, sse, target};
-use rondo_types::{ErrorClass, FinishReason, ModelEvent, Usage};
+use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, Usage};
 use serde_json::{Value, json};
 
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
@@ -634,4 +634,33 @@ fn an_error_of_groq_outside_the_choices_is_read() {
     let body = format!("{}data: [DONE]\n\n", sse(&[&failed.to_string()]));
     let error = decode("openai-chat", &body).error.unwrap();
     assert!(error.retryable && error.message.contains("over capacity"));
+}
+
+#[test]
+fn pieces_of_a_reasoning_text_go_back_as_one_with_its_signature() {
+    let piece = |detail: Value| delta(&json!({"reasoning_details": [detail]}));
+    let text = |text: &str| piece(json!({"type": "reasoning.text", "text": text, "index": 0}));
+    let payloads = [
+        text("let "),
+        text("me"),
+        piece(json!({"type": "reasoning.text", "signature": "s", "index": 0})),
+        piece(json!({"type": "reasoning.encrypted", "data": "x", "index": 1})),
+        piece(json!({"type": "reasoning.encrypted", "data": "y", "index": 1})),
+        piece(json!({"type": "reasoning.text", "text": "so", "index": 2})),
+        STOP.to_owned(),
+    ];
+    let payloads: Vec<&str> = payloads.iter().map(String::as_str).collect();
+    let decoded = decode("openai-chat", &sse(&payloads));
+    let parts = decoded.candidate().parts;
+    let Some(Part::Opaque(opaque)) = parts.last() else {
+        panic!("{parts:?}");
+    };
+    let kept: Value = serde_json::from_str(&opaque.json).unwrap();
+    let expected = json!([
+        {"type": "reasoning.text", "text": "let me", "signature": "s", "index": 0},
+        {"type": "reasoning.encrypted", "data": "x", "index": 1},
+        {"type": "reasoning.encrypted", "data": "y", "index": 1},
+        {"type": "reasoning.text", "text": "so", "index": 2},
+    ]);
+    assert_eq!(kept["reasoning_details"], expected);
 }

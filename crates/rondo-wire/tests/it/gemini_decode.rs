@@ -1,7 +1,7 @@
 //! Shapes of Gemini bodies. All bodies here are synthetic: written by hand from the documented and
 //! reported shapes.
 
-use crate::support::{Decoded, decode, sse};
+use crate::support::{Decoded, decode, encode, origin, sse, target, with_messages};
 use rondo_types::{ErrorClass, FinishReason, Part, Usage};
 use serde_json::{Value, json};
 
@@ -228,4 +228,17 @@ fn a_stream_without_finish_reason_is_a_cut() {
     let text = chunk(&json!([{"text": "a"}]));
     let error = decode("gemini", &sse(&[&text])).error.unwrap();
     assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+}
+
+#[test]
+fn a_part_without_content_does_not_go_back_as_one() {
+    let parts = json!([{"text": "a"}, {}, {"thought": true}, {"thoughtSignature": "s"}]);
+    let decoded = decode("gemini", &sse(&[&chunk(&parts), STOP]));
+    let message = decoded.candidate().into_message(Some(origin("gemini")));
+    let sent = encode(&target("gemini"), &with_messages(vec![message]));
+    // Gemini refuses a part that has no content.
+    assert_eq!(
+        sent["contents"][0]["parts"],
+        json!([{"text": "a"}, {"text": "", "thoughtSignature": "s"}])
+    );
 }
