@@ -17,6 +17,11 @@ const RETRY_TEXT: &str = "Please retry in ";
 /// How keys begin; a word that does is not repeated in an error.
 const KEY_PREFIXES: [&str; 7] = ["sk-", "sk_", "AIza", "gsk_", "xai-", "hf_", "AQ."];
 
+/// What may stand before a key.
+const KEY_BOUNDARIES: [char; 13] = [
+    ' ', '\n', '\t', '"', '\'', '`', '=', ':', ',', '(', '[', '<', '/',
+];
+
 /// Codes, types and statuses, lower case, that name a class whatever the HTTP status is.
 const CODES: [(ErrorClass, &[&str]); 11] = [
     (ErrorClass::InvalidToolCall, &["tool_use_failed"]),
@@ -144,6 +149,10 @@ impl Failure {
         let by_code = self.codes.iter().find_map(|code| class_in(&CODES, code));
         let by_status = self.status.map(class_of_status);
         let class = match (by_code, by_status) {
+            // Groq calls a request that no wait makes small enough a matter of rates.
+            (Some(ErrorClass::RateLimited), Some(ErrorClass::ContextTooLong)) => {
+                ErrorClass::ContextTooLong
+            }
             // A vague code on a telling status, such as `invalid_request_error` on a 401.
             (Some(ErrorClass::BadRequest | ErrorClass::Server), Some(status)) => status,
             (Some(code), _) => code,
@@ -194,7 +203,7 @@ pub(crate) fn clip(text: &str) -> String {
     if !KEY_PREFIXES.iter().any(|prefix| kept.contains(prefix)) {
         return kept.trim().to_owned();
     }
-    let mut words = kept.split_inclusive([' ', '\n', '"', '\'', '`', '=', ':']);
+    let mut words = kept.split_inclusive(KEY_BOUNDARIES);
     let safe: String = words.by_ref().map(without_key).collect();
     safe.trim().to_owned()
 }

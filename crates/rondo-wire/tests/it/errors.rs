@@ -249,3 +249,23 @@ fn a_delay_in_the_body_counts_in_the_compatible_dialect_too() {
     let sooner = error("openai-chat", 429, &[("retry-after", "2")], info);
     assert_eq!(sooner.retry_after_ms, Some(2_000));
 }
+
+#[test]
+fn a_key_in_brackets_is_left_out() {
+    let body =
+        r#"{"error":{"message":"keys (sk-abcdef12345), [gsk_abcdef12345],AIzaabcdef1 <xai-ab>"}}"#;
+    let message = error("openai-chat", 401, &[], body).message;
+    for key in ["abcdef", "xai-ab"] {
+        assert!(!message.contains(key), "{message}");
+    }
+}
+
+#[test]
+fn a_request_larger_than_the_rate_allows_is_not_repeated() {
+    let body = r#"{"error":{"message":"Request too large on tokens per minute (TPM): Limit 6000","type":"tokens","code":"rate_limit_exceeded"}}"#;
+    let error = error("openai-chat", 413, &[], body);
+    assert_eq!(
+        (error.class, error.retryable),
+        (ErrorClass::ContextTooLong, false)
+    );
+}
