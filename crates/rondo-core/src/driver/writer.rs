@@ -1,7 +1,9 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
-use rondo_types::{CallId, ErrorClass, Message, ModelError, Outcome, Profile, TimeMs, TurnId};
+use rondo_types::{
+    CallId, ErrorClass, Message, ModelError, ModelRequest, Outcome, Profile, TimeMs, TurnId,
+};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::io;
@@ -29,6 +31,7 @@ pub(super) struct Writer {
     profile: Profile,
     seed: u64,
     tools_hash: String,
+    requests: RequestHasher,
 }
 
 impl Writer {
@@ -48,7 +51,8 @@ impl Writer {
             model: format!("{}/{}", origin.provider, origin.model),
             profile: setup.profile.clone(),
             seed: setup.seed,
-            tools_hash: hash(setup.tools.specs().as_ref()),
+            tools_hash: hex(digest(&[], setup.tools.specs().as_ref())),
+            requests: RequestHasher::default(),
         }
     }
 
@@ -103,7 +107,7 @@ impl Writer {
         self.step = call.step;
         let body = RecordBody::ModelRequested {
             model: self.model.clone(),
-            request_hash: hash(call.request.as_ref()),
+            request_hash: self.requests.hash(&call.request),
             attempt: call.attempt,
         };
         self.note(at, body);
@@ -193,8 +197,45 @@ impl Writer {
     }
 }
 
-/// SHA-256 of a value's JSON, in hex, without building the JSON in memory.
-fn hash<T: serde::Serialize + ?Sized>(value: &T) -> String {
+/// Hashes requests at the cost of what is new in each: the digest of each message covers those
+/// before it, and is kept for as long as the request begins with the same messages.
+#[derive(Default)]
+struct RequestHasher {
+    known: Vec<(Arc<Message>, Digest)>,
+}
+
+type Digest = [u8; 32];
+
+impl RequestHasher {
+    /// SHA-256 over everything in the request, in hex.
+    fn hash(&mut self, request: &ModelRequest) -> String {
+        let pairs = self.known.iter().zip(&request.messages);
+        let kept = pairs.take_while(|((known, _), message)| Arc::ptr_eq(known, message));
+        let kept = kept.count();
+        self.known.truncate(kept);
+        for message in request.messages.iter().skip(self.known.len()) {
+            let next = digest(&self.last(), message);
+            self.known.push((Arc::clone(message), next));
+        }
+        let rest = ModelRequest {
+            model: request.model.clone(),
+            system: request.system.clone(),
+            messages: Vec::new(),
+            tools: Arc::clone(&request.tools),
+            tool_choice: request.tool_choice,
+            sampling: request.sampling.clone(),
+            response_schema: request.response_schema.clone(),
+        };
+        hex(digest(&self.last(), &rest))
+    }
+
+    fn last(&self) -> Digest {
+        self.known.last().map_or(Digest::default(), |(_, it)| *it)
+    }
+}
+
+/// SHA-256 of what comes before and a value's JSON, without building the JSON in memory.
+fn digest<T: serde::Serialize + ?Sized>(before: &[u8], value: &T) -> Digest {
     struct Sink(Sha256);
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -205,15 +246,56 @@ fn hash<T: serde::Serialize + ?Sized>(value: &T) -> String {
             Ok(())
         }
     }
-    let mut sink = Sink(Sha256::new());
-    if serde_json::to_writer(&mut sink, value).is_err() {
-        return String::new();
+    let mut sink = Sink(Sha256::new_with_prefix(before));
+    match serde_json::to_writer(&mut sink, value) {
+        Ok(()) => sink.0.finalize().into(),
+        Err(_) => Digest::default(),
     }
-    sink.0
-        .finalize()
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+}
+
+fn hex(digest: Digest) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in digest {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{Sampling, ToolChoice};
+
+    fn request(messages: &[Arc<Message>]) -> ModelRequest {
+        ModelRequest {
+            model: "m".into(),
+            system: vec![],
+            messages: messages.to_vec(),
+            tools: Arc::default(),
+            tool_choice: ToolChoice::Auto,
+            sampling: Sampling::default(),
+            response_schema: None,
+        }
+    }
+
+    #[test]
+    fn a_requests_hash_tells_of_all_of_it_whatever_was_hashed_before() {
+        let said: Vec<_> = ["a", "b", "c"].map(|it| Arc::new(Message::user(it))).into();
+        let other = [Arc::clone(&said[0]), Arc::new(Message::user("x"))];
+        let mut kept = RequestHasher::default();
+        let mut all = Vec::new();
+        for messages in [&said[..1], &said[..2], &said, &other, &said[1..], &said] {
+            let hash = kept.hash(&request(messages));
+            assert_eq!(hash, RequestHasher::default().hash(&request(messages)));
+            all.push(hash);
+        }
+        assert_eq!(all.remove(2), all.remove(4));
+        all.push(kept.hash(&ModelRequest {
+            tool_choice: ToolChoice::None,
+            ..request(&said)
+        }));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 5);
+    }
 }
