@@ -176,8 +176,7 @@ async fn a_call_that_keeps_bringing_the_same_is_noticed_withheld_and_ended() {
             &json!({}),
         )]))
     };
-    let mut responses = vec![same(), same(), same(), same()];
-    responses.extend([same(), answer("enough")]);
+    let responses = vec![same(), same(), same(), same(), answer("enough")];
     let server = Server::start(responses).await;
     let ran = bench(&server)
         .tools([echo("look"), echo("other")])
@@ -189,7 +188,7 @@ async fn a_call_that_keeps_bringing_the_same_is_noticed_withheld_and_ended() {
         .iter()
         .map(|sent| sent["tools"].as_array().map_or(0, Vec::len))
         .collect();
-    assert_eq!(offered, [2, 2, 2, 2, 1, 0]);
+    assert_eq!(offered, [2, 2, 2, 1, 0]);
 }
 
 #[tokio::test]
