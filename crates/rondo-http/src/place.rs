@@ -39,8 +39,9 @@ impl Place {
     pub(crate) fn url(&self, path: &str) -> Url {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut url = self.base.clone();
-        let prefix = self.base.path().trim_end_matches('/');
-        url.set_path(&format!("{prefix}/{}", path.trim_start_matches('/')));
+        let path = path.trim_start_matches('/');
+        let prefix = without_version_of(path, self.base.path().trim_end_matches('/'));
+        url.set_path(&format!("{prefix}/{path}"));
         let queries = [self.base.query().unwrap_or_default(), query];
         let query = queries.into_iter().filter(|query| !query.is_empty());
         let query = query.collect::<Vec<_>>().join("&");
@@ -70,6 +71,20 @@ impl Place {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Takes a version path off the base that the path begins with too: where the path carries the
+/// version, people write it into the address all the same.
+fn without_version_of<'a>(path: &str, prefix: &'a str) -> &'a str {
+    let first = path.split('/').next().unwrap_or_default();
+    let is_version = first
+        .strip_prefix('v')
+        .is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()));
+    prefix
+        .strip_suffix(first)
+        .and_then(|rest| rest.strip_suffix('/'))
+        .filter(|_| is_version)
+        .unwrap_or(prefix)
 }
 
 #[cfg(test)]
@@ -121,6 +136,28 @@ mod tests {
         };
         let place = Place::parse("https://h/v1", "p", &network).unwrap();
         assert_eq!(place.name(), "`h` (a proxy is configured)");
+    }
+
+    #[test]
+    fn a_version_that_the_path_carries_is_not_said_twice() {
+        let path = "/v1beta/models/m:generateContent";
+        for base in [
+            "https://h",
+            "https://h/",
+            "https://h/v1beta",
+            "https://h/v1beta/",
+        ] {
+            let place = Place::parse(base, "p", &Network::default()).unwrap();
+            assert_eq!(
+                place.url(path).as_str(),
+                "https://h/v1beta/models/m:generateContent"
+            );
+        }
+        let place = Place::parse("https://h/v1", "p", &Network::default()).unwrap();
+        assert_eq!(
+            place.url("/chat/completions").as_str(),
+            "https://h/v1/chat/completions"
+        );
     }
 
     #[test]

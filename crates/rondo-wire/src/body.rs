@@ -24,6 +24,11 @@ pub(crate) trait Payloads: Send {
     /// Returns whether the reply may end where an event ended.
     fn may_end(&self) -> bool;
 
+    /// Returns whether a reply that is one whole document may end without a finish reason.
+    fn document_may_end(&self) -> bool {
+        true
+    }
+
     /// Appends the last events of a reply that ended well.
     fn complete(&mut self, out: &mut Vec<ModelEvent>);
 
@@ -76,6 +81,9 @@ impl<P: Payloads> BodyDecoder<P> {
         match end {
             BodyEnd::Document if !self.payloads.any() => {
                 return Err(malformed("it is json of another kind"));
+            }
+            BodyEnd::Document if !self.payloads.document_may_end() => {
+                return Err(cut("no finish reason came"));
             }
             BodyEnd::Done | BodyEnd::Document => {}
             BodyEnd::Boundary if self.payloads.may_end() => {}

@@ -232,6 +232,11 @@ impl Payloads for GeminiPayloads {
         self.any
     }
 
+    /// Gemini names a reason in every reply that is whole, or says why the prompt was blocked.
+    fn document_may_end(&self) -> bool {
+        self.may_end()
+    }
+
     fn may_end(&self) -> bool {
         let all_finished = self.candidates.values().all(|it| it.finish.is_some());
         self.blocked || (!self.candidates.is_empty() && all_finished)

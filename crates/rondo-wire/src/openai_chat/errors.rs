@@ -68,6 +68,18 @@ fn number(value: &Value) -> Option<u64> {
         .or_else(|| value.as_str().and_then(|text| text.parse().ok()))
 }
 
+fn upstream(inner: &Value) -> Option<String> {
+    let metadata = inner.get("metadata")?;
+    let raw = metadata.get("raw").filter(|raw| !raw.is_null())?;
+    let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
+    Some(
+        match metadata.get("provider_name").and_then(Value::as_str) {
+            Some(name) => format!("{name} said {raw}"),
+            None => raw,
+        },
+    )
+}
+
 fn message(inner: &Value) -> String {
     let said = ["message", "detail"]
         .into_iter()
@@ -76,6 +88,11 @@ fn message(inner: &Value) -> String {
     let said = said
         .as_str()
         .map_or_else(|| said.to_string(), str::to_owned);
+    // OpenRouter says only that a provider failed; what that provider said stands beside it.
+    let said = match upstream(inner) {
+        Some(raw) => format!("{said}: {raw}"),
+        None => said,
+    };
     // Groq gives the call that it could not read; a corrective message can quote it.
     match inner.get("failed_generation").and_then(Value::as_str) {
         Some(call) => format!("{said} (failed generation: {call})"),

@@ -269,3 +269,35 @@ fn a_request_larger_than_the_rate_allows_is_not_repeated() {
         (ErrorClass::ContextTooLong, false)
     );
 }
+
+#[test]
+fn what_an_upstream_provider_said_is_not_hidden() {
+    let body = r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"detail\":\"tools are not supported\"}","provider_name":"Chutes"}}}"#;
+    let error = error("openai-chat", 400, &[], body);
+    assert!(error.message.contains("Chutes said"), "{error}");
+    assert!(error.message.contains("tools are not supported"), "{error}");
+}
+
+#[test]
+fn a_gemini_document_without_a_finish_reason_is_cut_and_its_call_not_complete() {
+    use rondo_types::{ModelEvent, Origin};
+    let origin = Origin {
+        dialect: "gemini".into(),
+        provider: "p".into(),
+        model: "m".into(),
+    };
+    let target = rondo_wire::Target::new(origin);
+    let call = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1}}}]}END}]}"#;
+    for (end, whole) in [("", false), (r#","finishReason":"STOP""#, true)] {
+        let mut decoder = dialect("gemini")
+            .unwrap()
+            .decoder(&target, rondo_wire::Bounds::default());
+        let mut events = Vec::new();
+        decoder
+            .push(call.replace("END", end).as_bytes(), &mut events)
+            .unwrap();
+        assert_eq!(decoder.finish(&mut events).is_ok(), whole);
+        let finished = |it: &ModelEvent| matches!(it, ModelEvent::ToolCallFinished { .. });
+        assert_eq!(events.iter().any(finished), whole);
+    }
+}
