@@ -140,6 +140,7 @@ mod tests {
             elapsed_ms: 0,
             finish_reason: None,
             error: None,
+            unheard: Vec::new(),
             transcript: Vec::new(),
         }
     }

@@ -52,8 +52,9 @@ pub struct TurnControl {
 }
 
 impl TurnControl {
-    /// Waits for somebody to stop or steer the turn; for ever, once neither can happen.
-    pub(super) async fn next(&mut self) -> Input {
+    /// Waits for somebody to stop the turn, or to steer it where the turn takes that; for ever, once
+    /// neither can happen.
+    pub(super) async fn next(&mut self, takes_steering: bool) -> Input {
         loop {
             let cancelled = async {
                 match &self.cancel {
@@ -63,8 +64,8 @@ impl TurnControl {
             };
             let steered = async {
                 match &mut self.steering {
-                    Some(steering) => steering.recv().await,
-                    None => std::future::pending().await,
+                    Some(steering) if takes_steering => steering.recv().await,
+                    _ => std::future::pending().await,
                 }
             };
             tokio::select! {

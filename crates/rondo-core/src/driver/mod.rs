@@ -192,7 +192,12 @@ impl Driver {
 
     async fn act(&mut self, action: Action) -> Option<Outcome> {
         match action {
-            Action::Emit(body) => self.emit(body),
+            Action::Emit(body) => {
+                if let EventBody::Steered { text } = &body {
+                    self.writer.note_steered(self.clock.now(), text);
+                }
+                self.emit(body);
+            }
             Action::CallModel(call) => self.call_model(call).await,
             Action::CheckGate(calls) => self.check_gate(calls),
             Action::Ask {
@@ -348,6 +353,7 @@ impl Driver {
             return input;
         }
         let wait = self.wait.map(|until| self.clock.instant(until));
+        let takes_steering = self.machine.takes_steering();
         let Self {
             control,
             model,
@@ -358,7 +364,7 @@ impl Driver {
         } = self;
         let (input, is_model, is_wait) = tokio::select! {
             biased;
-            input = control.next() => (input, false, false),
+            input = control.next(takes_steering) => (input, false, false),
             input = model_work::next(model.as_mut(), events, clock) => (input, true, false),
             Some(ended) = tasks.join_next() => (ended.unwrap_or_else(|_| lost_task()), false, false),
             () = sleep_until_some(wait) => (Input::Time, false, true),
@@ -372,9 +378,20 @@ impl Driver {
         input
     }
 
+    /// The journal is waited for within the turn's time, and a little longer: what it does not get
+    /// is lost.
+    fn flush_limit(&self) -> Duration {
+        let left = self
+            .machine
+            .deadline()
+            .map(|end| end.since(self.clock.now()));
+        let grace = self.setup.profile.limits.cancel_grace;
+        left.map_or(Duration::MAX, |left| left.saturating_add(grace))
+    }
+
     /// Makes all that happened durable; a journal that fails ends the turn before the effect.
     async fn flush(&mut self) -> bool {
-        match self.writer.flush().await {
+        match self.writer.flush(self.flush_limit()).await {
             Ok(()) => true,
             Err(error) => {
                 self.ready.push_back(Input::Fault { error });
@@ -392,7 +409,7 @@ impl Driver {
             tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
         }
         self.writer.note_final(self.clock.now(), &outcome);
-        if let Err(error) = self.writer.flush().await {
+        if let Err(error) = self.writer.flush(self.flush_limit()).await {
             outcome.error.get_or_insert(error);
         }
         if outcome.stop_reason == StopReason::MaxSteps {

@@ -25,6 +25,7 @@ pub(super) struct ModelWork {
     /// Whether replies are shown as they come; only the first candidate is.
     streaming: bool,
     committed: bool,
+    received: bool,
 }
 
 impl ModelWork {
@@ -53,6 +54,7 @@ impl ModelWork {
             end_class,
             streaming,
             committed: false,
+            received: false,
         }
     }
 
@@ -70,6 +72,7 @@ impl ModelWork {
             error,
             partial,
             committed: self.committed,
+            received: self.received,
         }
     }
 
@@ -93,6 +96,7 @@ impl ModelWork {
     }
 
     fn take(&mut self, event: ModelEvent, events: &EventSender, clock: &Clock) -> Option<Input> {
+        self.received = true;
         self.show(&event, events, clock);
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);

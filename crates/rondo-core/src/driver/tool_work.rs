@@ -7,6 +7,9 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+/// How long a call is given to end even where the turn has no time left for it.
+const GRACE_MIN: Duration = Duration::from_millis(250);
+
 /// One tool call, ready to run.
 pub(super) struct ToolWork {
     pub(super) tool: Arc<dyn Tool>,
@@ -55,7 +58,12 @@ impl ToolWork {
             () = sleep_some(self.call.timeout) => ToolErrorCode::Timeout,
         };
         own.cancel();
-        match timeout(self.grace, work).await {
+        let left = self
+            .call
+            .end_by
+            .map(|end| end.since(self.clock.now()).max(GRACE_MIN));
+        let grace = left.map_or(self.grace, |left| left.min(self.grace));
+        match timeout(grace, work).await {
             Ok(ended) => recoded(ended_outcome(ended), why),
             Err(_) => stopped(why, self.call.timeout, ", and it did not end when told to"),
         }

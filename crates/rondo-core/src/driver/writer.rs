@@ -77,9 +77,20 @@ impl Writer {
             Input::Reply { reply } => RecordBody::ModelReplied {
                 reply: Box::new(reply.clone()),
             },
-            Input::ReplyFailed { error, partial, .. } => RecordBody::ModelFailed {
+            Input::ReplyFailed {
+                error,
+                partial,
+                committed,
+                received,
+            } => RecordBody::ModelFailed {
                 error: error.clone(),
                 partial: partial.clone(),
+                committed: *committed,
+                received: *received,
+            },
+            Input::Gate { call_id, verdict } => RecordBody::GateJudged {
+                call_id: call_id.clone(),
+                verdict: verdict.clone(),
             },
             Input::ToolFinished {
                 call_id,
@@ -92,15 +103,18 @@ impl Writer {
             },
             Input::Approval { call_id, approval } => RecordBody::ApprovalResolved {
                 call_id: call_id.clone(),
-                approved: *approval == crate::ports::Approval::Approved,
-            },
-            Input::Steer { text } => RecordBody::UserMessage {
-                message: Message::user(text.clone()),
+                approval: approval.clone(),
             },
             Input::Cancel => RecordBody::Cancelled,
-            Input::Begin { .. } | Input::Gate { .. } | Input::Time | Input::Fault { .. } => return,
+            // A steering message is recorded when it enters the transcript.
+            Input::Begin { .. } | Input::Steer { .. } | Input::Time | Input::Fault { .. } => return,
         };
         self.note(at, body);
+    }
+
+    pub(super) fn note_steered(&mut self, at: TimeMs, text: &str) {
+        let message = Message::user(text);
+        self.note(at, RecordBody::UserMessage { message });
     }
 
     pub(super) fn note_request(&mut self, at: TimeMs, call: &ModelCall) {
@@ -150,11 +164,11 @@ impl Writer {
         self.note(at, body);
     }
 
-    /// Appends what was noted.
+    /// Appends what was noted, within the limit and [`FLUSH_TIMEOUT`].
     ///
     /// # Errors
     /// When the journal does not make it durable; what it was to announce must not happen.
-    pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
+    pub(super) async fn flush(&mut self, limit: Duration) -> Result<(), ModelError> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -166,7 +180,7 @@ impl Writer {
         }
         let batch = std::mem::take(&mut self.pending);
         let appended = timeout(
-            FLUSH_TIMEOUT,
+            limit.min(FLUSH_TIMEOUT),
             self.journal.append(&self.fence, self.at, batch),
         );
         self.has_gap = true;

@@ -52,6 +52,9 @@ enum CallState {
     },
 }
 
+/// How long a call may run, and when it must have ended.
+type CallTime = (Option<std::time::Duration>, Option<rondo_types::TimeMs>);
+
 impl Batch {
     /// Returns whether calls run whose ends will come.
     pub(super) fn is_running(&self) -> bool {
@@ -234,7 +237,7 @@ impl TurnMachine {
     /// Sends the next stage to the gate, or commits when there is none.
     fn begin_stage(&mut self, cx: &mut Cx<'_>) {
         let out_of_time = self.is_out_of_time(cx.at);
-        let timeout = self.tool_timeout(cx.at);
+        let time = self.call_time(cx.at);
         let cancelled = self.cancelled;
         let Phase::Batch(batch) = &mut self.phase else {
             return;
@@ -256,7 +259,7 @@ impl TurnMachine {
         for index in stage {
             if let Some(call) = batch.calls.get_mut(index) {
                 call.state = CallState::AwaitingGate;
-                planned.push(call.planned(timeout));
+                planned.push(call.planned(time));
             }
         }
         cx.out.push(Action::CheckGate(planned));
@@ -265,7 +268,7 @@ impl TurnMachine {
     /// Takes the gate's verdict on one call.
     pub(super) fn gate(&mut self, cx: &mut Cx<'_>, call_id: &CallId, verdict: Verdict) {
         let until = self.work_deadline();
-        let timeout = self.tool_timeout(cx.at);
+        let time = self.call_time(cx.at);
         let Some(call) = self.call_in(call_id, &CallState::AwaitingGate) else {
             return;
         };
@@ -274,7 +277,7 @@ impl TurnMachine {
             Verdict::Deny { reason } => call.state = done(ToolErrorCode::Denied, reason),
             Verdict::Ask { prompt } => {
                 call.state = CallState::AwaitingApproval;
-                let call = call.planned(timeout);
+                let call = call.planned(time);
                 let id = call.call_id.clone();
                 cx.emit(EventBody::ApprovalRequested {
                     id,
@@ -316,7 +319,7 @@ impl TurnMachine {
     }
 
     fn run_stage_if_cleared(&mut self, cx: &mut Cx<'_>) {
-        let timeout = self.tool_timeout(cx.at);
+        let time = self.call_time(cx.at);
         let out_of_time = self.is_out_of_time(cx.at);
         let Phase::Batch(batch) = &mut self.phase else {
             return;
@@ -339,7 +342,7 @@ impl TurnMachine {
         for index in cleared {
             if let Some(call) = batch.calls.get_mut(index) {
                 call.state = CallState::Running;
-                planned.push(call.planned(timeout));
+                planned.push(call.planned(time));
             }
         }
         self.spent.calls = self
@@ -452,6 +455,10 @@ impl TurnMachine {
         self.commit_results(cx);
     }
 
+    fn call_time(&self, at: rondo_types::TimeMs) -> CallTime {
+        (self.tool_timeout(at), self.work_deadline())
+    }
+
     fn call_in(&mut self, call_id: &CallId, state: &CallState) -> Option<&mut BatchCall> {
         let Phase::Batch(batch) = &mut self.phase else {
             return None;
@@ -480,13 +487,14 @@ impl TurnMachine {
 }
 
 impl BatchCall {
-    fn planned(&self, timeout: Option<std::time::Duration>) -> PlannedCall {
+    fn planned(&self, (timeout, end_by): CallTime) -> PlannedCall {
         PlannedCall {
             call_id: self.call_id.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
             recovery: self.recovery,
             timeout,
+            end_by,
         }
     }
 }

@@ -13,7 +13,9 @@ const OUTPUT_TOKENS_MIN: u64 = 256;
 const FINAL_OUTPUT_TOKENS: u64 = 1024;
 /// Largest bound on generated tokens that is sent because the budget runs low. Larger ones are
 /// refused by models whose own bound is lower.
-const OUTPUT_CAP_MAX: u64 = 4096;
+const OUTPUT_CAP_MAX: u64 = 8192;
+/// Tokens left below which the bound is sent: a reply is hardly ever longer.
+const OUTPUT_CAP_BELOW: u64 = 32_768;
 /// Longest slice of the turn that is held back for the last answer.
 const FINAL_SLICE_MAX: Duration = Duration::from_secs(30);
 /// The share of the turn that is held back for the last answer: one in so many.
@@ -222,7 +224,7 @@ impl TurnMachine {
     }
 
     /// Returns the turn's deadline.
-    pub(super) fn deadline(&self) -> Option<TimeMs> {
+    pub(crate) fn deadline(&self) -> Option<TimeMs> {
         Some(
             self.started_at
                 .after(self.config.profile.limits.turn_timeout?),
@@ -277,9 +279,14 @@ impl TurnMachine {
         }
     }
 
-    /// Returns how long a tool call that begins now may run.
+    /// Returns how long a tool call that begins now may run. Where an answer is held in reserve, a
+    /// call must also have ended by the time that is held back for it, so it is told earlier.
     pub(super) fn tool_timeout(&self, at: TimeMs) -> Option<Duration> {
-        let left = self.work_deadline().map(|deadline| deadline.since(at));
+        let grace = self.config.profile.limits.cancel_grace;
+        let to_end = grace.min(self.final_slice() / 2);
+        let left = self
+            .work_deadline()
+            .map(|deadline| deadline.before(to_end).since(at));
         match (self.config.profile.limits.tool_timeout, left) {
             (Some(timeout), Some(left)) => Some(timeout.min(left)),
             (timeout, left) => timeout.or(left),
@@ -291,7 +298,7 @@ impl TurnMachine {
         let Some(left) = self.output_tokens_left() else {
             return wanted;
         };
-        if left >= OUTPUT_CAP_MAX && self.finalising.is_none() {
+        if left >= OUTPUT_CAP_BELOW && self.finalising.is_none() {
             return wanted;
         }
         let cap = u32::try_from(left.min(OUTPUT_CAP_MAX))

@@ -1,6 +1,7 @@
 use super::finish::Ending;
 use super::io::Action;
 use super::judge::Problem;
+use super::render;
 use super::turn::{Cx, Phase, TurnMachine};
 use rondo_types::{ErrorClass, EventBody, Message, ModelError, StopReason, TimeMs};
 use std::time::Duration;
@@ -21,7 +22,6 @@ impl TurnMachine {
             return self.schedule_retry(cx, &error, until);
         }
         if !partial.is_empty() {
-            self.spent.note_failed_request(partial);
             self.keep_partial(partial);
         }
         if self.cancelled {
@@ -50,11 +50,12 @@ impl TurnMachine {
 
     /// What was shown stays in the transcript, as text only: a call of a broken reply is no call.
     fn keep_partial(&mut self, partial: &str) {
-        self.last_text = partial.to_owned();
+        let kept = render::bounded_text(partial);
+        self.last_text.clone_from(&kept);
         let origin = Some(self.config.model.origin.clone());
         self.push(Message {
             origin,
-            ..Message::assistant(partial)
+            ..Message::assistant(kept)
         });
     }
 

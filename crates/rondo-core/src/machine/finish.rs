@@ -87,6 +87,7 @@ impl TurnMachine {
             elapsed_ms: u64::try_from(cx.at.since(self.started_at).as_millis()).unwrap_or(u64::MAX),
             finish_reason: self.last_finish,
             error: ending.error,
+            unheard: std::mem::take(&mut self.steering),
             transcript: self.transcript.clone(),
         };
         cx.out.push(Action::Done(Box::new(outcome)));

@@ -38,6 +38,7 @@ impl Guard {
         let print = fingerprint(tool, arguments, outcome);
         if !self.seen.contains_key(&print) {
             self.seen.values_mut().for_each(|count| *count = 0);
+            self.withheld.clear();
             self.seen.insert(print, 0);
             return;
         }

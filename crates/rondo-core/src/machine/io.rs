@@ -89,6 +89,8 @@ pub enum Input {
         partial: String,
         /// Whether anything of the reply was shown already.
         committed: bool,
+        /// Whether anything of the reply had arrived: it was paid for.
+        received: bool,
     },
     /// The gate judged a call.
     Gate {
@@ -200,4 +202,6 @@ pub struct PlannedCall {
     pub recovery: Recovery,
     /// How long it may run.
     pub timeout: Option<Duration>,
+    /// When it must have ended, once it was told to.
+    pub end_by: Option<TimeMs>,
 }

@@ -121,14 +121,19 @@ fn bounded(content: ToolContent) -> ToolContent {
             text
         }
     };
-    let head = floor_boundary(&text, RESULT_BYTES_MAX * 2 / 3);
-    let tail = ceil_boundary(&text, text.len() - RESULT_BYTES_MAX / 4);
+    ToolContent::Text(bounded_text(&text))
+}
+
+/// Keeps head and tail of a text that is longer than a result may be.
+pub(super) fn bounded_text(text: &str) -> String {
+    if text.len() <= RESULT_BYTES_MAX {
+        return text.to_owned();
+    }
+    let head = floor_boundary(text, RESULT_BYTES_MAX * 2 / 3);
+    let tail = ceil_boundary(text, text.len() - RESULT_BYTES_MAX / 4);
     let (kept_head, _) = text.split_at(head);
     let (_, kept_tail) = text.split_at(tail);
-    ToolContent::Text(format!(
-        "{kept_head}\n[{} bytes left out]\n{kept_tail}",
-        tail - head
-    ))
+    format!("{kept_head}\n[{} bytes left out]\n{kept_tail}", tail - head)
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {

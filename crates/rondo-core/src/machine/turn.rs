@@ -64,7 +64,7 @@ impl Cx<'_> {
     }
 }
 
-/// Steering messages that may wait; more are dropped, oldest kept.
+/// Steering messages that may wait; more are not taken from whoever says them.
 const STEERING_MAX: usize = 64;
 
 impl TurnMachine {
@@ -132,7 +132,11 @@ impl TurnMachine {
                 error,
                 partial,
                 committed,
+                received,
             } if self.phase == Phase::AwaitingReply => {
+                if received {
+                    self.spent.note_failed_request(&partial);
+                }
                 self.reply_failed(cx, error, &partial, committed);
             }
             Input::Time if self.phase == Phase::AwaitingRetry => self.send_request(cx),
@@ -319,7 +323,8 @@ impl TurnMachine {
         self.show_text(cx, &candidate);
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
-        if self.finalising.is_none() && !self.steering.is_empty() {
+        // Where no ordinary step is left, the answer that is there counts more.
+        if !self.steering.is_empty() && self.allowance(cx.at) == Allowance::Step {
             return self.next_step(cx);
         }
         let ending = match self.finalising {
@@ -404,8 +409,14 @@ impl TurnMachine {
             .unwrap_or_default()
     }
 
+    /// Returns whether one more steering message would be kept.
+    #[must_use]
+    pub fn takes_steering(&self) -> bool {
+        self.steering.len() < STEERING_MAX
+    }
+
     fn steer(&mut self, text: String) {
-        if self.steering.len() < STEERING_MAX {
+        if self.takes_steering() {
             self.steering.push(text);
         }
     }

@@ -1,3 +1,4 @@
+use super::gate::{Approval, Verdict};
 use async_trait::async_trait;
 use rondo_types::{
     CallId, Message, ModelError, Profile, Recovery, Reply, SessionId, StopReason, TimeMs,
@@ -122,6 +123,17 @@ pub enum RecordBody {
         error: ModelError,
         /// Text that had been shown before.
         partial: String,
+        /// Whether anything was shown, which rules out a repetition.
+        committed: bool,
+        /// Whether anything had arrived, which was paid for.
+        received: bool,
+    },
+    /// The gate judged a call; its words may be what the model reads.
+    GateJudged {
+        /// The call.
+        call_id: CallId,
+        /// Its verdict.
+        verdict: Verdict,
     },
     /// A call is about to run.
     ToolStarted {
@@ -156,8 +168,8 @@ pub enum RecordBody {
     ApprovalResolved {
         /// The call.
         call_id: CallId,
-        /// Whether it may run.
-        approved: bool,
+        /// The answer; its words may be what the model reads.
+        approval: Approval,
     },
     /// The turn was cancelled.
     Cancelled,

@@ -97,16 +97,24 @@ async fn py_12_tool_time_is_inside_the_turns_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_still_gets_an_answer_from_the_slice_held_back() {
-    let mut bench = Bench::new(
-        "default",
-        vec![calls(&[("act", "{}")]), answer("what I have so far")],
-    );
-    bench.profile.limits.turn_timeout = Some(Duration::from_secs(20));
-    let ran = bench.tool("act", false, &[Act::UntilCancelled]).run().await;
-    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
-    assert_eq!(ran.outcome.text, "what I have so far");
-    assert_eq!(ran.took, Duration::from_secs(15));
+async fn a_call_that_takes_all_the_time_leaves_what_is_held_back_for_the_answer() {
+    // (deadline, act, took), in milliseconds: a quarter is held back, and half of that is for the
+    // call to end in.
+    for (deadline, act, took) in [
+        (20_000, Act::UntilCancelled, 12_500),
+        (20_000, Act::Stubborn, 15_000),
+        (2_000, Act::UntilCancelled, 1_250),
+        (2_000, Act::Stubborn, 1_500),
+    ] {
+        let script = vec![calls(&[("act", "{}")]), answer("what I have so far")];
+        let mut bench = Bench::new("default", script);
+        bench.profile.limits.turn_timeout = Some(Duration::from_millis(deadline));
+        let ran = bench.tool("act", false, &[act]).run().await;
+        assert_eq!(ran.outcome.text, "what I have so far");
+        assert!(ran.outcome.answered);
+        assert_eq!(error_codes(&ran), [Some(ToolErrorCode::Timeout)]);
+        assert_eq!(ran.took, Duration::from_millis(took), "{act:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -165,7 +165,7 @@ fn money_holds_and_leaves_room_for_the_answer() {
 #[test]
 fn generated_tokens_are_capped_only_where_the_budget_runs_low() {
     let mut sim = restless("default");
-    sim.profile.limits.max_tokens = Some(9_000);
+    sim.profile.limits.max_tokens = Some(40_000);
     let ran = sim.run();
     let caps: Vec<_> = ran
         .requests
@@ -173,7 +173,7 @@ fn generated_tokens_are_capped_only_where_the_budget_runs_low() {
         .map(|call| call.request.sampling.max_output_tokens)
         .collect();
     assert_eq!(caps.first(), Some(&None));
-    assert!(caps.last().unwrap().unwrap() <= 4096);
+    assert!(caps.last().unwrap().unwrap() <= 8192);
 }
 
 #[test]

@@ -183,6 +183,7 @@ fn fa_28_a_cancel_in_the_middle_of_a_reply_keeps_what_was_said() {
         error: ModelError::new(ErrorClass::Cancelled, "cancelled"),
         partial: "so far".into(),
         committed: true,
+        received: true,
     }))
     .unwrap();
     assert_eq!(ended.stop_reason, StopReason::Cancelled);
@@ -259,6 +260,60 @@ fn steering_enters_between_steps_and_keeps_an_answered_turn_going() {
         .map(|message| message.text())
         .collect();
     assert_eq!(texts, ["q", "first answer", "also this"]);
+}
+
+#[test]
+fn steering_that_comes_too_late_costs_no_answer_and_goes_back_to_its_sender() {
+    for profile in ["shell", "default"] {
+        let mut config = Sim::new(profile, vec![]).config();
+        config.profile.limits.max_steps = 2;
+        let mut hand = Hand {
+            machine: TurnMachine::new(config),
+            now: TimeMs(5),
+        };
+        hand.begin();
+        hand.reply(calls(&[("look", "{}")]));
+        let gated = hand.machine.clone();
+        assert!(!gated.is_done());
+        let call_id = rondo_types::CallId::generated(1, 1, 0);
+        let verdict = crate::ports::Verdict::Allow;
+        hand.feed(Input::Gate {
+            call_id: call_id.clone(),
+            verdict,
+        });
+        let outcome_of_call = ToolOutcome::text("seen");
+        hand.feed(Input::ToolFinished {
+            call_id,
+            outcome: outcome_of_call,
+            duration_ms: 1,
+        });
+        hand.feed(Input::Steer {
+            text: "and this?".into(),
+        });
+        let ended = outcome(hand.reply(text("the answer"))).unwrap();
+        assert!(ended.answered);
+        assert_eq!(ended.text, "the answer");
+        assert_eq!(ended.unheard, ["and this?"]);
+    }
+}
+
+#[test]
+fn tokens_of_failed_requests_count_once_something_had_arrived() {
+    let failed = |received| {
+        let mut hand = Hand::new("stream");
+        hand.begin();
+        outcome(hand.feed(Input::ReplyFailed {
+            error: ModelError::new(ErrorClass::IdleTimeout, "stalled"),
+            partial: String::new(),
+            committed: false,
+            received,
+        }))
+        .unwrap()
+        .usage
+        .total()
+    };
+    assert_eq!(failed(false), 0);
+    assert!(failed(true) > 0);
 }
 
 #[test]

@@ -24,6 +24,7 @@ enum Move {
 struct Script {
     profile: &'static str,
     max_steps: u32,
+    max_tool_calls: Option<u32>,
     moves: Vec<Move>,
     verdicts: Vec<u8>,
     outcomes: Vec<u8>,
@@ -62,6 +63,9 @@ fn one_move() -> impl Strategy<Value = Move> {
         Just(FinishReason::Length),
         Just(FinishReason::ContentFilter),
         Just(FinishReason::MalformedCall),
+        Just(FinishReason::Refusal),
+        Just(FinishReason::Error),
+        Just(FinishReason::Other),
     ];
     let class = prop_oneof![
         Just(ErrorClass::Server),
@@ -81,7 +85,7 @@ fn one_move() -> impl Strategy<Value = Move> {
 fn script() -> impl Strategy<Value = Script> {
     (
         prop::sample::select(profile::builtin_names()),
-        1_u32..8,
+        (1_u32..8, prop::option::of(0_u32..6)),
         prop::collection::vec(one_move(), 1..12),
         prop::collection::vec(0_u8..3, 1..6),
         prop::collection::vec(0_u8..3, 1..6),
@@ -90,10 +94,20 @@ fn script() -> impl Strategy<Value = Script> {
         (prop::option::of(0_usize..10), 1_usize..4),
     )
         .prop_map(
-            |(profile, max_steps, moves, verdicts, outcomes, delays_ms, cancel_after, rest)| {
+            |(
+                profile,
+                (max_steps, max_tool_calls),
+                moves,
+                verdicts,
+                outcomes,
+                delays_ms,
+                cancel_after,
+                rest,
+            )| {
                 Script {
                     profile,
                     max_steps,
+                    max_tool_calls,
                     moves,
                     verdicts,
                     outcomes,
@@ -121,6 +135,7 @@ impl<'a> Play<'a> {
     fn new(script: &'a Script) -> Self {
         let mut sim = Sim::new(script.profile, vec![]);
         sim.profile.limits.max_steps = script.max_steps;
+        sim.profile.limits.max_tool_calls = script.max_tool_calls;
         let begin = Input::Begin {
             history: vec![],
             message: Message::user("q"),
@@ -194,6 +209,7 @@ impl<'a> Play<'a> {
                                 String::new()
                             },
                             committed,
+                            received: committed,
                         },
                     });
             }

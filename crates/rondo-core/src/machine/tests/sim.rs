@@ -203,6 +203,7 @@ fn reply_input(said: Say, call: &ModelCall, now: &mut TimeMs) -> Input {
             error,
             partial: String::new(),
             committed: false,
+            received: false,
         };
     }
     match said {
@@ -215,6 +216,7 @@ fn reply_input(said: Say, call: &ModelCall, now: &mut TimeMs) -> Input {
             error,
             partial: partial.into(),
             committed,
+            received: committed,
         },
     }
 }
@@ -302,6 +304,7 @@ fn blank_outcome() -> Outcome {
         elapsed_ms: 0,
         finish_reason: None,
         error: None,
+        unheard: vec![],
         transcript: Transcript::new(),
     }
 }
