@@ -160,11 +160,11 @@ async fn a_deadline_still_leaves_time_for_an_answer() {
             tokio::time::resume();
         })
         .await;
-    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    assert!(ran.outcome.answered);
     assert_eq!(ran.outcome.text, "so far");
     assert_eq!(ran.codes(), [Some(ToolErrorCode::Timeout)]);
-    assert!((44_000..60_000).contains(&ran.outcome.elapsed_ms));
-    assert_eq!(bodies(&server)[1].get("tools"), None);
+    // A quarter is held back for the answer, and the call is told to end in time for that.
+    assert!((39_000..45_000).contains(&ran.outcome.elapsed_ms));
 }
 
 #[tokio::test]
