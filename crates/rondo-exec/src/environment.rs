@@ -17,7 +17,7 @@ pub struct Environment {
 }
 
 /// Ends of names that usually hold secrets.
-const SECRET_SUFFIXES: [&str; 9] = [
+const SECRET_SUFFIXES: [&str; 12] = [
     "_API_KEY",
     "_APIKEY",
     "_API_TOKEN",
@@ -27,6 +27,9 @@ const SECRET_SUFFIXES: [&str; 9] = [
     "_SECRET",
     "_SECRET_KEY",
     "_SECRET_ACCESS_KEY",
+    "_PRIVATE_KEY",
+    "PASSWORD",
+    "PASSPHRASE",
 ];
 
 /// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt.
@@ -57,6 +60,11 @@ impl Default for Environment {
     }
 }
 
+/// `_TOKEN` stands for `X_TOKEN` and for a bare `TOKEN`.
+fn is_or_ends_with(name: &str, suffix: &str) -> bool {
+    name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)
+}
+
 impl Environment {
     /// Returns whether a variable of the agent is kept from commands.
     #[must_use]
@@ -67,7 +75,7 @@ impl Environment {
                 || self
                     .withheld_suffixes
                     .iter()
-                    .any(|suffix| upper.ends_with(suffix.as_str())))
+                    .any(|suffix| is_or_ends_with(&upper, suffix)))
     }
 
     /// Removes and sets variables; what is not named is inherited at the start of the process.

@@ -128,6 +128,13 @@ impl StandardGate {
         })
     }
 
+    /// Returns whether the verdict needs no look at the disk.
+    fn is_quick(&self, request: &GateRequest) -> bool {
+        let name = request.spec.name.as_str();
+        let allows_all = self.allows_all && self.refused.is_empty() && self.blacklist.is_empty();
+        allows_all || !self.exec_tools.iter().any(|tool| tool == name)
+    }
+
     fn judge(&self, request: &GateRequest) -> Verdict {
         let tool = request.spec.name.as_str();
         if self.exec_tools.iter().any(|name| name == tool)
@@ -221,7 +228,13 @@ impl StandardGate {
 #[async_trait]
 impl Gate for StandardGate {
     async fn check(&self, request: &GateRequest) -> Verdict {
-        self.judge(request)
+        if self.is_quick(request) {
+            return self.judge(request);
+        }
+        // Judging a command looks at the disk, which may hang; the turn must not hang with it.
+        let (gate, request) = (self.clone(), request.clone());
+        let judged = tokio::task::spawn_blocking(move || gate.judge(&request)).await;
+        judged.unwrap_or_else(|err| deny(format!("the command could not be judged: {err}")))
     }
 }
 

@@ -11,6 +11,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -117,6 +118,18 @@ fn die_with_supervisor() {
 
 #[cfg(not(target_os = "linux"))]
 fn die_with_supervisor() {}
+
+/// Opens a file to read it. Anything else is refused: opening a pipe would wait for its writer, who
+/// may never come.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+}
 
 /// Leaves the agent's session, so that its terminal's signals and its end do not reach us.
 pub(crate) fn leave_session() -> io::Result<()> {

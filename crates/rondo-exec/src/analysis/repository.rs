@@ -10,6 +10,7 @@ use super::options::Options;
 use super::paths::AllowedDirs;
 use super::programs;
 use super::words::Value;
+use crate::unix;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -291,7 +292,7 @@ fn is_known_to_git(git: &Path) -> bool {
 
 fn read_bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(path).ok()?;
+    let file = unix::open_regular(path).ok()?;
     let length = file.take(bytes_max + 1).read_to_end(&mut bytes).ok()?;
     (length as u64 <= bytes_max).then_some(bytes)
 }

@@ -568,3 +568,29 @@ proptest! {
         prop_assert_ne!(removal, Judgement::ReadOnly);
     }
 }
+
+/// Opening a pipe waits for a writer; the judgement runs before any timer of the command does.
+#[test]
+fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
+    for name in ["config", "index", "HEAD"] {
+        let place = Place::new();
+        let path = place.project().join(".git").join(name);
+        let _ = fs::remove_file(&path);
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let dirs = place.dirs();
+        let (tx, rx) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tx.send(judge("git status", &dirs)));
+        let judged = rx.recv_timeout(std::time::Duration::from_secs(20));
+        assert!(
+            !matches!(judged, Ok(Judgement::ReadOnly)),
+            "{name}: {judged:?}"
+        );
+        assert!(judged.is_ok(), "{name}");
+    }
+}
