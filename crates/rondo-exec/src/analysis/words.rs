@@ -122,9 +122,9 @@ impl Reading {
                 Ok(())
             }
             WordPiece::ParameterExpansion(expr) => self.take_parameter(expr),
-            WordPiece::CommandSubstitution(command) => self.take_substitution(command),
+            WordPiece::CommandSubstitution(command) => self.take_substitution(command, quoting),
             WordPiece::BackquotedCommandSubstitution(command) if !command.contains('\\') => {
-                self.take_substitution(command)
+                self.take_substitution(command, quoting)
             }
             WordPiece::ArithmeticExpression(expr) => self.take_arithmetic(&expr.value),
             WordPiece::SingleQuotedText(_)
@@ -199,7 +199,9 @@ impl Reading {
         Ok(())
     }
 
-    fn take_substitution(&mut self, command: &str) -> Result<(), &'static str> {
+    fn take_substitution(&mut self, command: &str, quoting: Quoting) -> Result<(), &'static str> {
+        // Outside of double quotes the output is split and matched against files.
+        self.is_dynamic |= quoting == Quoting::None && command.trim() != "pwd";
         self.is_shown = true;
         self.substitutions.push(command.to_owned());
         Ok(())

@@ -103,6 +103,8 @@ const READ_ONLY: &[&str] = &[
 ];
 
 const NOT_READ_ONLY: &[&str] = &[
+    "echo $(echo '/etc/*')",
+    "ls `echo /etc/*`",
     // Programs.
     "rm README.md",
     "/bin/ls",
