@@ -11,6 +11,7 @@
 //! Everything is private but [`run`]: the binary is the interface.
 
 mod approver;
+mod calls;
 mod cli;
 mod commands;
 mod config;

@@ -1,5 +1,6 @@
 //! The tools of a turn and the gate before them.
 
+use crate::calls;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::settings::Settings;
@@ -9,7 +10,7 @@ use rondo_exec::{
     AllowedDirs, ExecOptions, ExecTool, GateOptions, HUB_BLACKLIST, StandardGate, SupervisorCommand,
 };
 use rondo_tools::Workspace;
-use rondo_types::Profile;
+use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,9 +53,17 @@ pub(crate) fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
-pub(crate) fn offer(names: &[String], choice: &Choice, settings: &Settings) -> Result<Offer> {
-    let state_dir = settings.paths.state.join("calls");
+pub(crate) fn offer(
+    names: &[String],
+    choice: &Choice,
+    settings: &Settings,
+    session: &SessionId,
+) -> Result<Offer> {
+    // A session's own: what other sessions printed is none of this one's business.
+    let calls = settings.paths.state.join("calls");
+    let state_dir = calls.join(session.as_str());
     private_dir(&state_dir)?;
+    calls::prune(&calls, session.as_str());
     let workspace = workspace(settings, &state_dir)?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let options = exec_options(&workspace, state_dir, choice);

@@ -179,7 +179,10 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
     } = &prepared;
     let key = choice.key(settings).await?;
     let model = transport::http_model(choice, key, profile.streaming, settings)?;
-    let offer = tools::offer(&prepared.tool_names, choice, settings)?;
+    let now = Clock::system().now();
+    let id = fresh_id(now);
+    let session = SessionId::new(format!("s-{id}"));
+    let offer = tools::offer(&prepared.tool_names, choice, settings, &session)?;
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",
@@ -196,10 +199,8 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
     );
     let screen = Screen::new();
     let approver = Arc::new(TerminalApprover::new(&settings.env, screen.clone()));
-    let now = Clock::system().now();
-    let id = fresh_id(now);
     let setup = TurnSetup {
-        session: SessionId::new(format!("s-{id}")),
+        session,
         turn: TurnId::new(format!("t-{id}")),
         turn_number: 1,
         model: Arc::new(model),
