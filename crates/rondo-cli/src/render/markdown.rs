@@ -3,6 +3,7 @@
 //! A line is shown when it is whole. Tables are shown when they end, since their columns depend on
 //! every row; lines inside a code fence are shown as they are.
 
+use super::marks;
 use termimad::minimad::Alignment;
 use termimad::{MadSkin, crossterm::style::Color};
 
@@ -12,6 +13,10 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TABLE_ROWS_MAX: usize = 500;
 /// Columns beyond which prose is hard to read.
 const COLUMNS_MAX: usize = 120;
+/// Columns below which nothing can be laid out.
+const COLUMNS_MIN: usize = 20;
+/// Spaces before a list item that the renderer knows; with more it takes the line for code.
+const DEPTH_MAX: usize = 3;
 
 /// Renders one text.
 pub(super) struct Markdown {
@@ -28,7 +33,7 @@ impl Markdown {
     pub(super) fn new(columns: usize) -> Self {
         Self {
             skin: skin(),
-            columns: columns.clamp(20, COLUMNS_MAX),
+            columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
             line: String::new(),
             table: Vec::new(),
             fence: None,
@@ -65,13 +70,13 @@ impl Markdown {
             self.end_table(shown);
             shown.push_str(&code_line(line));
         } else if line.trim_start().starts_with('|') {
-            self.table.push(line.to_owned());
+            self.table.push(marks::escape_loose(line));
             if self.table.len() >= TABLE_ROWS_MAX {
                 self.end_table(shown);
             }
         } else {
             self.end_table(shown);
-            shown.push_str(&self.render(line));
+            shown.push_str(&self.render(&marks::escape_loose(line)));
         }
     }
 
@@ -102,10 +107,26 @@ impl Markdown {
     }
 
     fn render(&self, source: &str) -> String {
-        let mut rendered = self.skin.text(source, Some(self.columns)).to_string();
-        rendered.truncate(rendered.trim_end_matches('\n').len());
-        rendered.push('\n');
-        rendered
+        let (margin, source) = deep_item(source);
+        let columns = self.columns.saturating_sub(margin.len()).max(COLUMNS_MIN);
+        let rendered = self.skin.text(source, Some(columns)).to_string();
+        let mut shown = String::with_capacity(rendered.len() + 1);
+        for line in rendered.trim_end_matches('\n').split('\n') {
+            shown.push_str(margin);
+            shown.push_str(line);
+            shown.push('\n');
+        }
+        shown
+    }
+}
+
+/// Splits off the indentation by which a list item is deeper than the renderer knows.
+fn deep_item(line: &str) -> (&str, &str) {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    if indent > DEPTH_MAX && marks::item_marker(line) > 0 {
+        line.split_at(indent - DEPTH_MAX)
+    } else {
+        ("", line)
     }
 }
 
@@ -113,7 +134,11 @@ fn fence_marks(line: &str) -> Option<&str> {
     let trimmed = line.trim_start();
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = trimmed.len() - trimmed.trim_start_matches(mark).len();
-    trimmed.get(..length).filter(|marks| marks.len() >= 3)
+    // Otherwise it is code within the line.
+    let opens = mark != '`' || !trimmed.get(length..)?.contains('`');
+    trimmed
+        .get(..length)
+        .filter(|marks| marks.len() >= 3 && opens)
 }
 
 fn code_line(line: &str) -> String {
@@ -161,6 +186,26 @@ mod tests {
         assert!(!plain.contains("|---|"), "{plain}");
         assert!(plain.ends_with("end\n"), "{plain}");
         assert!(shown.contains("\x1b["));
+    }
+
+    #[test]
+    fn no_character_of_a_text_that_is_no_mark_is_lost() {
+        for text in [
+            "The files match *.rs and *.toml and src/*/mod.rs; 2 * 3 * 4 = 24.",
+            "a ` b, ~~ c, ** d, 5*, __init__.py, **a, *.",
+            "| *.rs | 2 * 3 |\n|---|---|\n| a*b | c |\n",
+        ] {
+            let plain = without_styles(&render(&[text]));
+            let stars = |text: &str| text.matches(['*', '`', '~']).count();
+            assert_eq!(stars(&plain), stars(text), "{plain}");
+        }
+    }
+
+    #[test]
+    fn code_within_a_line_opens_no_fence_and_deep_items_are_items() {
+        let plain = without_styles(&render(&["```x``` is **it**\n      - deep **one**\n"]));
+        assert_eq!(plain.lines().next(), Some("x is it"));
+        assert!(plain.contains("• deep one"), "{plain}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod json;
 mod markdown;
+mod marks;
 pub(crate) mod sanitize;
 mod spinner;
 mod text;
