@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
@@ -100,8 +101,14 @@ impl Drop for Abandon {
 /// the answer to the next one.
 fn converse(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<bool> {
     for _ in 0..ATTEMPTS_MAX {
+        // What was typed before the question could be read is no answer to it.
+        tcflush(terminal, QueueSelector::IFlush)?;
         write!(terminal, "\r\x1b[K{question}\nRun it? [y/n] ")?;
         let answer = read_line(terminal, abandoned)?;
+        if !answer.ends_with('\n') {
+            // Ctrl-D ends an answer without ending its line.
+            writeln!(terminal)?;
+        }
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => return Ok(true),
             "n" | "no" | "" => return Ok(false),

@@ -32,6 +32,8 @@ pub(crate) struct TextView {
     calls: HashMap<CallId, Call>,
     spinner: Spinner,
     screen: Screen,
+    /// A question stands on the terminal, and the cursor behind it.
+    asking: bool,
 }
 
 struct Call {
@@ -59,6 +61,7 @@ impl TextView {
             calls: HashMap::new(),
             spinner: Spinner::new(),
             screen,
+            asking: false,
         }
     }
 
@@ -158,6 +161,9 @@ impl TextView {
         if !self.lively {
             return;
         }
+        if std::mem::take(&mut self.asking) {
+            self.output.stderr("\n");
+        }
         if call.live_bytes > 0 {
             self.clear_spinner();
             let line_end = if call.fresh { "" } else { "\n" };
@@ -240,10 +246,12 @@ impl View for TextView {
             EventBody::ApprovalRequested { .. } => {
                 self.clear_spinner();
                 self.spinner.pause(true);
+                self.asking = true;
                 self.screen.set_aside(true);
             }
             EventBody::ApprovalResolved { .. } => {
                 self.screen.set_aside(false);
+                self.asking = false;
                 self.spinner.pause(false);
             }
             EventBody::RetryScheduled {
@@ -294,11 +302,17 @@ impl View for TextView {
         if !self.output.stdout_terminal {
             return print_answer(&self.output, text);
         }
-        if self.step_shown && self.step_text.trim() == text.trim() {
+        // What stands there already is not printed again.
+        let shown = self.step_shown.then(|| self.step_text.trim().to_owned());
+        let text = match shown.filter(|shown| !shown.is_empty()) {
+            Some(shown) => text.replacen(&shown, "", 1).trim_end().to_owned(),
+            None => text.clone(),
+        };
+        if text.is_empty() {
             return Ok(());
         }
         self.step_started();
-        self.answer_text(text)?;
+        self.answer_text(&text)?;
         self.end_text()
     }
 }

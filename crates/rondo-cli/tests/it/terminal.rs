@@ -1,15 +1,36 @@
 //! What a person at a terminal sees. Python's standard library provides the terminal.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::{ReplyScript, Server};
+use rondo_testkit::{ReplyScript, Script, Server, Step, faults, openai};
 use serde_json::json;
+use std::time::Duration;
 use tokio::process::Command;
 
-/// Runs its arguments on a terminal of their own and passes on what was typed.
-const ON_A_TERMINAL: &str =
-    "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+/// Runs its arguments but the first on a terminal of their own. Standard input is typed at once, the
+/// first argument at each question.
+const ON_A_TERMINAL: &str = r"
+import os, pty, sys
+
+def read(terminal):
+    shown = os.read(terminal, 65536)
+    if b'[y/n]' in shown:
+        os.write(terminal, sys.argv[1].encode())
+    return shown
+
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:], read)))
+";
 
 async fn ask(env: &TestEnv, server: &Server, typed: &str, args: &[&str]) -> Shown {
+    ask_ahead(env, server, ("", typed), args).await
+}
+
+/// What is typed comes in two parts: before anything is asked, and at each question.
+async fn ask_ahead(
+    env: &TestEnv,
+    server: &Server,
+    (ahead, typed): (&str, &str),
+    args: &[&str],
+) -> Shown {
     let url = server.url("/v1");
     let mut all = vec!["ask", "-m", "openai/test", "--base-url", &url];
     all.extend(args);
@@ -17,7 +38,7 @@ async fn ask(env: &TestEnv, server: &Server, typed: &str, args: &[&str]) -> Show
     let binary = binary.as_std();
     let mut python = Command::new("python3");
     python
-        .args(["-c", ON_A_TERMINAL])
+        .args(["-c", ON_A_TERMINAL, typed])
         .arg(binary.get_program())
         .args(binary.get_args())
         .env_clear()
@@ -29,7 +50,7 @@ async fn ask(env: &TestEnv, server: &Server, typed: &str, args: &[&str]) -> Show
         .env("TERM", "xterm-256color")
         .current_dir(env.project());
     let file = env.project().join("typed");
-    std::fs::write(&file, typed).unwrap();
+    std::fs::write(&file, ahead).unwrap();
     python.stdin(std::fs::File::open(file).unwrap());
     env.shown(&python.output().await.unwrap())
 }
@@ -112,6 +133,32 @@ async fn a_person_is_asked_and_their_answer_decides() {
         assert!(plain(&shown).contains("Run it? [y/n]"), "{shown:?}");
         assert_eq!(env.project().join("made.txt").exists(), made, "{shown:?}");
     }
+}
+
+/// Somebody who leans on the keyboard while the model thinks has allowed nothing.
+#[tokio::test]
+async fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let call = calls("write_file", &json!({"path": "made.txt", "content": "x"}));
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&call).before(Step::Delay(Duration::from_millis(500))),
+        openai::streamed(&says("Over.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let shown = ask_ahead(&env, &server, ("y\n", "n\n"), &["make it"]).await;
+    assert!(plain(&shown).contains("the user said no"), "{shown:?}");
+    assert!(!env.project().join("made.txt").exists(), "{shown:?}");
+}
+
+#[tokio::test]
+async fn an_unfinished_answer_is_shown_once() {
+    let mut frames = openai::frames(&says("Some words."));
+    frames.truncate(2);
+    let response = faults::half_open_after(frames);
+    let server = Server::start(Script::from(vec![response])).await;
+    let args = ["--deadline", "500ms", "x"];
+    let shown = ask(&TestEnv::new(), &server, "", &args).await;
+    assert_eq!(plain(&shown).matches("Some words.").count(), 1, "{shown:?}");
 }
 
 #[tokio::test]
