@@ -9,7 +9,7 @@ use crate::providers::Provider;
 use rondo_types::Effort;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The bound on a configuration file, in bytes.
@@ -157,6 +157,26 @@ impl Layer {
         }
     }
 
+    /// Checks what the flags check as they are parsed.
+    ///
+    /// # Errors
+    /// When a number makes no sense; `source` is named then.
+    pub(crate) fn check(&self, source: &str) -> Result<()> {
+        let negative = |number: f64| !(number.is_finite() && number >= 0.0);
+        for (key, wrong) in [
+            ("temperature", self.temperature.is_some_and(negative)),
+            ("max_budget_usd", self.max_budget_usd.is_some_and(negative)),
+            ("max_output_tokens", self.max_output_tokens == Some(0)),
+            ("max_steps", self.max_steps == Some(0)),
+        ] {
+            if wrong {
+                let message = format!("`{key}`, as set by {source}, is out of its range");
+                return Err(CliError::new(Exit::Config, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes out what a folder that nobody trusts may not set, and returns the names of what was
     /// set: whatever sends data or keys elsewhere, runs something, opens a permission, speaks for
     /// the user, or raises a bound.
@@ -207,7 +227,10 @@ fn read_bounded(path: &Path) -> Result<Option<String>> {
     };
     let file = match std::fs::File::open(path) {
         Ok(file) => file,
-        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // A home such as `/dev/null` has no files either.
+        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         Err(err) => return Err(failed(err)),
     };
     let mut text = String::new();
@@ -241,6 +264,24 @@ mod tests {
         assert_eq!(layer.model.as_deref(), Some("gemini/x"));
         assert!(layer.disallowed_tools.is_some());
         assert!(layer.providers.is_empty() && layer.yolo.is_none());
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_its_key_and_source() {
+        for text in [
+            "temperature = nan",
+            "temperature = -1.0",
+            "max_budget_usd = -0.5",
+            "max_output_tokens = 0",
+            "max_steps = 0",
+        ] {
+            let layer: Layer = toml::from_str(text).unwrap();
+            let error = layer.check("the file").unwrap_err();
+            let key = text.split(' ').next().unwrap();
+            assert!(error.line().contains(key), "{}", error.line());
+            assert!(error.line().contains("the file"), "{}", error.line());
+            assert_eq!(error.exit, Exit::Config);
+        }
     }
 
     #[test]

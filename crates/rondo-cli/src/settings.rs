@@ -53,6 +53,9 @@ impl Settings {
         sources.extend(project);
         sources.push(Source::new("environment".to_owned(), environment));
         sources.push(Source::new("flags".to_owned(), Layer::from_flags(args)));
+        for source in &sources {
+            source.layer.check(&source.name)?;
+        }
         let values = merge(&sources);
         Ok(Self {
             values,

@@ -56,6 +56,9 @@ impl Choice {
                 .get(LOCAL)
                 .map(|local| local.quirks.clone())
                 .unwrap_or_default();
+            let own = settings.values.providers.get(OPENAI);
+            let own = own.map(|own| own.quirks.clone()).unwrap_or_default();
+            provider.quirks.extend(own);
         }
         let facts = models::facts(&settings.values.models, &name, &model)?;
         Ok(Self {
@@ -70,6 +73,17 @@ impl Choice {
     /// Returns `provider/model`.
     pub(crate) fn full_name(&self) -> String {
         format!("{}/{}", self.provider_name, self.model)
+    }
+
+    /// Returns the address without what may be secret in it: a password, a query.
+    pub(crate) fn shown_url(&self) -> String {
+        let url = self.base_url.split(['?', '#']).next().unwrap_or_default();
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return url.to_owned();
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("{scheme}://{host}{path}")
     }
 
     /// Returns the wire protocol's name.

@@ -114,6 +114,7 @@ fn private_dir(path: &Path) -> Result<()> {
         .map_err(|err| {
             let context = format!("failed to make `{}`", path.display());
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+                .hint("set `XDG_STATE_HOME` or `RONDO_HOME` to a directory that can be written")
         })
 }
 

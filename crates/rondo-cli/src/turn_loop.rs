@@ -70,6 +70,18 @@ pub(crate) async fn show(
 }
 
 impl Ended {
+    /// Does work that may block, a write to a pipe that nobody reads for one; any signal ends the
+    /// process meanwhile.
+    ///
+    /// # Errors
+    /// When the work panics.
+    pub(crate) async fn block_on<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        unless_signalled(&mut self.signals, work).await
+    }
+
     /// Shows how the turn ended. Output that nobody takes is waited for, as every program does; any
     /// signal ends the process then.
     ///
@@ -83,18 +95,26 @@ impl Ended {
         let mut view = self.view;
         let outcome = Arc::new(outcome);
         let shared = Arc::clone(&outcome);
-        let showing = spawn_blocking(move || {
+        let show = move || {
             view.finish(&Ending {
                 outcome: &shared,
                 exit,
             })
-        });
-        let shown = tokio::select! {
-            biased;
-            stop = self.signals.next() => exit_now(stop),
-            shown = showing => shown.unwrap_or_else(|err| Err(io::Error::other(err))),
         };
+        let shown = unless_signalled(&mut self.signals, show).await.flatten();
         (Arc::unwrap_or_clone(outcome), shown)
+    }
+}
+
+async fn unless_signalled<T: Send + 'static>(
+    signals: &mut Signals,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let working = spawn_blocking(work);
+    tokio::select! {
+        biased;
+        stop = signals.next() => exit_now(stop),
+        done = working => done.map_err(io::Error::other),
     }
 }
 

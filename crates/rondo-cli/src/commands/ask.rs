@@ -7,7 +7,7 @@ use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
-use crate::prompt;
+use crate::prompt::{self, Prompt};
 use crate::render::{JsonView, TextView, View};
 use crate::screen::Screen;
 use crate::settings::Settings;
@@ -23,7 +23,9 @@ use rondo_types::{
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread::Builder;
+use std::time::Duration;
 
 /// The bound on a schema file, in bytes.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
@@ -80,12 +82,7 @@ fn prepare(
     let choice = Choice::make(&settings)?;
     let tool_names = tools::wanted(&profile, &settings);
     choice.check(&profile, tool_names.len())?;
-    let schema = args
-        .output_schema
-        .as_deref()
-        .map(|path| read_schema(&settings.directory.join(path)))
-        .transpose()?;
-    let prompt = prompt::read(&args.prompt, &settings.directory)?;
+    let (schema, prompt) = read_input(args, &settings.directory, profile.limits.turn_timeout)?;
     if let Some(note) = prompt.note {
         output.note(note);
     }
@@ -99,6 +96,38 @@ fn prepare(
         choice,
         tool_names,
         schema,
+    })
+}
+
+/// Reads what the turn begins with, within the time that a turn has: a pipe or a terminal among the
+/// files may never end.
+fn read_input(
+    args: &AskArgs,
+    directory: &Path,
+    timeout: Option<Duration>,
+) -> Result<(Option<Value>, Prompt)> {
+    let schema_file = args.output_schema.as_ref().map(|path| directory.join(path));
+    let (words, directory) = (args.prompt.clone(), directory.to_owned());
+    let read = move || {
+        let schema = schema_file.as_deref().map(read_schema).transpose()?;
+        Ok((schema, prompt::read(&words, &directory)?))
+    };
+    let Some(timeout) = timeout else {
+        return read();
+    };
+    let (read_tx, read_rx) = mpsc::channel();
+    let spawned = Builder::new().name("input".to_owned()).spawn(move || {
+        // Nobody waits any more only when the process is about to end.
+        let _ = read_tx.send(read());
+    });
+    spawned.map_err(|err| {
+        let context = "failed to start a thread";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    read_rx.recv_timeout(timeout).unwrap_or_else(|_| {
+        let message = "the deadline came before the input was read to its end";
+        Err(CliError::new(Exit::Deadline, message)
+            .hint("is something writing to standard input and to the files that are named?"))
     })
 }
 
@@ -192,7 +221,7 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
     }
     tracing::info!(
         model = choice.full_name(),
-        base_url = choice.base_url,
+        base_url = choice.shown_url(),
         profile = profile.name,
         tools = offer.tools.specs().len(),
         "asking"
@@ -245,7 +274,7 @@ fn view(format: OutputFormat, output: Output, screen: Screen) -> Box<dyn View> {
 
 async fn finish(
     outcome: Outcome,
-    ended: Ended,
+    mut ended: Ended,
     approver: &TerminalApprover,
     prepared: &Prepared,
 ) -> Result<Exit> {
@@ -254,16 +283,28 @@ async fn finish(
         approval_missing: approver.was_missing(),
         stopped_by: ended.stopped_by,
     };
-    let exit = Exit::of_outcome(&outcome, circumstances);
-    let (outcome, shown) = ended.finish(outcome, exit).await;
-    if let Some(path) = &prepared.answer_file {
-        write_answer(path, &outcome.text)?;
+    let mut exit = Exit::of_outcome(&outcome, circumstances);
+    // Before the result is shown, which says how the process ends.
+    let unwritten = match prepared.answer_file.clone() {
+        Some(path) => {
+            let text = outcome.text.clone();
+            let written = ended.block_on(move || write_answer(&path, &text)).await;
+            written.map_err(write_failed).flatten().err()
+        }
+        None => None,
+    };
+    if let Some(error) = &unwritten {
+        exit = error.exit;
     }
+    let (outcome, shown) = ended.finish(outcome, exit).await;
     match shown {
         Err(err) if err.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
         shown => shown.map_err(write_failed)?,
     }
     explain(&outcome, exit, circumstances, prepared);
+    if let Some(error) = &unwritten {
+        prepared.output.error(error);
+    }
     tracing::info!(
         stop_reason = outcome.stop_reason.as_str(),
         steps = outcome.steps,
@@ -326,12 +367,13 @@ fn failure(error: &ModelError, exit: Exit, prepared: &Prepared) -> CliError {
         },
         ErrorClass::Network => shown.hint(format!(
             "is a server listening at `{}`? `rondo doctor --probe -m {}` looks closer",
-            choice.base_url,
+            choice.shown_url(),
             choice.full_name()
         )),
         ErrorClass::NotFound => shown.hint(format!(
             "check the model's name `{}` and the address `{}`",
-            choice.model, choice.base_url
+            choice.model,
+            choice.shown_url()
         )),
         ErrorClass::Unsupported => {
             let variable = choice.provider.model_env.as_deref();

@@ -110,7 +110,7 @@ fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
     report.good("model", &choice.full_name());
     report.good(
         "address",
-        &format!("{} ({})", choice.base_url, choice.dialect()),
+        &format!("{} ({})", choice.shown_url(), choice.dialect()),
     );
     check_key(&choice, settings, report);
     match choice.facts.context_tokens {

@@ -124,7 +124,7 @@ fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
 /// a `result` object where one is expected.
 fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    if words.get(1) != Some(&"ask") {
+    if first_command(&words) != Some("ask") {
         return OutputFormat::Text;
     }
     let flags = words.split(|word| *word == "--").next().unwrap_or_default();
@@ -143,6 +143,19 @@ fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     named
         .and_then(|value| value.parse().ok())
         .unwrap_or(OutputFormat::Text)
+}
+
+/// Returns the command, which may stand behind flags that every command takes.
+fn first_command<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let mut rest = words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        match *word {
+            "--color" => drop(rest.next()),
+            flag if flag.starts_with('-') => {}
+            command => return Some(command),
+        }
+    }
+    None
 }
 
 fn start_log(verbose: u8) {
@@ -181,6 +194,9 @@ mod tests {
         );
         assert_eq!(format("rondo ask --output-format=json"), OutputFormat::Json);
         assert_eq!(format("rondo ask -- --json"), OutputFormat::Text);
+        assert_eq!(format("rondo -v ask --json --no"), OutputFormat::Json);
+        assert_eq!(format("rondo --color never ask --json"), OutputFormat::Json);
+        assert_eq!(format("rondo --color=never doctor"), OutputFormat::Text);
         assert_eq!(format("rondo doctor --json"), OutputFormat::Text);
     }
 }

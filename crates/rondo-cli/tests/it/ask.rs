@@ -107,6 +107,30 @@ async fn the_event_stream_begins_with_init_and_ends_with_result() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_written_is_an_error_and_there_is_one_result() {
+    let server = serve(vec![says("4")]).await;
+    let shown = TestEnv::new()
+        .ask(&server, &["--json", "-o", "/dev/full", "2+2?"])
+        .await;
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert_eq!(shown.lines().len(), 1, "{shown:?}");
+    assert_eq!(shown.result()["text"], "4");
+    assert!(
+        shown.stderr.contains("failed to write the answer"),
+        "{shown:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_password_in_an_address_is_never_shown() {
+    let url = "http://me:MARKER@127.0.0.1:9/v1?key=MARKER";
+    let args = ["ask", "-vvv", "-m", "openai/x", "--base-url", url, "2+2?"];
+    let shown = TestEnv::new().run(&args).await;
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(!format!("{shown:?}").contains("MARKER"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn without_a_terminal_a_call_that_needs_approval_is_denied_and_the_turn_goes_on() {
     let server = serve(vec![
         calls("write_file", &json!({"path": "made.txt", "content": "x"})),

@@ -53,6 +53,20 @@ async fn a_missing_file_is_an_input_error_and_nothing_is_asked() {
     assert!(server.requests().is_empty());
 }
 
+/// Nobody ever writes to the pipe, and a turn ends in time all the same.
+#[tokio::test]
+async fn a_file_that_never_ends_is_not_waited_for_beyond_the_deadline() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    let fifo = env.project().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let args = ["--deadline", "300ms", "--json", "see @pipe"];
+    let shown = env.ask(&server, &args).await;
+    assert_eq!(shown.code, Some(124), "{shown:?}");
+    assert_eq!(shown.result()["error"]["class"], "deadline");
+    assert!(server.requests().is_empty());
+}
+
 #[tokio::test]
 async fn an_empty_prompt_is_an_input_error() {
     let server = serve(vec![]).await;
