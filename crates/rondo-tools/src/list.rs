@@ -107,12 +107,22 @@ struct Listing {
     shown: usize,
     total: usize,
     files: usize,
+    /// The largest file: what is asked of listings most, and small models compare badly.
+    largest: Option<(u64, String)>,
 }
 
 impl Listing {
     fn add(&mut self, place: &Place<'_>, found: &Found) {
         self.total += 1;
         self.files += usize::from(!found.metadata.is_dir());
+        let size = found.metadata.len();
+        let is_larger = self
+            .largest
+            .as_ref()
+            .is_none_or(|(largest, _)| size > *largest);
+        if found.metadata.is_file() && is_larger {
+            self.largest = Some((size, place.show(&found.relative)));
+        }
         let line = line(place, found);
         if self.shown < ENTRIES_MAX && self.body.len() + line.len() <= RESULT_BYTES_MAX {
             self.shown += 1;
@@ -126,6 +136,13 @@ impl Listing {
             "[{shown}: {} files with sizes in bytes, {directories} directories",
             self.files
         );
+        if let Some((size, path)) = self
+            .largest
+            .as_ref()
+            .filter(|(size, _)| self.files > 1 && *size > 0)
+        {
+            head.push_str(&format!("; the largest file is {path} with {size}"));
+        }
         if let Some(depth) = depth {
             head.push_str(&format!(
                 "; only {depth} deep, leave out `depth` to look deeper"

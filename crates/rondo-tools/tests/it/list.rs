@@ -17,7 +17,7 @@ async fn entries_are_sorted_and_ignored_ones_left_out() {
     bench.file("a/e.rs", "");
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 2 files with sizes in bytes, 1 directories]\na/\na/c.rs\t3\nb.rs\t2\n"
+        "[.: 2 files with sizes in bytes, 1 directories; the largest file is a/c.rs with 3]\na/\na/c.rs\t3\nb.rs\t2\n"
     );
 }
 
