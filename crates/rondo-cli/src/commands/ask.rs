@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::Builder;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// The bound on a schema file, in bytes.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
@@ -206,7 +207,7 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         choice,
         ..
     } = &prepared;
-    let key = choice.key(settings).await?;
+    let key = key_in_time(choice, settings, profile.limits.turn_timeout).await?;
     let model = transport::http_model(choice, key, profile.streaming, settings)?;
     let now = Clock::system().now();
     let id = fresh_id(now);
@@ -253,6 +254,22 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
     finish(outcome, ended, &approver, &prepared).await
+}
+
+/// Finds the key within the time that a turn has: the command that prints it may wait for somebody.
+async fn key_in_time(
+    choice: &Choice,
+    settings: &Settings,
+    limit: Option<Duration>,
+) -> Result<Option<String>> {
+    let finding = choice.key(settings);
+    let Some(limit) = limit else {
+        return finding.await;
+    };
+    timeout(limit, finding).await.unwrap_or_else(|_| {
+        let message = "the deadline came before the `api_key_command` printed the key";
+        Err(CliError::new(Exit::Deadline, message))
+    })
 }
 
 fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {

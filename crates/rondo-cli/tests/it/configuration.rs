@@ -49,6 +49,26 @@ async fn a_provider_of_the_configuration_is_asked_as_it_says() {
 }
 
 #[tokio::test]
+async fn a_command_for_the_key_is_not_waited_for_beyond_the_deadline() {
+    let env = TestEnv::new();
+    env.user_config(
+        "[providers.lab]\ndialect = 'openai-chat'\nbase_url = 'http://127.0.0.1:9/v1'\napi_key_command = 'exec sleep 20'\n",
+    );
+    let args = [
+        "ask",
+        "-m",
+        "lab/x",
+        "--deadline",
+        "300ms",
+        "--json",
+        "2+2?",
+    ];
+    let shown = env.run(&args).await;
+    assert_eq!(shown.code, Some(124), "{shown:?}");
+    assert_eq!(shown.result()["error"]["class"], "deadline");
+}
+
+#[tokio::test]
 async fn a_project_cannot_send_the_key_elsewhere() {
     let trap = serve(vec![]).await;
     let server = serve(vec![says("ok")]).await;
