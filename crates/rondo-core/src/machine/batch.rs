@@ -1,14 +1,13 @@
-use super::io::{Action, PlannedCall, PreparedCall};
+use super::io::{Action, PlannedCall};
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};
 use crate::ports::{Approval, Verdict};
 use rondo_types::{
-    CallId, Candidate, Concurrency, Effects, EventBody, Finding, Message, Overflow, Recovery,
-    StopReason, ToolCall, ToolError, ToolErrorCode, ToolOutcome, ToolSpec,
+    CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall, ToolErrorCode,
+    ToolOutcome,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::sync::Arc;
+use serde_json::Value;
 
 /// What the model reads of calls that the turn's time did not reach.
 const OUT_OF_TIME: &str = "there was no time left";
@@ -16,31 +15,31 @@ const OUT_OF_TIME: &str = "there was no time left";
 /// The calls of one reply, from plan to committed results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
-    calls: Vec<BatchCall>,
+    pub(super) calls: Vec<BatchCall>,
     /// Indexes into `calls`: each stage is run at once, the stages one after another.
-    stages: Vec<Vec<usize>>,
+    pub(super) stages: Vec<Vec<usize>>,
     /// The stage under way.
-    stage: usize,
+    pub(super) stage: usize,
     /// Whether calls were left out because the turn has no more, or one reply asked for too many.
-    exhausted: bool,
+    pub(super) exhausted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct BatchCall {
-    call_id: CallId,
-    wire_id: Option<String>,
-    name: String,
-    raw: String,
-    arguments: Value,
-    recovery: Recovery,
-    state: CallState,
+pub(super) struct BatchCall {
+    pub(super) call_id: CallId,
+    pub(super) wire_id: Option<String>,
+    pub(super) name: String,
+    pub(super) raw: String,
+    pub(super) arguments: Value,
+    pub(super) recovery: Recovery,
+    pub(super) state: CallState,
     /// Whether the listener was told of its end.
-    reported: bool,
+    pub(super) reported: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-enum CallState {
+pub(super) enum CallState {
     Planned,
     AwaitingGate,
     AwaitingApproval,
@@ -104,134 +103,6 @@ impl TurnMachine {
             self.report_if_done(cx, id, 0);
         }
         self.begin_stage(cx);
-    }
-
-    fn plan(&mut self, cx: &mut Cx<'_>, calls: Vec<ToolCall>) -> Batch {
-        let limits = self.config.profile.limits.clone();
-        let per_step = limits.max_tool_calls_per_step.map_or(usize::MAX, to_index);
-        let too_many = calls.len() > per_step;
-        let stop_all = too_many && limits.overflow == Overflow::Stop;
-        let mut quota = limits.max_tool_calls.map_or(usize::MAX, |max| {
-            to_index(max.saturating_sub(self.spent.calls))
-        });
-        let mut exhausted = stop_all;
-        let mut planned = Vec::with_capacity(calls.len());
-        for (index, call) in calls.into_iter().enumerate() {
-            let refused = if stop_all || index >= per_step {
-                Some(per_step_text(per_step, stop_all))
-            } else if self.finalising.is_some() {
-                Some("no tools are available for the last answer".to_owned())
-            } else {
-                None
-            };
-            let mut call = match refused {
-                Some(text) => resolved(call, ToolErrorCode::NotRun, text),
-                None => self.prepare(cx, call),
-            };
-            if call.state == CallState::Planned {
-                if quota == 0 {
-                    exhausted = true;
-                    let max = limits.max_tool_calls.unwrap_or(0);
-                    let text = format!("the limit of {max} tool calls in a turn is reached");
-                    call.state = done(ToolErrorCode::NotRun, text);
-                } else {
-                    quota -= 1;
-                }
-            }
-            planned.push(call);
-        }
-        let stages = self.stages(&planned);
-        Batch {
-            calls: planned,
-            stages,
-            stage: 0,
-            exhausted,
-        }
-    }
-
-    /// Finds the tool and readies the arguments; what cannot run is resolved at once.
-    fn prepare(&mut self, cx: &mut Cx<'_>, call: ToolCall) -> BatchCall {
-        let tools = Arc::clone(&self.config.tools);
-        let Some(spec) = tools.iter().find(|tool| tool.name == call.name) else {
-            let text = self.unknown_tool_text(&call.name);
-            return resolved(call, ToolErrorCode::UnknownTool, text);
-        };
-        if self.guard.withholds(&call.name) {
-            self.guard.insist();
-            let text = "this tool is no longer available in this turn, because its calls kept \
-                        returning the same results; answer with what you have"
-                .to_owned();
-            return resolved(call, ToolErrorCode::NotRun, text);
-        }
-        if !call.complete {
-            let text = "the arguments were cut off before their end, so the call was not run; \
-                        send it again, shorter"
-                .to_owned();
-            return resolved(call, ToolErrorCode::InvalidArgs, text);
-        }
-        match cx.arguments.prepare(&call.name, &call.arguments) {
-            PreparedCall::Ready {
-                arguments,
-                diff,
-                meaning_changed,
-            } => {
-                if !diff.is_empty() {
-                    let id = call.id.clone();
-                    cx.emit(EventBody::ArgumentsRepaired {
-                        id,
-                        diff: diff.clone(),
-                    });
-                }
-                if meaning_changed && spec.effects == Effects::Writes {
-                    return sent_back(call, &arguments, &diff);
-                }
-                ready(call, spec, arguments)
-            }
-            PreparedCall::Invalid { message, details } => {
-                let error = ToolError {
-                    code: ToolErrorCode::InvalidArgs,
-                    message,
-                    details,
-                };
-                resolved_with(call, ToolOutcome::Error(error))
-            }
-        }
-    }
-
-    fn unknown_tool_text(&self, name: &str) -> String {
-        let offered: Vec<&str> = self
-            .config
-            .tools
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .filter(|tool| !self.guard.withholds(tool))
-            .collect();
-        let known = offered.join(", ");
-        let name: String = name.chars().take(100).collect();
-        format!("there is no tool `{name}`; the tools are: {known}")
-    }
-
-    /// Groups neighbouring shared calls; any other call is a barrier of its own.
-    fn stages(&self, calls: &[BatchCall]) -> Vec<Vec<usize>> {
-        let width = to_index(self.config.profile.limits.max_parallel.max(1));
-        let mut stages: Vec<Vec<usize>> = Vec::new();
-        let mut last_is_shared = false;
-        for (index, call) in calls.iter().enumerate() {
-            if call.state != CallState::Planned {
-                continue;
-            }
-            let shared = self
-                .config
-                .tools
-                .iter()
-                .any(|tool| tool.name == call.name && tool.concurrency == Concurrency::Shared);
-            match stages.last_mut() {
-                Some(stage) if shared && last_is_shared && stage.len() < width => stage.push(index),
-                _ => stages.push(vec![index]),
-            }
-            last_is_shared = shared;
-        }
-        stages
     }
 
     /// Sends the next stage to the gate, or commits when there is none.
@@ -532,54 +403,7 @@ fn emit_finished(
     });
 }
 
-fn ready(call: ToolCall, spec: &ToolSpec, arguments: Value) -> BatchCall {
-    BatchCall {
-        arguments,
-        recovery: spec.recovery,
-        ..blank(call, CallState::Planned)
-    }
-}
-
-fn resolved(call: ToolCall, code: ToolErrorCode, text: String) -> BatchCall {
-    blank(call, done(code, text))
-}
-
-fn resolved_with(call: ToolCall, outcome: ToolOutcome) -> BatchCall {
-    blank(
-        call,
-        CallState::Done {
-            outcome,
-            synthetic: true,
-        },
-    )
-}
-
-/// A call with effects that means something else after its repair is the model's to decide on.
-fn sent_back(call: ToolCall, arguments: &Value, diff: &[String]) -> BatchCall {
-    let error = ToolError {
-        code: ToolErrorCode::InvalidArgs,
-        message: "the arguments do not fit the schema; they could be read only by changing what \
-                  they say, so the call was not run; send it again as you mean it"
-            .to_owned(),
-        details: json!({ "read_as": arguments, "changes": diff }),
-    };
-    resolved_with(call, ToolOutcome::Error(error))
-}
-
-fn blank(call: ToolCall, state: CallState) -> BatchCall {
-    BatchCall {
-        call_id: call.id,
-        wire_id: call.wire_id,
-        name: call.name,
-        raw: call.arguments,
-        arguments: Value::Null,
-        recovery: Recovery::AtMostOnce,
-        state,
-        reported: false,
-    }
-}
-
-fn done(code: ToolErrorCode, text: impl Into<String>) -> CallState {
+pub(super) fn done(code: ToolErrorCode, text: impl Into<String>) -> CallState {
     CallState::Done {
         outcome: ToolOutcome::error(code, text),
         synthetic: true,
@@ -597,22 +421,4 @@ fn resolve_open(batch: &mut Batch, code: ToolErrorCode, text: &str) {
             | CallState::Cleared => call.state = done(ToolErrorCode::NotRun, text),
         }
     }
-}
-
-fn per_step_text(per_step: usize, stop_all: bool) -> String {
-    if stop_all {
-        format!("a reply may ask for {per_step} calls at most; none was run")
-    } else if per_step == 1 {
-        "only one call a reply is run; this one was ignored, send it again if you still need it"
-            .to_owned()
-    } else {
-        format!(
-            "only the first {per_step} calls of a reply are run; this one was not, send it again \
-             if you still need it"
-        )
-    }
-}
-
-fn to_index(value: u32) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
 }

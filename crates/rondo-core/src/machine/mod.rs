@@ -9,7 +9,8 @@
 //! - `io`: the inputs and actions as types.
 //! - `budget`: what is left, and what is held back for the last answer.
 //! - `judge`: what of a reply can be used.
-//! - `batch`: the tool calls of one reply, from plan to committed results.
+//! - `plan`: which calls of a reply may run, and in which stages.
+//! - `batch`: the tool calls of one reply, from the gate to committed results.
 //! - `failure`: what a failed request leads to.
 //! - `guard`: repetition without progress.
 //! - `finish`: the outcome.
@@ -22,6 +23,7 @@ mod finish;
 mod guard;
 mod io;
 mod judge;
+mod plan;
 mod render;
 mod turn;
 
