@@ -18,6 +18,7 @@ use rondo_core::clock::Clock;
 use rondo_core::events;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{TurnSetup, control, run_turn};
+use rondo_schema::Validator;
 use rondo_types::{
     ErrorClass, Message, ModelError, Outcome, Profile, SessionId, StopReason, TurnId,
 };
@@ -177,8 +178,11 @@ fn read_schema(path: &Path) -> Result<Value> {
     });
     let text = text
         .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
-    serde_json::from_str(&text)
-        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))
+    let schema = serde_json::from_str(&text)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    Validator::new(&schema)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    Ok(schema)
 }
 
 fn answer(prepared: Prepared) -> Result<Exit, Early> {

@@ -53,6 +53,20 @@ async fn a_missing_file_is_an_input_error_and_nothing_is_asked() {
     assert!(server.requests().is_empty());
 }
 
+#[tokio::test]
+async fn a_schema_that_makes_no_sense_is_an_input_error_and_nothing_is_asked() {
+    for schema in ["{", "3", r#"{"type": "foo"}"#, r##"{"$ref": "#"}"##] {
+        let server = serve(vec![]).await;
+        let env = TestEnv::new();
+        env.write("schema.json", schema);
+        let args = ["--output-schema", "schema.json", "--json", "2+2?"];
+        let shown = env.ask(&server, &args).await;
+        assert_eq!(shown.code, Some(42), "{shown:?}");
+        assert_eq!(shown.result()["steps"], 0);
+        assert!(shown.stderr.contains("schema.json"), "{shown:?}");
+    }
+}
+
 /// Nobody ever writes to the pipe, and a turn ends in time all the same.
 #[tokio::test]
 async fn a_file_that_never_ends_is_not_waited_for_beyond_the_deadline() {
