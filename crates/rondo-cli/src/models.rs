@@ -46,7 +46,8 @@ impl ModelFacts {
         })
     }
 
-    fn or(self, other: Self) -> Self {
+    /// Fills what is not known from `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
         Self {
             context_tokens: self.context_tokens.or(other.context_tokens),
             function_calling: self.function_calling.or(other.function_calling),

@@ -117,7 +117,8 @@ impl Providers {
 }
 
 impl Provider {
-    fn or(self, other: Self) -> Self {
+    /// Fills what is not set from `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
         let mut headers = other.headers;
         headers.extend(self.headers);
         let mut headers_env = other.headers_env;

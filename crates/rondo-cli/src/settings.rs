@@ -156,8 +156,14 @@ fn merge(sources: &[Source]) -> Layer {
             let all = values.disallowed_tools.get_or_insert_default();
             all.extend(names.iter().cloned());
         }
-        values.providers.extend(layer.providers.clone());
-        values.models.extend(layer.models.clone());
+        for (name, own) in layer.providers.clone() {
+            let below = values.providers.remove(&name).unwrap_or_default();
+            values.providers.insert(name, own.or(below));
+        }
+        for (name, own) in layer.models.clone() {
+            let below = values.models.remove(&name).unwrap_or_default();
+            values.models.insert(name, own.or(below));
+        }
     }
     values
 }
@@ -191,6 +197,29 @@ mod tests {
             let directory = self.project.path().to_owned();
             Settings::load(Env::of(&variables), directory, args, &Output::silent()).unwrap()
         }
+    }
+
+    #[test]
+    fn a_later_layer_changes_only_the_fields_it_has() {
+        let table = |text: &str| toml::from_str::<Layer>(text).unwrap();
+        let user = table(
+            "[providers.own]\nbase_url = 'http://127.0.0.1:1/v1'\ndialect = 'openai-chat'\n[models.'own/m']\ncontext_tokens = 10\ninput_usd = 1.0",
+        );
+        let project =
+            table("[providers.own]\nkeyless = true\n[models.'own/m']\ncontext_tokens = 20");
+        let sources = [
+            Source::new("user".into(), user),
+            Source::new("project".into(), project),
+        ];
+        let values = merge(&sources);
+        let provider = &values.providers["own"];
+        assert_eq!(provider.keyless, Some(true));
+        assert_eq!(provider.base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+        let model = &values.models["own/m"];
+        assert_eq!(
+            (model.context_tokens, model.input_usd),
+            (Some(20), Some(1.0))
+        );
     }
 
     #[test]

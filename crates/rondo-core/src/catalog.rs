@@ -79,15 +79,30 @@ impl Arguments for Catalog {
         }
     }
 
-    fn check_answer(&self, text: &str) -> Result<(), String> {
+    fn check_answer(&self, text: String) -> Result<String, String> {
         let Some(validator) = &self.answer else {
-            return Ok(());
+            return Ok(text);
         };
-        let value: Value = serde_json::from_str(text.trim())
+        let bare = without_fence(&text);
+        let value: Value = serde_json::from_str(bare)
             .map_err(|error| format!("the answer must be JSON alone, but {error}"))?;
         validator
             .check(&value)
-            .map_err(|violations| answer_problem(&violations))
+            .map_err(|violations| answer_problem(&violations))?;
+        Ok(bare.to_owned())
+    }
+}
+
+/// Takes a code fence off that stands around the whole text: models put JSON into one whatever they
+/// are told.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inside = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"));
+    match inside.and_then(|inside| inside.split_once('\n')) {
+        Some((language, body)) if language.trim().chars().all(char::is_alphanumeric) => body.trim(),
+        _ => text,
     }
 }
 
@@ -101,4 +116,45 @@ fn answer_problem(violations: &[Violation]) -> String {
         "the answer does not fit its JSON schema: {}",
         listed.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_stand_in_one_fence_and_is_returned_without_it() {
+        let schema = json!({"type": "object", "required": ["a"]});
+        let catalog = Catalog::new(Arc::default(), Some(&schema)).unwrap();
+        for text in [
+            "{\"a\":1}",
+            " {\"a\":1}\n",
+            "```json\n{\"a\":1}\n```",
+            "```\n{\"a\":1}```",
+        ] {
+            assert_eq!(
+                catalog.check_answer(text.into()).unwrap(),
+                "{\"a\":1}",
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "Here: {\"a\":1}",
+            "```json\n{}\n```",
+            "{\"b\":1}",
+            "``````",
+        ] {
+            assert!(catalog.check_answer(text.into()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_schema_every_answer_is_right_as_it_is() {
+        let catalog = Catalog::new(Arc::default(), None).unwrap();
+        assert_eq!(
+            catalog.check_answer("```\nx\n```".into()).unwrap(),
+            "```\nx\n```"
+        );
+    }
 }

@@ -60,6 +60,15 @@ impl Default for Environment {
     }
 }
 
+/// Keeps this process's environment, and the keys in it, from the commands it starts and from other
+/// processes of the same user, where the system can do that (Linux). Memory dumps and debuggers are
+/// kept away with it.
+///
+/// For programs that hold keys in their environment; called once, early in `main`.
+pub fn hide_environment() {
+    crate::unix::hide_environment();
+}
+
 /// `_TOKEN` stands for `X_TOKEN` and for a bare `TOKEN`.
 fn is_or_ends_with(name: &str, suffix: &str) -> bool {
     name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)
@@ -94,6 +103,14 @@ fn names_from_env() -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_environment_can_be_hidden() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        hide_environment();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 
     #[test]
     fn keys_are_withheld_unless_asked_for() {

@@ -12,7 +12,7 @@ mod tool;
 mod unix;
 
 pub use analysis::{AllowedDirs, Judgement};
-pub use environment::Environment;
+pub use environment::{Environment, hide_environment};
 pub use gate::{GateOptions, HUB_BLACKLIST, PatternError, StandardGate};
 pub use supervisor::SupervisorCommand;
 pub use tool::{ExecOptions, ExecTool};

@@ -131,6 +131,17 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Keeps this process's environment from other processes of the same user: a command could read the
+/// keys in it from `/proc` otherwise, whatever was taken from its own.
+#[cfg(target_os = "linux")]
+pub(crate) fn hide_environment() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn hide_environment() {}
+
 /// Leaves the agent's session, so that its terminal's signals and its end do not reach us.
 pub(crate) fn leave_session() -> io::Result<()> {
     rustix::process::setsid()?;

@@ -37,11 +37,12 @@ pub trait Arguments {
     /// Parses, repairs and validates the arguments of a call to a tool that exists.
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall;
 
-    /// Checks an answer against the schema asked for, if one was.
+    /// Checks an answer against the schema asked for, if one was, and returns it without what may
+    /// stand around it.
     ///
     /// # Errors
     /// What does not fit, for the model.
-    fn check_answer(&self, text: &str) -> Result<(), String>;
+    fn check_answer(&self, text: String) -> Result<String, String>;
 }
 
 /// What became of a call's arguments.

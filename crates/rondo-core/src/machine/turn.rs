@@ -312,14 +312,16 @@ impl TurnMachine {
     }
 
     fn answer(&mut self, cx: &mut Cx<'_>, candidate: Candidate) {
-        let text = candidate.text();
-        if let Err(problem) = cx.arguments.check_answer(&text)
-            && self.finalising.is_none()
-        {
-            self.last_finish = candidate.finish_reason;
-            self.push_candidate(candidate);
-            return self.unusable(cx, &Problem::new(problem));
-        }
+        let text = match cx.arguments.check_answer(candidate.text()) {
+            Ok(text) => text,
+            // The last answer is better than none.
+            Err(_) if self.finalising.is_some() => candidate.text(),
+            Err(problem) => {
+                self.last_finish = candidate.finish_reason;
+                self.push_candidate(candidate);
+                return self.unusable(cx, &Problem::new(problem));
+            }
+        };
         self.show_text(cx, &candidate);
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
