@@ -100,12 +100,15 @@ impl Link {
         }
         let url = self.place.url(&encoded.path);
         let client = self.transport.client(&url).await;
-        let builder = client
+        let mut builder = client
             .map_err(|error| setup_error(&error))?
             .post(url)
             .header(ACCEPT, accept(target.streaming))
             .header(CONTENT_TYPE, "application/json")
             .body(encoded.body);
+        for (name, value) in encoded.headers {
+            builder = builder.header(name, value);
+        }
         self.send(builder).await
     }
 

@@ -33,10 +33,11 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
     listing.await.map_err(|error| link.scrubbed(error))
 }
 
-/// Base URLs of Gemini have no version; those of all others do.
+/// Base URLs of Gemini and Anthropic have no version; those of all others do.
 fn path(dialect: &str) -> &'static str {
     match dialect {
         "gemini" => "/v1beta/models?pageSize=1000",
+        "anthropic" => "/v1/models?limit=1000",
         _ => "/models",
     }
 }

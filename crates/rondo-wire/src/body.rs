@@ -24,6 +24,16 @@ pub(crate) trait Payloads: Send {
     /// Returns whether the reply may end where an event ended.
     fn may_end(&self) -> bool;
 
+    /// Returns whether the protocol's own end was read. What follows it is not looked at.
+    fn ended(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the reply may end with `[DONE]` where it stands.
+    fn done_may_end(&self) -> bool {
+        true
+    }
+
     /// Returns whether a reply that is one whole document may end without a finish reason.
     fn document_may_end(&self) -> bool {
         true
@@ -74,6 +84,10 @@ impl<P: Payloads> BodyDecoder<P> {
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.payloads.ended() {
+            self.payloads.complete(out);
+            return Ok(());
+        }
         let payloads = &mut self.payloads;
         let end = self
             .framer
@@ -83,6 +97,9 @@ impl<P: Payloads> BodyDecoder<P> {
                 return Err(malformed("it is json of another kind"));
             }
             BodyEnd::Document if !self.payloads.document_may_end() => {
+                return Err(cut("no finish reason came"));
+            }
+            BodyEnd::Done if !self.payloads.done_may_end() => {
                 return Err(cut("no finish reason came"));
             }
             BodyEnd::Done | BodyEnd::Document => {}
@@ -108,10 +125,13 @@ impl<P: Payloads> Decoder for BodyDecoder<P> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        if self.framer.is_done() || self.finished {
+        if self.ended() {
             return Ok(());
         }
-        let result = self.read(bytes, out);
+        let mut result = self.read(bytes, out);
+        if self.payloads.ended() {
+            result = Ok(());
+        }
         self.keep_failure(result)
     }
 
@@ -127,7 +147,7 @@ impl<P: Payloads> Decoder for BodyDecoder<P> {
     }
 
     fn ended(&self) -> bool {
-        self.framer.is_done() || self.finished
+        self.framer.is_done() || self.finished || self.payloads.ended()
     }
 
     fn reported_usage(&self) -> Option<Usage> {
@@ -140,6 +160,9 @@ fn take<P: Payloads>(
     frame: Frame<'_>,
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), ModelError> {
+    if payloads.ended() {
+        return Ok(());
+    }
     match frame {
         Frame::ErrorField(text) => Err(payloads.failure(&String::from_utf8_lossy(text))),
         Frame::Json { event, text } => {

@@ -25,6 +25,12 @@ pub enum Lowering {
     SamplingDropped,
     /// A message with nothing left to send was left out.
     MessageDropped,
+    /// A bound on the output was added, since the provider requires one.
+    OutputBoundAdded,
+    /// A short user message was added, since the provider wants the user first and last.
+    UserMessageAdded,
+    /// Tools that only the history names were declared, since the provider requires that.
+    ToolsDeclared,
 }
 
 /// One change that encoding made to a request, and where.
@@ -52,6 +58,9 @@ impl Lowering {
             Self::SchemaDropped => "response schema left out",
             Self::SamplingDropped => "sampling value left out",
             Self::MessageDropped => "empty message left out",
+            Self::OutputBoundAdded => "output bound added",
+            Self::UserMessageAdded => "user message added",
+            Self::ToolsDeclared => "tools of the history declared",
         }
     }
 }

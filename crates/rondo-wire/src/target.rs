@@ -92,6 +92,8 @@ pub struct Encoded {
     /// What follows the base URL: `/chat/completions` where base URLs end in `/v1`, and
     /// `/v1beta/models/...` for Gemini, whose base URLs have no version. May hold a query.
     pub path: String,
+    /// Headers that the protocol asks for, by lower-case name; a configured one of that name wins.
+    pub headers: Vec<(&'static str, &'static str)>,
     /// The JSON body.
     pub body: Vec<u8>,
     /// What was dropped or changed, in order.

@@ -51,6 +51,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     merge(&mut body, &target.extra_body);
     Encoded {
         path: path(&request.model, target.streaming),
+        headers: Vec::new(),
         body: Json::Object(body).to_bytes(),
         notes: encoder.notes.into_list(),
     }

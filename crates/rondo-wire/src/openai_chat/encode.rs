@@ -46,6 +46,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     merge(&mut body, &target.extra_body);
     Encoded {
         path: "/chat/completions".to_owned(),
+        headers: Vec::new(),
         body: Json::Object(body).to_bytes(),
         notes: encoder.notes.into_list(),
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 const CODE_FIELDS: [&str; 3] = ["code", "type", "status"];
 
 /// Reads a response whose status is not 2xx.
-pub(super) fn of_response(
+pub(crate) fn of_response(
     status: u16,
     headers: &Headers<'_>,
     body: &[u8],
@@ -22,7 +22,7 @@ pub(super) fn of_response(
 }
 
 /// Reads an error inside a stream: JSON of any of the known shapes, or plain text.
-pub(super) fn of_text(text: &str) -> ModelError {
+pub(crate) fn of_text(text: &str) -> ModelError {
     let failure = match serde_json::from_str::<Value>(text) {
         Ok(value) => of_value(&value),
         Err(_) => Failure {

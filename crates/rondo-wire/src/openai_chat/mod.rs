@@ -8,7 +8,7 @@ mod chunk;
 pub(crate) mod decode;
 mod details;
 mod encode;
-mod errors;
+pub(crate) mod errors;
 mod ids;
 mod lenient;
 
