@@ -15,6 +15,16 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The tools of this version.
+const TOOLS: [&str; 7] = [
+    "exec",
+    "execute_command",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search_files",
+];
 /// Forbids every tool.
 const ALL: &str = "*";
 /// The profile whose design refuses some programs whatever anybody allows.
@@ -46,6 +56,21 @@ pub(crate) fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
         .iter()
         .filter(|name| !forbidden.contains(&name.as_str()) && !forbidden.contains(&ALL))
         .cloned()
+        .collect()
+}
+
+/// Returns names that the settings allow or forbid and that no tool has: misspelt, they would allow
+/// or forbid nothing without a word.
+pub(crate) fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let values = &settings.values;
+    let lists = [&values.allowed_tools, &values.disallowed_tools];
+    let named = lists.into_iter().flatten().flatten();
+    named
+        .map(|pattern| pattern.split('(').next().unwrap_or_default().trim())
+        .filter(|name| {
+            *name != ALL && !TOOLS.contains(name) && !profile.tools.iter().any(|it| it == name)
+        })
+        .map(str::to_owned)
         .collect()
 }
 

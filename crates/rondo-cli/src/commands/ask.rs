@@ -84,6 +84,11 @@ fn prepare(
     let choice = Choice::make(&settings)?;
     let tool_names = tools::wanted(&profile, &settings);
     choice.check(&profile, tool_names.len())?;
+    for name in tools::unknown(&profile, &settings) {
+        output.note(&format!(
+            "no tool is named `{name}`, so nothing is allowed or forbidden by it"
+        ));
+    }
     let (schema, prompt) = read_input(args, &settings.directory, profile.limits.turn_timeout)?;
     if let Some(note) = prompt.note {
         output.note(note);

@@ -84,3 +84,23 @@ async fn money_is_counted_by_the_users_own_prices() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert_eq!(shown.result()["cost_usd"], json!(0.00002));
 }
+
+#[tokio::test]
+async fn a_name_that_no_tool_has_is_pointed_out() {
+    let server = crate::harness::serve(vec![crate::harness::says("hi")]).await;
+    let url = server.url("/v1");
+    let env = crate::harness::TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url];
+    let rest = ["--disallowed-tools", "bash,exec(rm *),write_file", "x"];
+    let child = env
+        .command(&[&args[..], &rest[..]].concat())
+        .spawn()
+        .unwrap();
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.stderr.contains("no tool is named `bash`"),
+        "{shown:?}"
+    );
+    assert_eq!(shown.stderr.matches("no tool is named").count(), 1);
+}
