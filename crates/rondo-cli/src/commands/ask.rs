@@ -122,7 +122,7 @@ fn read_input(
     let Some(timeout) = timeout else {
         return read();
     };
-    let (read_tx, read_rx) = mpsc::channel();
+    let (read_tx, read_rx) = mpsc::sync_channel(1);
     let spawned = Builder::new().name("input".to_owned()).spawn(move || {
         // Nobody waits any more only when the process is about to end.
         let _ = read_tx.send(read());

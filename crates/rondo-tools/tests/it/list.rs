@@ -17,7 +17,7 @@ async fn entries_are_sorted_and_ignored_ones_left_out() {
     bench.file("a/e.rs", "");
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 2 files with sizes in bytes, 1 directories; the largest file is a/c.rs with 3]\na/\na/c.rs\t3\nb.rs\t2\n"
+        "[.: 2 files with bytes and lines, 1 directories; the largest is a/c.rs with 3 bytes; the longest is a/c.rs with 1 lines]\na/\na/c.rs\t3\t1\nb.rs\t2\t1\n"
     );
 }
 
@@ -30,36 +30,36 @@ async fn globs_and_depth_narrow_a_listing() {
     for (arguments, expected) in [
         (
             json!({"glob": "*.rs"}),
-            "[.: 3 files with sizes in bytes, 0 directories]\na.rs\t0\nsrc/b.rs\t0\nsrc/deep/c.rs\t0\n",
+            "[.: 3 files with bytes and lines, 0 directories]\na.rs\t0\t0\nsrc/b.rs\t0\t0\nsrc/deep/c.rs\t0\t0\n",
         ),
         (
             json!({"glob": "src/*.rs"}),
-            "[.: 1 files with sizes in bytes, 0 directories]\nsrc/b.rs\t0\n",
+            "[.: 1 files with bytes and lines, 0 directories]\nsrc/b.rs\t0\t0\n",
         ),
         (
             json!({"glob": "src/**/*.toml"}),
-            "[.: 1 files with sizes in bytes, 0 directories]\nsrc/deep/d.toml\t0\n",
+            "[.: 1 files with bytes and lines, 0 directories]\nsrc/deep/d.toml\t0\t0\n",
         ),
         (
             json!({"path": "src", "glob": "deep/*.{rs,toml}"}),
-            "[src: 2 files with sizes in bytes, 0 directories]\nsrc/deep/c.rs\t0\nsrc/deep/d.toml\t0\n",
+            "[src: 2 files with bytes and lines, 0 directories]\nsrc/deep/c.rs\t0\t0\nsrc/deep/d.toml\t0\t0\n",
         ),
         (
             json!({"depth": 1}),
-            "[.: 1 files with sizes in bytes, 1 directories; only 1 deep, leave out `depth` to look deeper]\na.rs\t0\nsrc/\n",
+            "[.: 1 files with bytes and lines, 1 directories; only 1 deep, leave out `depth` to look deeper]\na.rs\t0\t0\nsrc/\n",
         ),
         (
             json!({"path": "src", "depth": 1}),
-            "[src: 1 files with sizes in bytes, 1 directories; only 1 deep, leave out `depth` to look deeper]\nsrc/b.rs\t0\nsrc/deep/\n",
+            "[src: 1 files with bytes and lines, 1 directories; only 1 deep, leave out `depth` to look deeper]\nsrc/b.rs\t0\t0\nsrc/deep/\n",
         ),
         (
             // Zero and an empty text are how small models leave an argument out.
             json!({"path": "", "glob": "*.toml", "depth": 0}),
-            "[.: 1 files with sizes in bytes, 0 directories]\nsrc/deep/d.toml\t0\n",
+            "[.: 1 files with bytes and lines, 0 directories]\nsrc/deep/d.toml\t0\t0\n",
         ),
         (
             json!({"path": "./src/deep"}),
-            "[./src/deep: 2 files with sizes in bytes, 0 directories]\nsrc/deep/c.rs\t0\nsrc/deep/d.toml\t0\n",
+            "[./src/deep: 2 files with bytes and lines, 0 directories]\nsrc/deep/c.rs\t0\t0\nsrc/deep/d.toml\t0\t0\n",
         ),
     ] {
         assert_eq!(
@@ -135,8 +135,8 @@ async fn rules_above_a_start_and_above_a_root_hold_and_deeper_ones_overrule() {
     }
     assert_eq!(
         bench.text("list_files", json!({"path": "crate"})).await,
-        "[crate: 3 files with sizes in bytes, 1 directories]\n\
-         crate/a.rs\t0\ncrate/keep.tmp\t0\ncrate/src/\ncrate/src/b.rs\t0\n"
+        "[crate: 3 files with bytes and lines, 1 directories]\n\
+         crate/a.rs\t0\t0\ncrate/keep.tmp\t0\t0\ncrate/src/\ncrate/src/b.rs\t0\t0\n"
     );
     let below = Bench {
         workspace: Arc::new(Workspace::open(bench.path("crate")).unwrap()),
@@ -144,7 +144,7 @@ async fn rules_above_a_start_and_above_a_root_hold_and_deeper_ones_overrule() {
     };
     assert_eq!(
         below.text("list_files", json!({})).await,
-        "[.: 3 files with sizes in bytes, 1 directories]\na.rs\t0\nkeep.tmp\t0\nsrc/\nsrc/b.rs\t0\n"
+        "[.: 3 files with bytes and lines, 1 directories]\na.rs\t0\t0\nkeep.tmp\t0\t0\nsrc/\nsrc/b.rs\t0\t0\n"
     );
 }
 
@@ -160,6 +160,34 @@ async fn ignore_files_that_never_end_are_not_read() {
     assert!(made.unwrap().success());
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 2 files with sizes in bytes, 2 directories]\na/\na/x\t0\nb/\nb/x\t0\n"
+        "[.: 2 files with bytes and lines, 2 directories]\na/\na/x\t0\t0\nb/\nb/x\t0\t0\n"
     );
+}
+
+#[tokio::test]
+async fn the_largest_and_the_longest_file_are_told_apart_and_what_is_no_text_has_no_lines() {
+    let bench = Bench::new();
+    bench.file("tall.rs", "x\n".repeat(20));
+    bench.file("wide.rs", format!("{}\nend", "x".repeat(100)));
+    bench.file("z.bin", [0_u8, b'\n', b'\n']);
+    assert_eq!(
+        bench.text("list_files", json!({})).await,
+        "[.: 3 files with bytes and lines, 0 directories; the largest is wide.rs with 104 bytes; the longest is tall.rs with 20 lines]\ntall.rs\t40\t20\nwide.rs\t104\t2\nz.bin\t3\n"
+    );
+}
+
+#[tokio::test]
+async fn a_listing_too_large_to_count_goes_without_lines() {
+    let bench = Bench::new();
+    for index in 0..201 {
+        bench.file(&format!("{index:03}.txt"), "a\n");
+    }
+    let listed = bench.text("list_files", json!({})).await;
+    assert!(
+        listed.starts_with("[.: 201 files with bytes, 0 directories"),
+        "{listed:.80}"
+    );
+    assert!(listed.contains("\n000.txt\t2\n"));
+    let part = bench.text("list_files", json!({"glob": "00*.txt"})).await;
+    assert!(part.contains("\n000.txt\t2\t1\n"), "{part}");
 }
