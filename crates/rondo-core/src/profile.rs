@@ -178,11 +178,18 @@ mod tests {
     #[test]
     fn py_49_the_system_prompt_is_the_designs() {
         let prompt = builtin("python").unwrap().system_prompt.unwrap();
-        assert!(prompt.starts_with(
-            "You are PyAIChat assistant operating over a live Python runtime via declared functions.\n\nRules:\n1) For runtime facts"
-        ));
-        assert!(prompt.ends_with("6) Keep responses concise and technically precise."));
-        assert_eq!(prompt.lines().count(), 9);
+        assert_eq!(
+            prompt,
+            "You are PyAIChat assistant operating over a live Python runtime via declared functions.\n\
+             \n\
+             Rules:\n\
+             1) For runtime facts (values, types, attributes, docs, last exception), call functions instead of guessing.\n\
+             2) You may call multiple functions when needed.\n\
+             3) When enough information is gathered, provide a concise final answer in plain text.\n\
+             4) If a function returns an error, adapt and continue when possible.\n\
+             5) Do not invent variables or results that were not returned by function responses.\n\
+             6) Keep responses concise and technically precise."
+        );
     }
 
     #[test]

@@ -77,6 +77,17 @@ impl TurnMachine {
         }
     }
 
+    /// Sends the request again. The wait may have ended late, as after a suspend.
+    pub(super) fn retry(&mut self, cx: &mut Cx<'_>) {
+        if self
+            .work_deadline()
+            .is_some_and(|deadline| cx.at >= deadline)
+        {
+            return self.stop_early(cx, StopReason::Deadline);
+        }
+        self.send_request(cx);
+    }
+
     fn backoff(&self) -> Duration {
         let policy = &self.config.profile.limits.retry;
         let doubled = policy

@@ -103,6 +103,12 @@ impl TurnMachine {
         &self.transcript
     }
 
+    /// Returns what the turn runs under.
+    #[must_use]
+    pub fn config(&self) -> &TurnConfig {
+        &self.config
+    }
+
     /// Returns the number of model requests made.
     #[must_use]
     pub fn steps(&self) -> u32 {
@@ -139,7 +145,7 @@ impl TurnMachine {
                 }
                 self.reply_failed(cx, error, &partial, committed);
             }
-            Input::Time if self.phase == Phase::AwaitingRetry => self.send_request(cx),
+            Input::Time if self.phase == Phase::AwaitingRetry => self.retry(cx),
             Input::Gate { call_id, verdict } => self.gate(cx, &call_id, verdict),
             Input::Approval { call_id, approval } => self.approval(cx, &call_id, approval),
             Input::ToolFinished {

@@ -74,10 +74,13 @@ async fn a_tree_that_ignores_every_polite_signal_is_killed() {
 async fn a_command_that_stops_its_supervisor_is_ended_by_a_cancel() {
     let fixture = Fixture::new();
     let mark = marker();
-    let command = format!("export M={mark}; kill -STOP $PPID; sleep 100");
+    let command = format!("export M={mark}; kill -STOP $PPID; touch stopped; sleep 100");
     let call = fixture.call(json!({ "command": command }));
+    let stopped = fixture.path().join("stopped");
     let cancel = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        while !stopped.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         fixture.cancel.cancel();
         std::future::pending::<()>().await;
     };

@@ -7,9 +7,10 @@ use crate::pairing::is_paired;
 use crate::ports::{Approval, Verdict};
 use crate::profile;
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use rondo_types::{
-    ErrorClass, FinishReason, Message, ModelError, Outcome, Part, Reply, TimeMs, ToolErrorCode,
-    ToolOutcome,
+    ErrorClass, EventBody, FinishReason, Message, ModelError, NanoUsd, Outcome, Part, Price, Reply,
+    TimeMs, ToolErrorCode, ToolOutcome, Usage,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,6 +26,10 @@ struct Script {
     profile: &'static str,
     max_steps: u32,
     max_tool_calls: Option<u32>,
+    max_tokens: Option<u64>,
+    max_cost: Option<u64>,
+    turn_timeout_ms: Option<u64>,
+    fault_after: Option<usize>,
     moves: Vec<Move>,
     verdicts: Vec<u8>,
     outcomes: Vec<u8>,
@@ -85,7 +90,18 @@ fn one_move() -> impl Strategy<Value = Move> {
 fn script() -> impl Strategy<Value = Script> {
     (
         prop::sample::select(profile::builtin_names()),
-        (1_u32..8, prop::option::of(0_u32..6)),
+        (
+            1_u32..8,
+            prop::option::of(0_u32..6),
+            (
+                prop::option::of(0_u64..4_000),
+                prop::option::of(0_u64..4_000_000),
+            ),
+            (
+                prop::option::of(0_u64..40_000),
+                prop::option::of(0_usize..30),
+            ),
+        ),
         prop::collection::vec(one_move(), 1..12),
         prop::collection::vec(0_u8..3, 1..6),
         prop::collection::vec(0_u8..3, 1..6),
@@ -96,7 +112,7 @@ fn script() -> impl Strategy<Value = Script> {
         .prop_map(
             |(
                 profile,
-                (max_steps, max_tool_calls),
+                (max_steps, max_tool_calls, (max_tokens, max_cost), (turn_timeout_ms, fault_after)),
                 moves,
                 verdicts,
                 outcomes,
@@ -108,6 +124,10 @@ fn script() -> impl Strategy<Value = Script> {
                     profile,
                     max_steps,
                     max_tool_calls,
+                    max_tokens,
+                    max_cost,
+                    turn_timeout_ms,
+                    fault_after,
                     moves,
                     verdicts,
                     outcomes,
@@ -128,14 +148,29 @@ struct Play<'a> {
     inputs: VecDeque<Input>,
     requests: u32,
     fed: usize,
-    log: Vec<Action>,
+    log: Vec<(TimeMs, Action)>,
 }
+
+/// What a token costs in these scripts.
+const PRICE: Price = Price {
+    input: 1_000,
+    output: 4_000,
+    cache_read: 0,
+    cache_write: 0,
+};
 
 impl<'a> Play<'a> {
     fn new(script: &'a Script) -> Self {
         let mut sim = Sim::new(script.profile, vec![]);
         sim.profile.limits.max_steps = script.max_steps;
-        sim.profile.limits.max_tool_calls = script.max_tool_calls;
+        let limits = &mut sim.profile.limits;
+        limits.max_tool_calls = script.max_tool_calls;
+        limits.max_tokens = script.max_tokens;
+        limits.max_cost = script.max_cost.map(NanoUsd);
+        if let Some(timeout) = script.turn_timeout_ms {
+            limits.turn_timeout = Some(Duration::from_millis(timeout));
+        }
+        sim.price = Some(PRICE);
         let begin = Input::Begin {
             history: vec![],
             message: Message::user("q"),
@@ -155,7 +190,7 @@ impl<'a> Play<'a> {
         list[at % list.len()].clone()
     }
 
-    fn run(mut self, stored: bool) -> (Outcome, Vec<Action>) {
+    fn run(mut self, stored: bool) -> (Outcome, Vec<(TimeMs, Action)>) {
         // Every step costs a bounded number of inputs; this is far above the sum.
         for _ in 0..2_000 {
             let input = self.next_input();
@@ -166,7 +201,9 @@ impl<'a> Play<'a> {
                 self.machine = back;
             }
             let actions = self.machine.handle(self.now, input, &AnyObject);
-            self.log.extend(actions.iter().cloned());
+            let at = self.now;
+            self.log
+                .extend(actions.iter().map(|action| (at, action.clone())));
             for action in actions {
                 if let Some(outcome) = self.act(action) {
                     return (outcome, self.log);
@@ -184,6 +221,10 @@ impl<'a> Play<'a> {
         )));
         if self.script.cancel_after == Some(self.fed) {
             return Input::Cancel;
+        }
+        if self.script.fault_after == Some(self.fed) {
+            let error = ModelError::new(ErrorClass::Internal, "the journal is full");
+            return Input::Fault { error };
         }
         if self.script.steer_after == Some(self.fed) {
             return Input::Steer {
@@ -267,13 +308,50 @@ impl<'a> Play<'a> {
     }
 }
 
+/// No request and no call begins once its time, tokens, money or number is used up, so that at most
+/// one request overspends.
+fn check_spending(script: &Script, log: &[(TimeMs, Action)]) -> Result<(), TestCaseError> {
+    let limits = &Play::new(script).machine.config().profile.limits.clone();
+    let deadline = log
+        .first()
+        .and_then(|(at, _)| Some(at.after(limits.turn_timeout?)));
+    let mut usage = Usage::default();
+    let mut runs = 0;
+    for (at, action) in log {
+        let in_time = deadline.is_none_or(|deadline| *at < deadline);
+        match action {
+            Action::Emit(EventBody::Usage { input, output, .. }) => {
+                usage += Usage {
+                    input: *input,
+                    output: *output,
+                    ..Usage::default()
+                };
+            }
+            Action::CallModel(_) => {
+                prop_assert!(in_time, "a request after the deadline");
+                prop_assert!(script.max_tokens.is_none_or(|max| usage.total() <= max));
+                prop_assert!(script.max_cost.is_none_or(|max| PRICE.cost(usage).0 <= max));
+            }
+            Action::RunTools(calls) => {
+                prop_assert!(in_time, "a call after the deadline");
+                runs += calls.len() as u32;
+            }
+            _ => {}
+        }
+    }
+    prop_assert!(script.max_tool_calls.is_none_or(|max| runs <= max));
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_script_ends_within_its_bounds_with_every_call_paired(script in script()) {
-        let (outcome, actions) = Play::new(&script).run(false);
+        let (outcome, log) = Play::new(&script).run(false);
         prop_assert!(outcome.steps <= script.max_steps);
+        check_spending(&script, &log)?;
+        let actions: Vec<Action> = log.into_iter().map(|(_, action)| action).collect();
         prop_assert!(is_paired(&outcome.transcript));
         let limits = profile::builtin(script.profile).unwrap().limits;
         let attempts = actions.iter().filter(|it| matches!(it, Action::CallModel(_))).count();
