@@ -1,5 +1,7 @@
+use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;
+use crate::openai_responses::OpenAiResponses;
 use crate::{Bounds, Encoded, Target};
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, Usage};
 
@@ -56,15 +58,21 @@ pub trait Decoder: Send {
 }
 
 /// All dialects.
-const DIALECTS: [&dyn Dialect; 2] = [&OpenAiChat, &Gemini];
+const DIALECTS: [&dyn Dialect; 4] = [&OpenAiChat, &Gemini, &OpenAiResponses, &Anthropic];
 
 /// Names of all dialects, in the order of [`DIALECTS`].
-const NAMES: [&str; DIALECTS.len()] = [crate::openai_chat::NAME, crate::gemini::NAME];
+const NAMES: [&str; DIALECTS.len()] = [
+    crate::openai_chat::NAME,
+    crate::gemini::NAME,
+    crate::openai_responses::NAME,
+    crate::anthropic::NAME,
+];
 
 /// Returns the dialect of that name.
 #[must_use]
 pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
-    DIALECTS.into_iter().find(|dialect| dialect.name() == name)
+    let known = DIALECTS.into_iter().find(|dialect| dialect.name() == name);
+    known.or_else(|| crate::react::find(name))
 }
 
 /// Returns the names of all dialects.

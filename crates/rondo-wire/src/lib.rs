@@ -12,9 +12,10 @@
 //! - `json`: borrowed, tolerant JSON in both directions.
 //! - `names`: names of tools that a wire refuses.
 //! - `failure`: classes of errors that all dialects share.
-//! - `openai_chat`, `gemini`: one folder a dialect.
+//! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
 #![warn(missing_docs)]
 
+mod anthropic;
 mod body;
 mod bounds;
 mod dialect;
@@ -25,6 +26,8 @@ mod json;
 mod lowering;
 mod names;
 mod openai_chat;
+mod openai_responses;
+mod react;
 mod scan;
 mod sse;
 mod target;
@@ -32,4 +35,5 @@ mod target;
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
 pub use lowering::{Lowering, LoweringNote};
+pub use react::react_over;
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

@@ -360,7 +360,7 @@ fn response_format(schema: &Value) -> Json<'_> {
 /// optional properties.
 ///
 /// Recursion is as deep as the schema, which its own parser bounds to 128 levels.
-fn is_strict(schema: &Value) -> bool {
+pub(crate) fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
             let closed = match fields.get("properties").and_then(Value::as_object) {
@@ -386,14 +386,14 @@ fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> Json<'a> {
     Json::object([("type", Json::str("text")), ("text", Json::str(text))])
 }
 
-fn address<'a>(media: &Media, source: &'a MediaSource) -> Cow<'a, str> {
+pub(crate) fn address<'a>(media: &Media, source: &'a MediaSource) -> Cow<'a, str> {
     match source {
         MediaSource::Url(url) => Cow::Borrowed(url),
         MediaSource::Base64(data) => Cow::Owned(format!("data:{};base64,{data}", media.mime)),
     }
 }
 
-fn effort_text(effort: Effort) -> &'static str {
+pub(crate) fn effort_text(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
         Effort::Medium => "medium",

@@ -7,7 +7,7 @@ mod calls;
 mod chunk;
 pub(crate) mod decode;
 mod details;
-mod encode;
+pub(crate) mod encode;
 pub(crate) mod errors;
 mod ids;
 mod lenient;

@@ -1,0 +1,488 @@
+use super::blocks::{Block, Kept, extra_fields, grow_extra};
+use super::event::{Delta, Event, WireMessage, WireUsage};
+use crate::body::{Payloads, malformed, stricter, unreadable};
+use crate::json::{Count, RawObject, Text, nonempty, raw_object};
+use crate::openai_chat::errors;
+use crate::scan::JsonScan;
+use crate::{Bounds, Target};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The only candidate that the protocol knows.
+const CANDIDATE: u32 = 0;
+
+/// Blocks that are open at one time; the provider sends one after the other.
+const OPEN_BLOCKS_MAX: usize = 256;
+
+/// Reads the events of a message, or a whole message.
+#[derive(Debug, Clone)]
+pub(crate) struct AnthropicPayloads {
+    origin: Origin,
+    calls_max: usize,
+    /// The id of the message that began.
+    id: Option<String>,
+    blocks: BTreeMap<u32, Block>,
+    calls: Vec<Call>,
+    /// The block whose text or thinking the latest part is.
+    open: Option<u32>,
+    /// Whether the latest part is a text that the next one must not be joined to.
+    closed_text: bool,
+    usage: Option<WireUsage>,
+    finish: Option<FinishReason>,
+    stopped: bool,
+    any: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Call {
+    wire_id: Option<String>,
+    named: bool,
+    /// The arguments that its beginning brought, for a block without deltas.
+    input: String,
+    any_arguments: bool,
+    scan: JsonScan,
+    extra: Option<String>,
+    stopped: bool,
+}
+
+impl AnthropicPayloads {
+    pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
+        Self {
+            origin: target.origin.clone(),
+            calls_max: bounds.open_calls_max,
+            id: None,
+            blocks: BTreeMap::new(),
+            calls: Vec::new(),
+            open: None,
+            closed_text: false,
+            usage: None,
+            finish: None,
+            stopped: false,
+            any: false,
+        }
+    }
+
+    fn event(
+        &mut self,
+        kind: &str,
+        event: &Event<'_>,
+        json: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let index = event.index.and_then(Count::index).unwrap_or(0);
+        match kind {
+            "message_start" => self.begin(event.message, out),
+            "content_block_start" => match event.content_block {
+                Some(block) => self.start(index, block, out),
+                None => Ok(()),
+            },
+            "content_block_delta" => {
+                if let Some(delta) = event.delta {
+                    self.delta(index, delta, out);
+                }
+                Ok(())
+            }
+            "content_block_stop" => {
+                self.stop(index, out);
+                Ok(())
+            }
+            "message_delta" => {
+                let delta: Option<Delta<'_>> = event
+                    .delta
+                    .and_then(|delta| serde_json::from_str(delta.get()).ok());
+                let reason = delta.as_ref().and_then(|it| it.stop_reason.as_ref());
+                self.finish(reason, out);
+                self.count(event.usage, out);
+                Ok(())
+            }
+            "message_stop" => {
+                self.stopped = true;
+                Ok(())
+            }
+            "message" => self.document(json, out),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        raw: Option<&RawValue>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let message: Option<WireMessage<'_>> =
+            raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let Some(message) = message else {
+            return Err(malformed("its first event has no message"));
+        };
+        let id = message.id.map(|id| id.0.into_owned()).unwrap_or_default();
+        match &self.id {
+            None => self.id = Some(id),
+            Some(open) if *open == id => return Ok(()),
+            Some(_) => return Err(malformed("a second message begins inside of the first")),
+        }
+        self.whole_blocks(message.content, out)?;
+        self.finish(message.stop_reason.as_ref(), out);
+        self.count(message.usage, out);
+        Ok(())
+    }
+
+    fn document(&mut self, json: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let Ok(message) = serde_json::from_str::<WireMessage<'_>>(json) else {
+            return Err(malformed("the message does not fit"));
+        };
+        self.whole_blocks(message.content, out)?;
+        self.finish(message.stop_reason.as_ref(), out);
+        self.count(message.usage, out);
+        self.stopped = self.finish.is_some();
+        Ok(())
+    }
+
+    fn whole_blocks(
+        &mut self,
+        content: Option<Vec<&RawValue>>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        for block in content.into_iter().flatten() {
+            self.start(0, block, out)?;
+            self.stop(0, out);
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        index: u32,
+        raw: &RawValue,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if self.blocks.len() >= OPEN_BLOCKS_MAX && !self.blocks.contains_key(&index) {
+            return Err(too_many("open blocks", OPEN_BLOCKS_MAX));
+        }
+        let RawObject(fields) = raw_object(raw.get()).unwrap_or_default();
+        let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|it| it.1);
+        let text = |name: &str| -> String {
+            let text: Option<Text<'_>> =
+                field(name).and_then(|raw| serde_json::from_str(raw.get()).ok());
+            text.unwrap_or_default().0.into_owned()
+        };
+        let block = match text("type").as_str() {
+            "text" => {
+                self.seal_text(out);
+                Block::Text(extra_fields(raw, &["type", "text"]))
+            }
+            "thinking" => Block::Thinking(extra_fields(raw, &["type", "thinking"])),
+            "tool_use" => {
+                let input = field("input").map_or("", RawValue::get);
+                self.start_call(&text("id"), text("name"), input, raw, out)?
+            }
+            _ => Block::Kept(Kept::Whole(raw.get().to_owned())),
+        };
+        let (said, thought) = (text("text"), text("thinking"));
+        let said = match &block {
+            Block::Text(_) => Some((said, false)),
+            Block::Thinking(_) => Some((thought, true)),
+            _ => None,
+        };
+        self.blocks.insert(index, block);
+        if let Some((said, thinking)) = said {
+            self.say(index, &said, thinking, out);
+        }
+        Ok(())
+    }
+
+    fn start_call(
+        &mut self,
+        id: &str,
+        name: String,
+        input: &str,
+        raw: &RawValue,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<Block, ModelError> {
+        let wire_id = (!id.is_empty()).then(|| id.to_owned());
+        let known = |call: &Call| wire_id.is_some() && call.wire_id == wire_id;
+        if self.calls.iter().any(known) {
+            return Ok(Block::Ignored);
+        }
+        let number = self.calls.len();
+        if number >= self.calls_max {
+            return Err(too_many("tool calls", self.calls_max));
+        }
+        let extra = extra_fields(raw, &["type", "id", "name", "input"]);
+        self.calls.push(Call {
+            wire_id: wire_id.clone(),
+            named: !name.is_empty(),
+            input: if input == "null" { "" } else { input }.to_owned(),
+            extra: (!extra.is_empty()).then(|| Value::Object(extra).to_string()),
+            ..Call::default()
+        });
+        self.open = None;
+        self.closed_text = false;
+        out.push(ModelEvent::ToolCallStarted {
+            candidate: CANDIDATE,
+            call: number_of(number),
+            wire_id,
+            name,
+        });
+        Ok(Block::Call(number))
+    }
+
+    fn delta(&mut self, index: u32, raw: &RawValue, out: &mut Vec<ModelEvent>) {
+        let Ok(delta) = serde_json::from_str::<Delta<'_>>(raw.get()) else {
+            return;
+        };
+        let thinking = match self.blocks.get_mut(&index) {
+            Some(Block::Kept(kept)) => return kept.grow(raw),
+            Some(Block::Call(number)) => {
+                let number = *number;
+                let piece = nonempty(delta.partial_json.as_ref()).unwrap_or_default();
+                return self.argue(number, piece, out);
+            }
+            Some(Block::Text(extra)) => {
+                grow_unless_text(extra, &delta, raw);
+                false
+            }
+            Some(Block::Thinking(extra)) => {
+                grow_unless_text(extra, &delta, raw);
+                true
+            }
+            Some(Block::Ignored) | None => return,
+        };
+        let said = if thinking { delta.thinking } else { delta.text };
+        let said = nonempty(said.as_ref()).unwrap_or_default();
+        self.say(index, said, thinking, out);
+    }
+
+    fn say(&mut self, index: u32, said: &str, thinking: bool, out: &mut Vec<ModelEvent>) {
+        if said.is_empty() {
+            return;
+        }
+        self.open = Some(index);
+        self.closed_text = false;
+        let (candidate, text) = (CANDIDATE, said.to_owned());
+        out.push(if thinking {
+            ModelEvent::ReasoningDelta { candidate, text }
+        } else {
+            ModelEvent::TextDelta { candidate, text }
+        });
+    }
+
+    fn argue(&mut self, number: usize, piece: &str, out: &mut Vec<ModelEvent>) {
+        let Some(call) = self.calls.get_mut(number) else {
+            return;
+        };
+        if piece.is_empty() {
+            return;
+        }
+        call.any_arguments = true;
+        if !call.scan.closed() {
+            call.scan.feed(piece.as_bytes());
+        }
+        out.push(ModelEvent::ToolCallDelta {
+            call: number_of(number),
+            arguments: piece.to_owned(),
+        });
+    }
+
+    fn stop(&mut self, index: u32, out: &mut Vec<ModelEvent>) {
+        let is_open = self.open == Some(index);
+        match self.blocks.remove(&index) {
+            Some(Block::Text(extra)) if is_open => {
+                self.open = None;
+                self.closed_text = extra.is_empty();
+                if !extra.is_empty() {
+                    self.seal(Value::Object(extra).to_string(), out);
+                }
+            }
+            Some(Block::Thinking(extra)) => {
+                self.open = None;
+                self.closed_text = false;
+                self.stop_thinking(is_open, extra, out);
+            }
+            Some(Block::Call(number)) => self.stop_call(number, out),
+            Some(Block::Kept(kept)) => {
+                self.open = None;
+                self.closed_text = false;
+                let opaque = self.opaque(kept.into_json());
+                out.push(ModelEvent::OpaquePart {
+                    candidate: CANDIDATE,
+                    opaque,
+                });
+            }
+            Some(Block::Text(_) | Block::Ignored) | None => {}
+        }
+    }
+
+    /// Thinking that shows no text is kept as a block of its own.
+    fn stop_thinking(&mut self, shown: bool, extra: Map<String, Value>, out: &mut Vec<ModelEvent>) {
+        if shown {
+            return self.seal(Value::Object(extra).to_string(), out);
+        }
+        if extra.is_empty() {
+            return;
+        }
+        let mut fields = Map::new();
+        fields.insert("type".to_owned(), Value::from("thinking"));
+        fields.insert("thinking".to_owned(), Value::from(""));
+        fields.extend(extra);
+        let opaque = self.opaque(Value::Object(fields).to_string());
+        out.push(ModelEvent::OpaquePart {
+            candidate: CANDIDATE,
+            opaque,
+        });
+    }
+
+    fn stop_call(&mut self, number: usize, out: &mut Vec<ModelEvent>) {
+        let Some(call) = self.calls.get_mut(number) else {
+            return;
+        };
+        call.stopped = true;
+        if !call.any_arguments {
+            let input = std::mem::take(&mut call.input);
+            let input = if input.is_empty() { "{}" } else { &input };
+            self.argue(number, input, out);
+        }
+    }
+
+    /// Keeps two texts that follow each other apart, as they came.
+    fn seal_text(&mut self, out: &mut Vec<ModelEvent>) {
+        if std::mem::take(&mut self.closed_text) {
+            self.seal("{}".to_owned(), out);
+        }
+    }
+
+    fn seal(&self, json: String, out: &mut Vec<ModelEvent>) {
+        out.push(ModelEvent::PartSealed {
+            candidate: CANDIDATE,
+            opaque: self.opaque(json),
+        });
+    }
+
+    fn finish(&mut self, reason: Option<&Text<'_>>, out: &mut Vec<ModelEvent>) {
+        if let Some(raw) = nonempty(reason) {
+            let reason = finish_reason(raw);
+            self.finish = Some(stricter(self.finish, reason));
+            out.push(ModelEvent::Finished {
+                candidate: CANDIDATE,
+                reason,
+                raw: raw.to_owned(),
+            });
+        }
+    }
+
+    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+        if let Some(later) = usage {
+            let usage = self.usage.get_or_insert_default();
+            usage.replace_by(later);
+            out.push(ModelEvent::Usage(usage.ours()));
+        }
+    }
+
+    fn opaque(&self, json: String) -> Opaque {
+        Opaque {
+            origin: self.origin.clone(),
+            json,
+        }
+    }
+}
+
+impl Payloads for AnthropicPayloads {
+    fn object(
+        &mut self,
+        name: &str,
+        json: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let event: Event<'_> =
+            serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
+        let kind = nonempty(event.kind.as_ref());
+        let has_error = event.error.is_some_and(|error| error.get() != "null");
+        if kind == Some("error") || name == "error" || (kind.is_none() && has_error) {
+            return Err(errors::of_text(json));
+        }
+        let Some(kind) = kind else { return Ok(()) };
+        self.any |= kind.starts_with("message") || kind.starts_with("content_block");
+        self.event(kind, &event, json, out)
+    }
+
+    fn failure(&self, text: &str) -> ModelError {
+        errors::of_text(text)
+    }
+
+    fn any(&self) -> bool {
+        self.any
+    }
+
+    fn may_end(&self) -> bool {
+        self.stopped
+    }
+
+    fn ended(&self) -> bool {
+        self.stopped
+    }
+
+    /// Gateways put `[DONE]` in the place of the last event.
+    fn done_may_end(&self) -> bool {
+        self.stopped || self.finish.is_some()
+    }
+
+    fn document_may_end(&self) -> bool {
+        self.stopped
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+        let calls = std::mem::take(&mut self.calls);
+        if !self.finish.is_none_or(may_run) {
+            return;
+        }
+        for (number, call) in calls.into_iter().enumerate() {
+            if call.stopped && call.named && !call.scan.open() {
+                let opaque = call.extra.map(|json| self.opaque(json));
+                let call = number_of(number);
+                out.push(ModelEvent::ToolCallFinished { call, opaque });
+            }
+        }
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        self.usage.map(WireUsage::reported)
+    }
+}
+
+/// Returns whether calls of a message that ended so may run: not when it was cut, refused or
+/// paused, whatever their arguments look like.
+fn may_run(reason: FinishReason) -> bool {
+    matches!(reason, FinishReason::Stop | FinishReason::ToolCalls)
+}
+
+/// `stop_reason`, https://docs.claude.com/en/api/messages. A paused turn is `Other`: its text can be
+/// used, and to go on is not for a decoder.
+fn finish_reason(raw: &str) -> FinishReason {
+    match raw {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::Refusal,
+        _ => FinishReason::Other,
+    }
+}
+
+fn grow_unless_text(extra: &mut Map<String, Value>, delta: &Delta<'_>, raw: &RawValue) {
+    let kind = nonempty(delta.kind.as_ref()).unwrap_or_default();
+    if !matches!(kind, "text_delta" | "thinking_delta") {
+        grow_extra(extra, raw);
+    }
+}
+
+fn too_many(what: &str, max: usize) -> ModelError {
+    ModelError::new(
+        ErrorClass::TooLarge,
+        format!("the response has more than {max} {what}"),
+    )
+}
+
+/// Calls are bounded far below `u32::MAX`.
+fn number_of(key: usize) -> u32 {
+    u32::try_from(key).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,184 @@
+use super::cache;
+use super::messages::{Conversation, Turn, text_block};
+use super::thinking::{self, Thinking};
+use crate::json::{Fields, Json, merge, set};
+use crate::lowering::{Lowering, Notes};
+use crate::openai_chat::encode::effort_text;
+use crate::{Encoded, Target};
+use rondo_types::{Message, ModelRequest, Part, Role, ToolChoice, ToolSpec};
+use std::borrow::Cow;
+
+/// The bound on the output where none is given, since the provider requires one. Thinking comes on
+/// top of it.
+const OUTPUT_TOKENS_DEFAULT: u32 = 8192;
+
+/// The highest temperature that the provider takes.
+const TEMPERATURE_MAX: f64 = 1.0;
+
+/// What the description of a tool says that only the history names.
+const GONE: &str = "Not available any more.";
+
+/// Encodes a request as the body of `POST /v1/messages`.
+pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+    let mut conversation = Conversation::of(request, target);
+    let choice = tool_choice(request, &conversation);
+    let mut tools = tools(request, &mut conversation);
+    let Conversation {
+        mut notes,
+        mut turns,
+        ..
+    } = conversation;
+    let mut system: Vec<_> = request
+        .system
+        .iter()
+        .filter(|text| !text.trim().is_empty())
+        .map(text_block)
+        .collect();
+    cache::mark(&mut tools, &mut system, &mut turns);
+
+    let mut body: Fields<'_> = vec![(Cow::Borrowed("model"), Json::str(&request.model))];
+    sampling(&mut body, request, target, &mut notes);
+    if !tools.is_empty() {
+        set(&mut body, "tools", Json::List(tools));
+    }
+    if let Some(choice) = choice {
+        let choice = Json::object([("type", Json::str(choice))]);
+        set(&mut body, "tool_choice", choice);
+    }
+    if !system.is_empty() {
+        set(&mut body, "system", Json::List(system));
+    }
+    let messages = turns.into_iter().map(Turn::into_json).collect();
+    set(&mut body, "messages", Json::List(messages));
+    if request.response_schema.is_some() {
+        notes.add(Lowering::SchemaDropped);
+    }
+    if target.streaming {
+        set(&mut body, "stream", Json::Bool(true));
+    }
+    merge(&mut body, &target.extra_body);
+    Encoded {
+        path: "/v1/messages".to_owned(),
+        headers: vec![("anthropic-version", "2023-06-01")],
+        body: Json::Object(body).to_bytes(),
+        notes: notes.into_list(),
+    }
+}
+
+/// A history with calls is refused where no tools are declared.
+fn tools<'a>(request: &'a ModelRequest, conversation: &mut Conversation<'a>) -> Vec<Json<'a>> {
+    if !request.tools.is_empty() || conversation.tools.is_empty() {
+        return request.tools.iter().map(tool).collect();
+    }
+    conversation.notes.add(Lowering::ToolsDeclared);
+    let names = std::mem::take(&mut conversation.tools);
+    names.into_iter().map(gone_tool).collect()
+}
+
+fn tool_choice(request: &ModelRequest, conversation: &Conversation<'_>) -> Option<&'static str> {
+    if request.tools.is_empty() {
+        return (!conversation.tools.is_empty()).then_some("none");
+    }
+    match request.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none"),
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Json<'_> {
+    Json::object([
+        ("name", Json::str(&spec.name)),
+        ("description", Json::str(&spec.description)),
+        ("input_schema", Json::Value(&spec.parameters)),
+    ])
+}
+
+fn gone_tool(name: Cow<'_, str>) -> Json<'_> {
+    let schema = Json::object([("type", Json::str("object"))]);
+    Json::object([
+        ("name", Json::Str(name)),
+        ("description", Json::str(GONE)),
+        ("input_schema", schema),
+    ])
+}
+
+fn sampling<'a>(
+    body: &mut Fields<'a>,
+    request: &'a ModelRequest,
+    target: &Target,
+    notes: &mut Notes,
+) {
+    let thinking = thinking_of(request, target, notes);
+    let max = request.sampling.max_output_tokens.unwrap_or_else(|| {
+        notes.add(Lowering::OutputBoundAdded);
+        OUTPUT_TOKENS_DEFAULT + thinking.room()
+    });
+    set(body, "max_tokens", Json::Int(u64::from(max)));
+    match thinking {
+        Thinking::Off => {}
+        Thinking::Budget(tokens) => {
+            let thinking = Json::object([
+                ("type", Json::str("enabled")),
+                ("budget_tokens", Json::Int(u64::from(tokens))),
+            ]);
+            set(body, "thinking", thinking);
+        }
+        Thinking::Adaptive(effort) => {
+            let thinking = Json::object([("type", Json::str("adaptive"))]);
+            let config = Json::object([("effort", Json::str(effort_text(effort)))]);
+            set(body, "thinking", thinking);
+            set(body, "output_config", config);
+        }
+    }
+    let Some(temperature) = request.sampling.temperature else {
+        return;
+    };
+    // A model that thinks takes no temperature.
+    let refused = target.quirks.omit_temperature || thinking != Thinking::Off;
+    if refused || !temperature.is_finite() || temperature > TEMPERATURE_MAX {
+        notes.add(Lowering::SamplingDropped);
+    }
+    if !refused && temperature.is_finite() {
+        let temperature = temperature.min(TEMPERATURE_MAX);
+        set(body, "temperature", Json::Float(temperature));
+    }
+}
+
+fn thinking_of(request: &ModelRequest, target: &Target, notes: &mut Notes) -> Thinking {
+    let Some(effort) = request.sampling.effort else {
+        return Thinking::Off;
+    };
+    let mut thinking = thinking::of_model(&request.model, effort);
+    if let Some(max) = request.sampling.max_output_tokens {
+        thinking = thinking.within(max);
+    }
+    if matches!(thinking, Thinking::Budget(_)) && is_begun_without_thinking(request, target) {
+        thinking = Thinking::Off;
+    }
+    if thinking == Thinking::Off {
+        notes.add(Lowering::SamplingDropped);
+    }
+    thinking
+}
+
+/// Returns whether the calls that are being answered were made without thinking, here or elsewhere:
+/// thinking cannot be switched on before they are answered.
+fn is_begun_without_thinking(request: &ModelRequest, target: &Target) -> bool {
+    let mut latest = request.messages.iter().rev();
+    let Some(said) = latest.find(|message| message.role != Role::Tool) else {
+        return false;
+    };
+    said.role == Role::Assistant && said.tool_calls().next().is_some() && !thought(said, target)
+}
+
+fn thought(said: &Message, target: &Target) -> bool {
+    let opaque = match said.parts.first() {
+        Some(Part::Reasoning(reasoning)) => reasoning.opaque.as_ref(),
+        Some(Part::Opaque(opaque)) => Some(opaque),
+        _ => None,
+    };
+    opaque.is_some_and(|opaque| {
+        opaque.origin.dialect == target.origin.dialect
+            && opaque.origin.provider == target.origin.provider
+    })
+}

@@ -1,0 +1,95 @@
+//! The shapes of events, and of a whole message. Blocks stay raw until they are read one by one,
+//! since some go back byte for byte.
+
+use crate::json::{Count, Text, lenient};
+use rondo_types::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// An event of any type, or a whole message, which has a type too.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Option<Text<'a>>,
+    pub(super) index: Option<Count>,
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<WireUsage>,
+}
+
+/// A message as it begins, or a whole one.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireMessage<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<WireUsage>,
+}
+
+/// What a piece of a block adds, or how the message ends.
+#[derive(Debug, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Option<Text<'a>>,
+}
+
+/// Cumulative counts; every figure that is present replaces the one before.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct WireUsage {
+    input_tokens: Option<Count>,
+    output_tokens: Option<Count>,
+    cache_read_input_tokens: Option<Count>,
+    cache_creation_input_tokens: Option<Count>,
+}
+
+impl WireUsage {
+    pub(super) fn replace_by(&mut self, later: Self) {
+        self.input_tokens = later.input_tokens.or(self.input_tokens);
+        self.output_tokens = later.output_tokens.or(self.output_tokens);
+        self.cache_read_input_tokens = later
+            .cache_read_input_tokens
+            .or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens = later
+            .cache_creation_input_tokens
+            .or(self.cache_creation_input_tokens);
+    }
+
+    /// Returns the counts as Anthropic counts: the input without what its cache knew or learnt.
+    pub(super) fn reported(self) -> Usage {
+        let count = |count: Option<Count>| count.unwrap_or_default().0;
+        Usage {
+            input: count(self.input_tokens),
+            output: count(self.output_tokens),
+            reasoning: 0,
+            cache_read: count(self.cache_read_input_tokens),
+            cache_write: count(self.cache_creation_input_tokens),
+        }
+    }
+
+    /// Returns the counts in our way.
+    pub(super) fn ours(self) -> Usage {
+        let mut usage = self.reported();
+        let cached = usage.cache_read.saturating_add(usage.cache_write);
+        usage.input = usage.input.saturating_add(cached);
+        usage
+    }
+}

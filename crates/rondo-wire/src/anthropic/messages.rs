@@ -1,0 +1,351 @@
+//! The conversation as alternating messages of user and assistant.
+
+use crate::Target;
+use crate::json::{Fields, Json, raw_if_object, raw_object, set};
+use crate::lowering::{Lowering, Notes};
+use crate::names::NameRule;
+use rondo_types::{
+    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, ReasoningPart, Role,
+    TextPart, ToolCall, ToolContent, ToolResult,
+};
+use std::borrow::Cow;
+
+/// What a user message says where the provider wants one and the transcript has none.
+const GO_ON: &str = "Continue.";
+
+/// Images that the provider reads, https://docs.claude.com/en/docs/build-with-claude/vision.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// The one kind of file that the provider reads from bytes or an address.
+const PDF: &str = "application/pdf";
+
+/// `^[a-zA-Z0-9_-]{1,64}$`, https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use.
+const NAME_RULE: NameRule = NameRule {
+    more_chars: &[],
+    chars_max: 64,
+    starts_with_letter: false,
+};
+
+/// A message being built. Results come first in it, whatever the order they were added in.
+pub(super) struct Turn<'a> {
+    role: Speaker,
+    results: Vec<Json<'a>>,
+    blocks: Vec<Json<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+/// Builds the messages of a request.
+pub(super) struct Conversation<'a> {
+    target: &'a Target,
+    pub(super) notes: Notes,
+    pub(super) turns: Vec<Turn<'a>>,
+    /// Names of the tools that the history speaks of.
+    pub(super) tools: Vec<Cow<'a, str>>,
+    /// Whether the latest assistant message came from this dialect and provider: then its ids and
+    /// those of the results behind it are the provider's own.
+    own: bool,
+}
+
+impl<'a> Turn<'a> {
+    fn new(role: Speaker) -> Self {
+        Self {
+            role,
+            results: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_user(&self) -> bool {
+        self.role == Speaker::User
+    }
+
+    /// Returns the blocks that it ends with.
+    pub(super) fn last_blocks(&mut self) -> &mut [Json<'a>] {
+        if self.blocks.is_empty() {
+            &mut self.results
+        } else {
+            &mut self.blocks
+        }
+    }
+
+    pub(super) fn into_json(self) -> Json<'a> {
+        let role = match self.role {
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+        };
+        let mut content = self.results;
+        content.extend(self.blocks);
+        Json::object([("role", Json::str(role)), ("content", Json::List(content))])
+    }
+}
+
+impl<'a> Conversation<'a> {
+    pub(super) fn of(request: &'a ModelRequest, target: &'a Target) -> Self {
+        let mut conversation = Self {
+            target,
+            notes: Notes::default(),
+            turns: Vec::with_capacity(request.messages.len() + 1),
+            tools: Vec::new(),
+            own: false,
+        };
+        for (index, message) in request.messages.iter().enumerate() {
+            conversation.notes.enter(Some(index));
+            match message.role {
+                Role::User => conversation.user(message),
+                Role::Assistant => conversation.assistant(message),
+                Role::Tool => conversation.results(message),
+            }
+        }
+        conversation.notes.enter(None);
+        conversation.begin_and_end_with_user();
+        conversation
+    }
+
+    fn begin_and_end_with_user(&mut self) {
+        let go_on = || {
+            let mut turn = Turn::new(Speaker::User);
+            turn.blocks.push(text_block(GO_ON));
+            turn
+        };
+        if !self.turns.first().is_some_and(Turn::is_user) {
+            self.notes.add(Lowering::UserMessageAdded);
+            self.turns.insert(0, go_on());
+        }
+        if !self.turns.last().is_some_and(Turn::is_user) {
+            self.notes.add(Lowering::UserMessageAdded);
+            self.turns.push(go_on());
+        }
+    }
+
+    fn user_turn(&mut self) -> Option<&mut Turn<'a>> {
+        if !self.turns.last().is_some_and(Turn::is_user) {
+            self.turns.push(Turn::new(Speaker::User));
+        }
+        self.turns.last_mut()
+    }
+
+    fn add(&mut self, results: Vec<Json<'a>>, blocks: Vec<Json<'a>>) {
+        if results.is_empty() && blocks.is_empty() {
+            self.notes.add(Lowering::MessageDropped);
+        } else if let Some(turn) = self.user_turn() {
+            turn.results.extend(results);
+            turn.blocks.extend(blocks);
+        }
+    }
+
+    fn user(&mut self, said: &'a Message) {
+        let blocks: Vec<_> = said
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) if !text.text.trim().is_empty() => Some(text_block(&text.text)),
+                Part::Media(media) => self.media(media),
+                _ => None,
+            })
+            .collect();
+        self.add(Vec::new(), blocks);
+    }
+
+    fn assistant(&mut self, said: &'a Message) {
+        let target = &self.target.origin;
+        self.own = said.origin.as_ref().is_some_and(|origin| {
+            origin.dialect == target.dialect && origin.provider == target.provider
+        });
+        let mut turn = Turn::new(Speaker::Assistant);
+        for part in &said.parts {
+            let block = self.block(part);
+            turn.blocks.extend(block);
+        }
+        if turn.blocks.is_empty() {
+            self.notes.add(Lowering::MessageDropped);
+        } else {
+            self.turns.push(turn);
+        }
+    }
+
+    fn block(&mut self, part: &'a Part) -> Option<Json<'a>> {
+        match part {
+            Part::Text(text) => self.text(text),
+            Part::Refusal(refusal) => {
+                self.notes.add(Lowering::RefusalAsText);
+                (!refusal.text.trim().is_empty()).then(|| text_block(&refusal.text))
+            }
+            Part::Reasoning(reasoning) => self.thinking(reasoning),
+            Part::ToolCall(call) => Some(self.call(call)),
+            Part::Opaque(opaque) => {
+                let json = self.own_json(opaque)?;
+                raw_if_object(json).map(Json::Raw)
+            }
+            Part::Media(_) => {
+                self.notes.add(Lowering::MediaDropped);
+                None
+            }
+            Part::ToolResult(_) => None,
+        }
+    }
+
+    /// A text without anything to see is refused.
+    fn text(&mut self, text: &'a TextPart) -> Option<Json<'a>> {
+        let extra = text
+            .opaque
+            .as_ref()
+            .and_then(|opaque| self.own_json(opaque));
+        if text.text.trim().is_empty() {
+            return None;
+        }
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("type"), Json::str("text")),
+            (Cow::Borrowed("text"), Json::str(&text.text)),
+        ];
+        add_fields(&mut fields, extra);
+        Some(Json::Object(fields))
+    }
+
+    /// Thinking is taken back only with the signature that it came with.
+    fn thinking(&mut self, reasoning: &'a ReasoningPart) -> Option<Json<'a>> {
+        let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
+        let extra = own.and_then(|opaque| raw_object(&opaque.json));
+        let signed = |(key, value): &(Cow<'_, str>, &serde_json::value::RawValue)| {
+            key == "signature" && !matches!(value.get(), "null" | "\"\"")
+        };
+        if !extra.is_some_and(|extra| extra.0.iter().any(signed)) {
+            self.notes.add(Lowering::ReasoningDropped);
+            return None;
+        }
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("type"), Json::str("thinking")),
+            (Cow::Borrowed("thinking"), Json::str(&reasoning.text)),
+        ];
+        add_fields(&mut fields, own.map(|opaque| opaque.json.as_str()));
+        Some(Json::Object(fields))
+    }
+
+    fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
+        let input = raw_if_object(&call.arguments).map_or_else(
+            || {
+                self.notes.add(Lowering::ArgumentsReplaced);
+                Json::Object(Vec::new())
+            },
+            Json::Raw,
+        );
+        let name = NAME_RULE.apply(&call.name);
+        if name != call.name {
+            self.notes.add(Lowering::NameReplaced);
+        }
+        if !self.tools.contains(&name) {
+            self.tools.push(name.clone());
+        }
+        let id = self.id(call.wire_id.as_deref(), call.id.as_str());
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("type"), Json::str("tool_use")),
+            (Cow::Borrowed("id"), Json::str(id)),
+            (Cow::Borrowed("name"), Json::Str(name)),
+            (Cow::Borrowed("input"), input),
+        ];
+        let extra = call.opaque.as_ref();
+        add_fields(&mut fields, extra.and_then(|opaque| self.own_json(opaque)));
+        Json::Object(fields)
+    }
+
+    fn id(&self, wire_id: Option<&'a str>, ours: &'a str) -> &'a str {
+        wire_id
+            .filter(|id| self.own && !id.is_empty())
+            .unwrap_or(ours)
+    }
+
+    fn results(&mut self, said: &'a Message) {
+        let results = said.results().map(|result| self.result(result)).collect();
+        let mut moved = Vec::new();
+        for result in said.results().filter(|it| is_moved(it)) {
+            self.notes.add(Lowering::MediaMoved);
+            let intro = format!("Returned by tool `{}`:", result.name);
+            moved.push(text_block(intro));
+            moved.extend(result.media.iter().filter_map(|media| self.media(media)));
+        }
+        self.add(results, moved);
+    }
+
+    fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
+        let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
+        let text: Cow<'a, str> = match &result.content {
+            ToolContent::Text(text) => Cow::Borrowed(text),
+            ToolContent::Json(value) => Cow::Owned(value.to_string()),
+        };
+        let mut fields: Fields<'a> = vec![
+            (Cow::Borrowed("type"), Json::str("tool_result")),
+            (Cow::Borrowed("tool_use_id"), Json::str(id)),
+        ];
+        if !result.media.is_empty() && !is_moved(result) {
+            let mut blocks = Vec::with_capacity(result.media.len() + 1);
+            blocks.extend((!text.trim().is_empty()).then(|| text_block(text)));
+            blocks.extend(result.media.iter().filter_map(|media| self.media(media)));
+            set(&mut fields, "content", Json::List(blocks));
+        } else if !text.is_empty() {
+            set(&mut fields, "content", Json::Str(text));
+        }
+        if result.error.is_some() {
+            set(&mut fields, "is_error", Json::Bool(true));
+        }
+        Json::Object(fields)
+    }
+
+    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
+        let kind = match (media.kind, &media.source) {
+            (MediaKind::Image, MediaSource::Url(_)) => "image",
+            (MediaKind::Image, _) if IMAGES.contains(&media.mime.as_str()) => "image",
+            (MediaKind::File, _) if media.mime == PDF => "document",
+            _ => {
+                self.notes.add(Lowering::MediaDropped);
+                return None;
+            }
+        };
+        let source = match &media.source {
+            MediaSource::Base64(data) => Json::object([
+                ("type", Json::str("base64")),
+                ("media_type", Json::str(&media.mime)),
+                ("data", Json::str(data)),
+            ]),
+            MediaSource::Url(url) => {
+                Json::object([("type", Json::str("url")), ("url", Json::str(url))])
+            }
+        };
+        Some(Json::object([
+            ("type", Json::str(kind)),
+            ("source", source),
+        ]))
+    }
+
+    fn is_own(&self, opaque: &Opaque) -> bool {
+        let target = &self.target.origin;
+        opaque.origin.dialect == target.dialect && opaque.origin.provider == target.provider
+    }
+
+    /// Returns opaque JSON if it came from here.
+    fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
+        if self.is_own(opaque) && raw_if_object(&opaque.json).is_some() {
+            return Some(&opaque.json);
+        }
+        self.notes.add(Lowering::OpaqueDropped);
+        None
+    }
+}
+
+/// The result of a failed call may hold only text.
+fn is_moved(result: &ToolResult) -> bool {
+    result.error.is_some() && !result.media.is_empty()
+}
+
+fn add_fields<'a>(fields: &mut Fields<'a>, json: Option<&'a str>) {
+    for (key, value) in json.and_then(raw_object).unwrap_or_default().0 {
+        set(fields, key, Json::Raw(value));
+    }
+}
+
+pub(super) fn text_block<'a>(text: impl Into<Cow<'a, str>>) -> Json<'a> {
+    Json::object([("type", Json::str("text")), ("text", Json::str(text))])
+}

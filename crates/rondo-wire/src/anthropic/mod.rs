@@ -1,0 +1,44 @@
+//! Anthropic Messages.
+//!
+//! Blocks go back as they came: thinking with its signature, citations of a text, and every block
+//! that this version does not know. Usage counts cached tokens beside the input, so the input is
+//! converted; a count that a later event repeats replaces the earlier one.
+
+mod blocks;
+mod cache;
+pub(crate) mod decode;
+mod encode;
+mod event;
+mod messages;
+mod thinking;
+
+use crate::body::BodyDecoder;
+use crate::openai_chat::errors;
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use rondo_types::{ModelError, ModelRequest, TimeMs};
+
+/// The dialect's name.
+pub(crate) const NAME: &str = "anthropic";
+
+/// The `anthropic` dialect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+        encode::encode(request, target)
+    }
+
+    fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
+        let payloads = decode::AnthropicPayloads::new(target, bounds);
+        Box::new(BodyDecoder::new(payloads, bounds))
+    }
+
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
+        errors::of_response(status, headers, body, now)
+    }
+}

@@ -1,0 +1,381 @@
+use crate::json::{Fields, Json, merge, raw_if_object, set};
+use crate::lowering::{Lowering, Notes};
+use crate::names::NameRule;
+use crate::openai_chat::encode::{address, effort_text, is_strict};
+use crate::{Encoded, Target};
+use rondo_types::{
+    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
+    ToolContent, ToolResult, ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The name that the response schema gets on the wire.
+const SCHEMA_NAME: &str = "answer";
+
+/// What has to be asked for where nothing is stored.
+const SEALED_REASONING: &str = "reasoning.encrypted_content";
+
+/// Families that do not reason, and refuse to be asked for sealed reasoning.
+const UNREASONING: [&str; 3] = ["gpt-3.5", "gpt-4", "chatgpt-4"];
+
+/// `^[A-Za-z0-9_-]{1,64}$`, https://platform.openai.com/docs/api-reference/responses/create.
+const NAME_RULE: NameRule = NameRule {
+    more_chars: &[],
+    chars_max: 64,
+    starts_with_letter: false,
+};
+
+/// Encodes a request as the body of `POST /responses`.
+pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+    let mut encoder = Encoder {
+        target,
+        notes: Notes::default(),
+        own: false,
+    };
+    let mut body: Fields<'_> = vec![(Cow::Borrowed("model"), Json::str(&request.model))];
+    if !request.system.is_empty() {
+        let system = request.system.join("\n\n");
+        set(&mut body, "instructions", Json::str(system));
+    }
+    set(&mut body, "input", encoder.input(request));
+    tools(&mut body, request, target);
+    encoder.sampling(&mut body, request);
+    if let Some(schema) = &request.response_schema {
+        set(&mut body, "text", text_format(schema));
+    }
+    set(&mut body, "store", Json::Bool(false));
+    if !UNREASONING.iter().any(|it| request.model.starts_with(it)) {
+        let include = Json::List(vec![Json::str(SEALED_REASONING)]);
+        set(&mut body, "include", include);
+    }
+    if target.streaming {
+        set(&mut body, "stream", Json::Bool(true));
+    }
+    merge(&mut body, &target.extra_body);
+    Encoded {
+        path: "/responses".to_owned(),
+        headers: Vec::new(),
+        body: Json::Object(body).to_bytes(),
+        notes: encoder.notes.into_list(),
+    }
+}
+
+struct Encoder<'a> {
+    target: &'a Target,
+    notes: Notes,
+    /// Whether the latest assistant message came from this dialect and provider: then its ids and
+    /// those of the results behind it are the provider's own.
+    own: bool,
+}
+
+/// What an item of the provider's own says, to see whether it still says what the transcript does.
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(default)]
+    content: Vec<ShownPiece>,
+}
+
+#[derive(Deserialize)]
+struct ItemKind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct ShownPiece {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    refusal: String,
+}
+
+impl<'a> Encoder<'a> {
+    fn input(&mut self, request: &'a ModelRequest) -> Json<'a> {
+        let mut list = Vec::with_capacity(request.messages.len());
+        for (index, message) in request.messages.iter().enumerate() {
+            self.notes.enter(Some(index));
+            let before = list.len();
+            match message.role {
+                Role::User => list.extend(self.user(message)),
+                Role::Assistant => self.assistant(message, &mut list),
+                Role::Tool => list.extend(message.results().map(|it| self.result(it))),
+            }
+            if list.len() == before {
+                self.notes.add(Lowering::MessageDropped);
+            }
+        }
+        self.notes.enter(None);
+        Json::List(list)
+    }
+
+    fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
+        let content: Vec<_> = said
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) if !text.text.is_empty() => {
+                    Some(text_part("input_text", &text.text))
+                }
+                Part::Media(media) => self.media(media),
+                _ => None,
+            })
+            .collect();
+        (!content.is_empty()).then(|| message("user", content))
+    }
+
+    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
+        let address = Json::Str(address(media, &media.source));
+        Some(match (media.kind, &media.source) {
+            (MediaKind::Image, _) => {
+                Json::object([("type", Json::str("input_image")), ("image_url", address)])
+            }
+            (MediaKind::File, MediaSource::Url(_)) => {
+                Json::object([("type", Json::str("input_file")), ("file_url", address)])
+            }
+            (MediaKind::File, MediaSource::Base64(_)) => Json::object([
+                ("type", Json::str("input_file")),
+                (
+                    "filename",
+                    Json::str(media.name.as_deref().unwrap_or("file")),
+                ),
+                ("file_data", address),
+            ]),
+        })
+    }
+
+    fn assistant(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
+        let target = &self.target.origin;
+        self.own = said.origin.as_ref().is_some_and(|origin| {
+            origin.dialect == target.dialect && origin.provider == target.provider
+        });
+        // Text and refusal of one message item are parts of their own, and the last is sealed.
+        let mut group: Vec<&'a str> = Vec::new();
+        let before = list.len();
+        for part in &said.parts {
+            match part {
+                Part::Text(text) => self.spoken(&text.text, text.opaque.as_ref(), &mut group, list),
+                Part::Refusal(text) => {
+                    self.notes_refusal(text.opaque.as_ref());
+                    self.spoken(&text.text, text.opaque.as_ref(), &mut group, list);
+                }
+                other => {
+                    flush(&mut group, list);
+                    list.extend(self.item(other));
+                }
+            }
+        }
+        flush(&mut group, list);
+        // Reasoning of a reply that was cut has no item behind it, and is refused without one.
+        while list.len() > before && list.last().is_some_and(is_reasoning) {
+            list.pop();
+            self.notes.add(Lowering::ReasoningDropped);
+        }
+    }
+
+    fn notes_refusal(&mut self, opaque: Option<&Opaque>) {
+        if !opaque.is_some_and(|opaque| self.is_own(opaque)) {
+            self.notes.add(Lowering::RefusalAsText);
+        }
+    }
+
+    fn spoken(
+        &mut self,
+        text: &'a str,
+        opaque: Option<&'a Opaque>,
+        group: &mut Vec<&'a str>,
+        list: &mut Vec<Json<'a>>,
+    ) {
+        if !text.is_empty() {
+            group.push(text);
+        }
+        let Some(item) = opaque.and_then(|opaque| self.own_item(opaque)) else {
+            return;
+        };
+        if says(item, group) {
+            group.clear();
+            list.push(Json::Raw(item));
+        } else {
+            flush(group, list);
+            self.notes.add(Lowering::OpaqueDropped);
+        }
+    }
+
+    fn item(&mut self, part: &'a Part) -> Option<Json<'a>> {
+        match part {
+            Part::Reasoning(reasoning) => {
+                let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
+                let item = own.and_then(|opaque| raw_if_object(&opaque.json));
+                if item.is_none() {
+                    self.notes.add(Lowering::ReasoningDropped);
+                }
+                item.map(Json::Raw)
+            }
+            Part::ToolCall(call) => Some(self.call(call)),
+            Part::Opaque(opaque) => self.own_item(opaque).map(Json::Raw),
+            Part::Media(_) => {
+                self.notes.add(Lowering::MediaDropped);
+                None
+            }
+            Part::Text(_) | Part::Refusal(_) | Part::ToolResult(_) => None,
+        }
+    }
+
+    fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
+        let arguments = raw_if_object(&call.arguments).map(|_| call.arguments.as_str());
+        let item = call
+            .opaque
+            .as_ref()
+            .and_then(|opaque| self.own_item(opaque));
+        // Without its id it could not be told from another call of the same id.
+        if let Some(item) = item.filter(|_| call.wire_id.is_some() && arguments.is_some()) {
+            return Json::Raw(item);
+        }
+        if arguments.is_none() {
+            self.notes.add(Lowering::ArgumentsReplaced);
+        }
+        let name = NAME_RULE.apply(&call.name);
+        if name != call.name {
+            self.notes.add(Lowering::NameReplaced);
+        }
+        let id = self.id(call.wire_id.as_deref(), call.id.as_str());
+        Json::object([
+            ("type", Json::str("function_call")),
+            ("call_id", Json::str(id)),
+            ("name", Json::Str(name)),
+            ("arguments", Json::str(arguments.unwrap_or("{}"))),
+        ])
+    }
+
+    fn id(&self, wire_id: Option<&'a str>, ours: &'a str) -> &'a str {
+        wire_id
+            .filter(|id| self.own && !id.is_empty())
+            .unwrap_or(ours)
+    }
+
+    fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
+        let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
+        let text: Cow<'a, str> = match &result.content {
+            ToolContent::Text(text) => Cow::Borrowed(text),
+            ToolContent::Json(value) => Cow::Owned(value.to_string()),
+        };
+        let output = if result.media.is_empty() {
+            Json::Str(text)
+        } else {
+            let mut parts = vec![text_part("input_text", text)];
+            parts.extend(result.media.iter().filter_map(|media| self.media(media)));
+            Json::List(parts)
+        };
+        Json::object([
+            ("type", Json::str("function_call_output")),
+            ("call_id", Json::str(id)),
+            ("output", output),
+        ])
+    }
+
+    fn is_own(&self, opaque: &Opaque) -> bool {
+        let target = &self.target.origin;
+        opaque.origin.dialect == target.dialect && opaque.origin.provider == target.provider
+    }
+
+    fn own_item(&mut self, opaque: &'a Opaque) -> Option<&'a RawValue> {
+        let item = raw_if_object(&opaque.json).filter(|_| self.is_own(opaque));
+        if item.is_none() {
+            self.notes.add(Lowering::OpaqueDropped);
+        }
+        item
+    }
+
+    fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
+        if let Some(temperature) = request.sampling.temperature {
+            if temperature.is_finite() && !self.target.quirks.omit_temperature {
+                set(body, "temperature", Json::Float(temperature));
+            } else {
+                self.notes.add(Lowering::SamplingDropped);
+            }
+        }
+        if let Some(max) = request.sampling.max_output_tokens {
+            set(body, "max_output_tokens", Json::Int(u64::from(max)));
+        }
+        if let Some(effort) = request.sampling.effort {
+            let effort = Json::object([("effort", Json::str(effort_text(effort)))]);
+            set(body, "reasoning", effort);
+        }
+    }
+}
+
+/// Returns whether an item says what stands in the transcript.
+fn says(item: &RawValue, group: &[&str]) -> bool {
+    let Ok(shown) = serde_json::from_str::<Shown>(item.get()) else {
+        // What has no content to compare is a reasoning or an unknown item.
+        return group.is_empty();
+    };
+    let shown = shown
+        .content
+        .iter()
+        .flat_map(|piece| [piece.text.as_str(), piece.refusal.as_str()]);
+    shown.collect::<String>() == group.concat()
+}
+
+fn is_reasoning(item: &Json<'_>) -> bool {
+    let Json::Raw(raw) = item else { return false };
+    let shown = serde_json::from_str::<ItemKind>(raw.get());
+    shown.is_ok_and(|item| item.kind == "reasoning")
+}
+
+fn flush<'a>(group: &mut Vec<&'a str>, list: &mut Vec<Json<'a>>) {
+    if !group.is_empty() {
+        let text = text_part("output_text", group.concat());
+        group.clear();
+        list.push(message("assistant", vec![text]));
+    }
+}
+
+fn message<'a>(role: &'a str, content: Vec<Json<'a>>) -> Json<'a> {
+    Json::object([
+        ("type", Json::str("message")),
+        ("role", Json::str(role)),
+        ("content", Json::List(content)),
+    ])
+}
+
+fn text_part<'a>(kind: &'a str, text: impl Into<Cow<'a, str>>) -> Json<'a> {
+    Json::object([("type", Json::str(kind)), ("text", Json::str(text))])
+}
+
+fn tools<'a>(body: &mut Fields<'a>, request: &'a ModelRequest, target: &Target) {
+    if request.tools.is_empty() {
+        return;
+    }
+    let list = request.tools.iter().map(tool).collect();
+    set(body, "tools", Json::List(list));
+    if request.tool_choice == ToolChoice::None {
+        set(body, "tool_choice", Json::str("none"));
+    }
+    if let Some(parallel) = target.quirks.parallel_tool_calls {
+        set(body, "parallel_tool_calls", Json::Bool(parallel));
+    }
+}
+
+/// Strict is the default here, and refuses schemas with optional properties.
+fn tool(spec: &ToolSpec) -> Json<'_> {
+    Json::object([
+        ("type", Json::str("function")),
+        ("name", Json::str(&spec.name)),
+        ("description", Json::str(&spec.description)),
+        ("parameters", Json::Value(&spec.parameters)),
+        ("strict", Json::Bool(false)),
+    ])
+}
+
+fn text_format(schema: &Value) -> Json<'_> {
+    let format = Json::object([
+        ("type", Json::str("json_schema")),
+        ("name", Json::str(SCHEMA_NAME)),
+        ("schema", Json::Value(schema)),
+        ("strict", Json::Bool(is_strict(schema))),
+    ]);
+    Json::object([("format", format)])
+}

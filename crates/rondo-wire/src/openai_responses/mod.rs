@@ -1,0 +1,39 @@
+//! OpenAI Responses, without state at the provider.
+//!
+//! Nothing is stored there, so every output item goes back in its order: reasoning with its sealed
+//! content, calls and messages with their ids, and items that this version does not know.
+
+pub(crate) mod decode;
+mod encode;
+mod event;
+
+use crate::body::BodyDecoder;
+use crate::openai_chat::errors;
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use rondo_types::{ModelError, ModelRequest, TimeMs};
+
+/// The dialect's name.
+pub(crate) const NAME: &str = "openai-responses";
+
+/// The `openai-responses` dialect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenAiResponses;
+
+impl Dialect for OpenAiResponses {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+        encode::encode(request, target)
+    }
+
+    fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
+        let payloads = decode::ResponsesPayloads::new(target, bounds);
+        Box::new(BodyDecoder::new(payloads, bounds))
+    }
+
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
+        errors::of_response(status, headers, body, now)
+    }
+}

@@ -1,0 +1,236 @@
+use super::call::TakenCall;
+use super::text::AnswerText;
+use super::written::Written;
+use crate::{Bounds, Decoder, Target};
+use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The keys of calls that are text, apart from those that the dialect below may use.
+const KEYS_FROM: u32 = 1 << 31;
+/// What is read behind a call before the rest of the reply is not waited for, in bytes: enough to
+/// count the next call, and little of an invented conversation.
+const AFTER_BYTES_MAX: usize = 16 << 10;
+/// The provider's word for an end that is ours.
+const CUT: &str = "cut after the first call";
+
+/// Reads calls from the text that another decoder reads.
+///
+/// A call begins when its arguments are whole and ends when the reply does. Until then each piece
+/// of text that shows nothing gives an empty delta of the call, since a silence would look like a
+/// provider that stopped; deltas before a call's beginning are ignored.
+pub(super) struct ReactDecoder {
+    base: Box<dyn Decoder>,
+    candidates: BTreeMap<u32, CandidateText>,
+    origin: Origin,
+    tools: Arc<[String]>,
+    held_bytes_max: usize,
+    failed: Option<ModelError>,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct CandidateText {
+    answer: AnswerText,
+    finish: Option<FinishReason>,
+    /// Whether the call was begun.
+    begun: bool,
+}
+
+impl ReactDecoder {
+    pub(super) fn new(base: Box<dyn Decoder>, target: &Target, bounds: Bounds) -> Self {
+        Self {
+            base,
+            candidates: BTreeMap::new(),
+            origin: target.origin.clone(),
+            tools: target.tools.clone().into(),
+            held_bytes_max: bounds.event_bytes_max,
+            failed: None,
+            finished: false,
+        }
+    }
+
+    fn candidate(&mut self, candidate: u32) -> &mut CandidateText {
+        let tools = &self.tools;
+        self.candidates
+            .entry(candidate)
+            .or_insert_with(|| CandidateText {
+                answer: AnswerText::new(Arc::clone(tools)),
+                finish: None,
+                begun: false,
+            })
+    }
+
+    fn translate(
+        &mut self,
+        events: Vec<ModelEvent>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        for event in events {
+            match event {
+                ModelEvent::TextDelta { candidate, text } => self.text(candidate, &text, out)?,
+                ModelEvent::Finished {
+                    candidate, reason, ..
+                } => {
+                    self.candidate(candidate).finish = Some(reason);
+                    out.push(event);
+                }
+                event => out.push(event),
+            }
+        }
+        Ok(())
+    }
+
+    fn text(
+        &mut self,
+        candidate: u32,
+        text: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let max = self.held_bytes_max;
+        let state = self.candidate(candidate);
+        let mut shown = String::new();
+        state.answer.push(text, &mut shown);
+        if state.answer.held_bytes() > max {
+            return Err(ModelError::new(
+                ErrorClass::TooLarge,
+                format!("a tool call has more than {max} bytes"),
+            ));
+        }
+        if shown.is_empty() {
+            out.push(ModelEvent::ToolCallDelta {
+                call: key(candidate),
+                arguments: String::new(),
+            });
+        } else {
+            out.push(ModelEvent::TextDelta {
+                candidate,
+                text: shown,
+            });
+        }
+        state.begin(candidate, out);
+        Ok(())
+    }
+
+    /// Whether every candidate has its call and talks on for too long.
+    fn is_cut(&self) -> bool {
+        let long = |it: &CandidateText| it.answer.dropped_bytes() > AFTER_BYTES_MAX;
+        !self.candidates.is_empty() && self.candidates.values().all(long)
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if !self.is_cut() {
+            let mut events = Vec::new();
+            let ended = self.base.finish(&mut events);
+            self.translate(events, out)?;
+            ended?;
+        }
+        for (candidate, state) in &mut self.candidates {
+            state.end(*candidate, &self.origin, out);
+        }
+        Ok(())
+    }
+
+    fn keep_failure(&mut self, result: Result<(), ModelError>) -> Result<(), ModelError> {
+        if let Err(error) = &result {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl Decoder for ReactDecoder {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.ended() {
+            return Ok(());
+        }
+        let mut events = Vec::new();
+        let read = self.base.push(bytes, &mut events);
+        let result = self.translate(events, out).and(read);
+        self.keep_failure(result)
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if std::mem::replace(&mut self.finished, true) {
+            return Ok(());
+        }
+        let result = self.end(out);
+        self.keep_failure(result)
+    }
+
+    fn ended(&self) -> bool {
+        self.finished || self.base.ended() || self.is_cut()
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        self.base.reported_usage()
+    }
+}
+
+impl CandidateText {
+    fn begin(&mut self, candidate: u32, out: &mut Vec<ModelEvent>) {
+        let Some(TakenCall {
+            name, arguments, ..
+        }) = self.answer.call()
+        else {
+            return;
+        };
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let call = key(candidate);
+        out.push(ModelEvent::ToolCallStarted {
+            candidate,
+            call,
+            wire_id: None,
+            name: name.clone(),
+        });
+        out.push(ModelEvent::ToolCallDelta {
+            call,
+            arguments: arguments.clone(),
+        });
+    }
+
+    fn end(&mut self, candidate: u32, origin: &Origin, out: &mut Vec<ModelEvent>) {
+        let mut shown = String::new();
+        let cut = self.finish == Some(FinishReason::Length);
+        self.answer.finish(cut, &mut shown);
+        if !shown.is_empty() {
+            out.push(ModelEvent::TextDelta {
+                candidate,
+                text: shown,
+            });
+        }
+        self.begin(candidate, out);
+        if let Some(call) = self.answer.call().filter(|call| call.complete) {
+            let written = Written {
+                text: call.written.clone(),
+                ignored_calls: self.answer.ignored_calls(),
+            };
+            out.push(ModelEvent::ToolCallFinished {
+                call: key(candidate),
+                opaque: Some(Opaque {
+                    origin: origin.clone(),
+                    json: written.to_json(),
+                }),
+            });
+        }
+        if self.finish.is_none() {
+            out.push(ModelEvent::Finished {
+                candidate,
+                reason: FinishReason::Stop,
+                raw: CUT.to_owned(),
+            });
+        }
+    }
+}
+
+fn key(candidate: u32) -> u32 {
+    KEYS_FROM.saturating_add(candidate)
+}

@@ -1,0 +1,169 @@
+use super::prompt::with_tools;
+use super::quoting::{escape, nonce};
+use super::written::{Written, is_react};
+use crate::lowering::{Lowering, LoweringNote, Notes};
+use crate::Target;
+use rondo_types::{
+    CallId, Message, ModelRequest, Origin, Part, Role, TextPart, ToolCall, ToolChoice, ToolContent,
+    ToolResult,
+};
+use std::sync::Arc;
+
+/// Rewrites a request so that the dialect below, which gets no tools, carries calls as text.
+pub(super) fn rewrite(
+    request: &ModelRequest,
+    target: &Target,
+    base: &str,
+) -> (ModelRequest, Vec<LoweringNote>) {
+    let mut rewriter = Rewriter {
+        nonce: nonce(request),
+        base,
+        provider: &target.origin.provider,
+        ignored: Vec::new(),
+        notes: Notes::default(),
+    };
+    let messages = request.messages.iter().enumerate();
+    let messages = messages
+        .map(|(index, message)| rewriter.message(index, message))
+        .collect();
+    rewriter.notes.enter(None);
+    let response_schema = request.response_schema.clone();
+    if response_schema.is_some() && !request.tools.is_empty() {
+        rewriter.notes.add(Lowering::SchemaDropped);
+    }
+    let rewritten = ModelRequest {
+        model: request.model.clone(),
+        system: with_tools(&request.system, &request.tools),
+        messages,
+        tools: Arc::default(),
+        tool_choice: ToolChoice::Auto,
+        sampling: request.sampling.clone(),
+        response_schema: response_schema.filter(|_| request.tools.is_empty()),
+    };
+    (rewritten, rewriter.notes.into_list())
+}
+
+struct Rewriter<'a> {
+    nonce: String,
+    base: &'a str,
+    provider: &'a str,
+    /// How many calls were dropped behind which call of the latest assistant message.
+    ignored: Vec<(CallId, u32)>,
+    notes: Notes,
+}
+
+impl Rewriter<'_> {
+    fn message(&mut self, index: usize, message: &Arc<Message>) -> Arc<Message> {
+        self.notes.enter(Some(index));
+        match message.role {
+            Role::User => Arc::clone(message),
+            Role::Assistant => Arc::new(self.assistant(message)),
+            Role::Tool => Arc::new(self.observations(message)),
+        }
+    }
+
+    fn assistant(&mut self, said: &Message) -> Message {
+        self.ignored.clear();
+        let mut parts: Vec<Part> = Vec::with_capacity(said.parts.len());
+        for part in &said.parts {
+            match part {
+                Part::ToolCall(call) => {
+                    let block = self.block(call);
+                    append(&mut parts, &block);
+                }
+                other => parts.push(other.clone()),
+            }
+        }
+        Message {
+            role: Role::Assistant,
+            parts,
+            origin: said.origin.as_ref().map(|origin| self.below(origin)),
+            synthetic: said.synthetic,
+        }
+    }
+
+    /// What this dialect's model said, the dialect below carried.
+    fn below(&self, origin: &Origin) -> Origin {
+        if !is_react(&origin.dialect) || origin.provider != self.provider {
+            return origin.clone();
+        }
+        Origin {
+            dialect: self.base.to_owned(),
+            ..origin.clone()
+        }
+    }
+
+    fn block(&mut self, call: &ToolCall) -> String {
+        match Written::of(call) {
+            Some(written) => {
+                let ignored = (call.id.clone(), written.ignored_calls);
+                self.ignored.push(ignored);
+                written.text
+            }
+            None => {
+                if call.opaque.is_some() {
+                    self.notes.add(Lowering::OpaqueDropped);
+                }
+                canonical(call)
+            }
+        }
+    }
+
+    fn observations(&mut self, message: &Message) -> Message {
+        let mut texts = Vec::new();
+        let mut media = Vec::new();
+        for result in message.results() {
+            texts.push(self.observation(result));
+            media.extend(result.media.iter().cloned().map(Part::Media));
+        }
+        if !media.is_empty() {
+            self.notes.add(Lowering::MediaMoved);
+        }
+        let mut parts = vec![Part::text(texts.join("\n"))];
+        parts.append(&mut media);
+        Message {
+            parts,
+            synthetic: message.synthetic,
+            ..Message::user("")
+        }
+    }
+
+    fn observation(&self, result: &ToolResult) -> String {
+        let content = match &result.content {
+            ToolContent::Text(text) => text.clone(),
+            ToolContent::Json(value) => value.to_string(),
+        };
+        let content = escape(&content);
+        let (nonce, name) = (&self.nonce, escape(&result.name));
+        let mut text = format!(
+            "<observation>\n[output of {name}, {nonce}]\n{content}\n[end of output, {nonce}]\n</observation>"
+        );
+        let ignored = self.ignored.iter().find(|(id, _)| *id == result.call_id);
+        if let Some((_, count)) = ignored.filter(|(_, count)| *count > 0) {
+            text.push_str(&format!(
+                "\nYou made {} tool calls in one reply: only the first was run, and whatever you wrote after it was ignored. Make one call, then wait for its <observation>.",
+                u64::from(*count) + 1
+            ));
+        }
+        text
+    }
+}
+
+fn canonical(call: &ToolCall) -> String {
+    format!(
+        "<tool_code>\n<name>{}</name>\n<parameters>\n{}\n</parameters>\n</tool_code>",
+        call.name, call.arguments
+    )
+}
+
+/// Appends a block to the text before it, on a line of its own.
+fn append(parts: &mut Vec<Part>, block: &str) {
+    if let Some(Part::Text(TextPart { text, opaque: None })) = parts.last_mut() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(block);
+        return;
+    }
+    parts.push(Part::text(block));
+}
