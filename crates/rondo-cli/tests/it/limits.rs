@@ -104,3 +104,86 @@ async fn a_name_that_no_tool_has_is_pointed_out() {
     );
     assert_eq!(shown.stderr.matches("no tool is named").count(), 1);
 }
+
+/// Each limit that a flag sets, run out of before there is an answer.
+#[tokio::test]
+async fn every_limit_without_an_answer_is_53_and_names_its_flag() {
+    let cases = [
+        ("--max-tool-calls", "1", "max_tool_calls"),
+        ("--max-tokens-total", "900", "max_tokens"),
+        ("--max-budget-usd", "0.001", "max_cost"),
+    ];
+    for (flag, value, stop_reason) in cases {
+        let call = |n: u32| calls("exec", &json!({"command": format!("echo {n}")}));
+        let server = serve((0..90).map(call).collect()).await;
+        let env = TestEnv::new();
+        // Dear enough that the money runs out before the script does.
+        env.user_config("[models.'openai/test']\ninput_usd = 1.0\noutput_usd = 1.0\n");
+        let args = [
+            "--profile",
+            "shell",
+            "--max-steps",
+            "99",
+            "--yolo",
+            "--json",
+            "x",
+        ];
+        let shown = env
+            .ask(&server, &[&args[..], &[flag, value]].concat())
+            .await;
+        assert_eq!(shown.code, Some(53), "{flag}: {shown:?}");
+        assert_eq!(shown.result()["stop_reason"], stop_reason, "{flag}");
+        assert_eq!(shown.result()["exit_code"], 53);
+        assert!(shown.stderr.contains(flag), "{flag}: {}", shown.stderr);
+    }
+}
+
+#[tokio::test]
+async fn another_directory_is_open_to_files_and_commands_once_it_is_added() {
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("note.txt"), "seen").unwrap();
+    let path = other.path().join("note.txt");
+    let path = path.to_str().unwrap();
+    for added in [false, true] {
+        let server = serve(vec![
+            calls("read_file", &json!({"path": path})),
+            calls("exec", &json!({"command": format!("cat {path}")})),
+            says("Done."),
+        ])
+        .await;
+        let mut args = vec!["--output-format", "stream-json", "x"];
+        if added {
+            args.extend(["--add-dir", other.path().to_str().unwrap()]);
+        }
+        let shown = TestEnv::new().ask(&server, &args).await;
+        assert_eq!(shown.code, Some(if added { 0 } else { 44 }), "{shown:?}");
+        let finished = shown
+            .stdout
+            .lines()
+            .filter(|line| line.contains("tool_call_finished"));
+        let ok = finished.filter(|line| line.contains("\"ok\":true") && line.contains("seen"));
+        assert_eq!(ok.count(), if added { 2 } else { 0 }, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn colours_come_when_asked_for_and_go_when_forbidden() {
+    for (when, coloured) in [("always", true), ("never", false)] {
+        let server = serve(vec![says("x")]).await;
+        let shown = TestEnv::new()
+            .ask(
+                &server,
+                &["--color", when, "--allowed-tools", "nothing", "x"],
+            )
+            .await;
+        assert_eq!(
+            shown.stderr.contains('\u{1b}'),
+            coloured,
+            "{when}: {shown:?}"
+        );
+        assert!(
+            !shown.stdout.contains('\u{1b}'),
+            "a pipe gets the plain answer"
+        );
+    }
+}
