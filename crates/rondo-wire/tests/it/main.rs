@@ -5,6 +5,8 @@
     reason = "the functions around the tests fail like the tests do"
 )]
 
+mod anthropic_decode;
+mod anthropic_encode;
 mod bounds;
 mod chat_decode;
 mod chat_encode;
@@ -12,6 +14,11 @@ mod errors;
 mod gemini_decode;
 mod gemini_encode;
 mod properties;
+mod react_decode;
+mod react_encode;
 mod recorded;
+mod responses_decode;
+mod responses_encode;
+mod responses_transfer;
 mod sessions;
 mod support;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const CASES: u32 = 48;
 
 /// Pieces that bring the decoders deeper than random bytes do.
-const FRAGMENTS: [&str; 24] = [
+const FRAGMENTS: [&str; 36] = [
     "data: ",
     "\n",
     "\r\n",
@@ -35,6 +35,18 @@ const FRAGMENTS: [&str; 24] = [
     r#"{"candidates":[{"content":{"parts":[{"text":"a","thoughtSignature":"s"}]}}]}"#,
     r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]},"finishReason":"STOP"}]}"#,
     r#"{"error":{"code":429,"message":"m"}}"#,
+    r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#,
+    r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f"}}"#,
+    r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}"#,
+    r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}"#,
+    r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"reasoning"}]}}"#,
+    r#"{"object":"response","status":"incomplete"}"#,
+    r#"{"type":"message_start","message":{"id":"m","content":[{"type":"text","text":"a"}]}}"#,
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+    r#"{"type":"content_block_stop","index":0}"#,
+    r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}"#,
+    r#"{"type":"message_stop"}"#,
 ];
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -68,7 +80,10 @@ fn sprinkle(value: &mut Value, key: &str, extra: &Value) {
     match value {
         Value::Object(fields) => {
             for (name, inner) in fields.iter_mut() {
-                if !matches!(name.as_str(), "args" | "parts" | "tool_calls") {
+                if !matches!(
+                    name.as_str(),
+                    "args" | "parts" | "tool_calls" | "item" | "output" | "content_block"
+                ) {
                     sprinkle(inner, key, extra);
                 }
             }
