@@ -102,7 +102,8 @@ fn lines(value: &str) -> &str {
 /// Reads `{"name": .., "arguments": ..}`.
 pub(super) fn named_body(json: &str) -> Option<(String, String)> {
     let object = raw_object(json)?;
-    let name: String = serde_json::from_str(field(&object, &["name", "tool", "tool_name"])?).ok()?;
+    let name: String =
+        serde_json::from_str(field(&object, &["name", "tool", "tool_name"])?).ok()?;
     let arguments = field(&object, &["arguments", "parameters", "args", "input"]);
     Some((name, arguments.unwrap_or("{}").to_owned()))
 }

@@ -213,7 +213,7 @@ impl CallReader {
             Some('<') => match read_tag(rest, &any_name) {
                 Read::More => Step::More,
                 Read::No => self.skip(1),
-                Read::Yes(tag) => self.element(tag),
+                Read::Yes(tag) => self.element(&tag),
             },
             Some(_) => {
                 let len = rest.find(['<', '{']).unwrap_or(rest.len());
@@ -222,7 +222,7 @@ impl CallReader {
         }
     }
 
-    fn element(&mut self, tag: Tag) -> Step {
+    fn element(&mut self, tag: &Tag) -> Step {
         let name = tag.name.as_str();
         let before = self.at;
         self.at += tag.len;
@@ -243,10 +243,10 @@ impl CallReader {
         if NAME_TAGS.contains(&name) {
             self.phase = Phase::Name(self.at);
         } else if VALUE_TAGS.contains(&name) {
-            self.value_in(&tag);
-        } else if self.name.is_none() && self.tools.iter().any(|tool| *tool == tag.raw_name) {
+            self.value_in(tag);
+        } else if self.name.is_none() && self.tools.contains(&tag.raw_name) {
             self.name = Some(tag.raw_name.clone());
-            self.value_in(&tag);
+            self.value_in(tag);
         } else if self.name.is_some() && !tag.empty {
             // The arguments stand beside the name, without an element around them.
             self.container.clone_from(&self.opener);
@@ -435,7 +435,11 @@ impl CallReader {
 
     /// Something follows that is not of the call: an example has prose around it.
     fn other(&self) -> Step {
-        if self.fenced { Step::Example } else { Step::Call }
+        if self.fenced {
+            Step::Example
+        } else {
+            Step::Call
+        }
     }
 
     fn is_on_offer(&self) -> bool {

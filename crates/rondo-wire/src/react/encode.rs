@@ -1,8 +1,8 @@
 use super::prompt::with_tools;
 use super::quoting::{escape, nonce};
 use super::written::{Written, is_react};
-use crate::lowering::{Lowering, LoweringNote, Notes};
 use crate::Target;
+use crate::lowering::{Lowering, LoweringNote, Notes};
 use rondo_types::{
     CallId, Message, ModelRequest, Origin, Part, Role, TextPart, ToolCall, ToolChoice, ToolContent,
     ToolResult,

@@ -59,7 +59,13 @@ fn write(value: &Value, level: usize, out: &mut String) {
                 write(value, level + 1, &mut text);
                 text
             });
-            list(&mut fields.collect::<Vec<_>>(), flat, ["{", "}"], level, out);
+            list(
+                &mut fields.collect::<Vec<_>>(),
+                flat,
+                ["{", "}"],
+                level,
+                out,
+            );
         }
         Value::Array(items) if level < LEVELS_MAX && !items.iter().all(is_flat) => {
             let items = items.iter().map(|item| {
@@ -67,7 +73,13 @@ fn write(value: &Value, level: usize, out: &mut String) {
                 write(item, level + 1, &mut text);
                 text
             });
-            list(&mut items.collect::<Vec<_>>(), false, ["[", "]"], level, out);
+            list(
+                &mut items.collect::<Vec<_>>(),
+                false,
+                ["[", "]"],
+                level,
+                out,
+            );
         }
         Value::Array(items) if items.iter().all(is_flat) => {
             let items: Vec<_> = items.iter().map(ToString::to_string).collect();
@@ -77,7 +89,13 @@ fn write(value: &Value, level: usize, out: &mut String) {
     }
 }
 
-fn list(items: &mut [String], flat: bool, [open, close]: [&str; 2], level: usize, out: &mut String) {
+fn list(
+    items: &mut [String],
+    flat: bool,
+    [open, close]: [&str; 2],
+    level: usize,
+    out: &mut String,
+) {
     if flat {
         out.push_str(&format!("{open} {} {close}", items.join(", ")));
         return;

@@ -247,7 +247,8 @@ impl AnswerText {
                 complete: false,
             });
             self.mode = Mode::Rest;
-        } else if tail.len() > 1 && (self.line_start || tail.starts_with("</") || !fence.is_empty()) {
+        } else if tail.len() > 1 && (self.line_start || tail.starts_with("</") || !fence.is_empty())
+        {
             // The beginning of a tag that was cut off.
             self.mode = Mode::Rest;
         } else {
@@ -370,6 +371,9 @@ impl AnswerText {
         match self.begins_call(&tag, behind) {
             Read::More => Step::More,
             Read::No => Step::Show(tag.len),
+            Read::Yes(()) if name_attribute(&tag.attributes).is_none() && begins_again(behind) => {
+                Step::Drop(tag.len + behind.len() - behind.trim_start().len())
+            }
             Read::Yes(()) => Step::Open(Box::new(Opening {
                 raw: self.rest().to_owned(),
                 tag_start: offset,
@@ -452,6 +456,12 @@ fn matches_name(known: &str, name: &str, whole: bool) -> bool {
             .get(..name.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(name))
     }
+}
+
+/// Returns whether an opening tag was written twice.
+fn begins_again(behind: &str) -> bool {
+    let opening = |name: &str, whole| whole && CALL_TAGS.contains(&name);
+    matches!(read_tag(behind.trim_start(), &opening), Read::Yes(tag) if !tag.closing)
 }
 
 fn begins_thought(content: &str) -> Read<()> {
