@@ -1,7 +1,7 @@
 use crate::support::{Timers, ask, drive, gemini, model, openai, request, run, tool};
 use rondo_core::Model;
 use rondo_http::{Auth, Secret};
-use rondo_testkit::{CallScript, ReplyScript, Server};
+use rondo_testkit::{CallScript, ReplyScript, Response, Server};
 use rondo_types::{ModelEvent, ModelRequest, Usage};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -65,6 +65,34 @@ async fn a_gemini_request_goes_out_whole() {
         body["systemInstruction"]["parts"],
         json!([{"text": "be brief"}])
     );
+}
+
+#[tokio::test]
+async fn headers_that_a_dialect_states_go_out_and_a_configured_one_wins() {
+    let body = json!({"type": "message", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "hello"}]});
+    let answer = || Response::json(200, &body);
+    let server = Server::start([answer(), answer()]).await;
+    let mut endpoint = gemini(&server);
+    endpoint.dialect = "anthropic".to_owned();
+    endpoint.auth = Auth::Header {
+        name: "x-api-key".to_owned(),
+        secret: Secret::new("anthropic-secret"),
+    };
+    for configured in [None, Some("2099-01-01")] {
+        endpoint.headers = configured
+            .map(|version| ("anthropic-version".to_owned(), Secret::new(version)))
+            .into_iter()
+            .collect();
+        let outcome = drive(ask(&model(&endpoint)), Timers::default()).await;
+        assert_eq!((outcome.text().as_str(), outcome.end), ("hello", Ok(())));
+    }
+    let sent = server.request(0).await;
+    assert_eq!(sent.path, "/v1/messages");
+    assert_eq!(sent.header("x-api-key"), Some("anthropic-secret"));
+    assert_eq!(sent.header("anthropic-version"), Some("2023-06-01"));
+    let sent = server.request(1).await;
+    assert_eq!(sent.header("anthropic-version"), Some("2099-01-01"));
 }
 
 #[tokio::test]
