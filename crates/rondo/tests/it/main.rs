@@ -11,6 +11,7 @@ mod hub;
 mod limits;
 mod log;
 mod python;
+mod react;
 mod sessions;
 mod shell;
 mod stream;
