@@ -14,6 +14,8 @@ use tokio::io::AsyncReadExt as _;
 const LOCAL: &str = "local";
 /// The provider of any other server that only an address was given for.
 const OPENAI: &str = "openai";
+/// The dialect that puts calls into the text of another one.
+const REACT: &str = "react";
 /// The port Ollama listens on.
 const OLLAMA_PORT: u16 = 11434;
 /// How long a command may take to print a key.
@@ -91,13 +93,25 @@ impl Choice {
         self.provider.dialect.as_deref().unwrap_or("openai-chat")
     }
 
+    /// Returns the name of the wire protocol under a profile whose design writes calls as text, or
+    /// under any other: such a design speaks through whatever the provider speaks.
+    pub(crate) fn dialect_under(&self, profile: &Profile) -> &str {
+        let own = self.dialect();
+        if writes_calls_as_text(profile) {
+            rondo_wire::react_over(own).unwrap_or(own)
+        } else {
+            own
+        }
+    }
+
     /// Checks, before anything is asked, that the model can do what the profile needs.
     ///
     /// # Errors
     /// When the model is known not to call functions, or a budget in money is set and its price is
     /// not known.
     pub(crate) fn check(&self, profile: &Profile, tools: usize) -> Result<()> {
-        if tools > 0 && self.facts.function_calling == Some(false) {
+        let needs_functions = tools > 0 && !writes_calls_as_text(profile);
+        if needs_functions && self.facts.function_calling == Some(false) {
             return Err(self.no_function_calling(profile));
         }
         if profile.limits.max_cost.is_some() && self.facts.price().is_none() {
@@ -194,6 +208,11 @@ impl Choice {
                 )),
         }
     }
+}
+
+/// Returns whether calls under a profile are text, for which a model need not call functions.
+fn writes_calls_as_text(profile: &Profile) -> bool {
+    profile.dialect.as_deref() == Some(REACT)
 }
 
 /// Returns whether an address leads to this machine.

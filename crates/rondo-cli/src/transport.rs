@@ -16,12 +16,13 @@ use serde_json::{Map, Value};
 pub(crate) fn http_model(
     choice: &Choice,
     key: Option<String>,
+    dialect: &str,
     streaming: bool,
     settings: &Settings,
 ) -> Result<HttpModel> {
     let mut endpoint = Endpoint::new(
         choice.provider_name.clone(),
-        choice.dialect().to_owned(),
+        dialect.to_owned(),
         choice.base_url.clone(),
     );
     endpoint.auth = auth(choice, key);

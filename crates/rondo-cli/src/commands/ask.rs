@@ -217,7 +217,13 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         ..
     } = &prepared;
     let key = key_in_time(choice, settings, profile.limits.turn_timeout).await?;
-    let model = transport::http_model(choice, key, profile.streaming, settings)?;
+    let model = transport::http_model(
+        choice,
+        key,
+        choice.dialect_under(profile),
+        profile.streaming,
+        settings,
+    )?;
     let now = Clock::system().now();
     let id = fresh_id(now);
     let session = SessionId::new(format!("s-{id}"));

@@ -1,4 +1,5 @@
 use crate::harness::{TestEnv, says, serve};
+use rondo_testkit::{ReplyScript, Server, gemini};
 
 #[tokio::test]
 async fn a_missing_key_names_its_variable() {
@@ -122,15 +123,56 @@ async fn rondo_home_holds_everything() {
 #[tokio::test]
 async fn a_profile_in_a_dialect_of_a_later_version_says_so() {
     let server = serve(vec![]).await;
-    let shown = TestEnv::new()
-        .ask(&server, &["--profile", "react", "x"])
-        .await;
+    let env = TestEnv::new();
+    env.user_config("[profiles.later]\ndialect = 'smoke'\n");
+    let shown = env.ask(&server, &["--profile", "later", "x"]).await;
     assert_eq!(shown.code, Some(52));
     assert!(
         shown
             .stderr
-            .contains("profile `react` speaks the dialect `react`"),
+            .contains("profile `later` speaks the dialect `smoke`"),
         "{}",
         shown.stderr
     );
+}
+
+#[tokio::test]
+async fn the_react_profile_writes_calls_into_the_text_of_the_providers_own_dialect() {
+    let call = "I look.\n<tool_code>\n<name>execute_command</name>\n<parameters>\n{\"command\": \"printf seen\"}\n</parameters>\n</tool_code>";
+    let server = serve(vec![says(call), says("done")]).await;
+    let env = TestEnv::new();
+    // A model that cannot call functions is what the tags are for.
+    env.user_config("[models.'openai/test']\nfunction_calling = false\n");
+    let shown = env
+        .ask(&server, &["--profile", "react", "--yolo", "-q", "x"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.ends_with("done\n"), "{}", shown.stdout);
+    let body = server.requests()[1].json();
+    assert_eq!(body.get("tools"), None);
+    assert_eq!(body["messages"][2]["content"], call);
+    let observation = body["messages"][3]["content"].as_str().unwrap();
+    assert!(observation.contains("seen"), "{observation}");
+}
+
+#[tokio::test]
+async fn the_react_profile_speaks_gemini_to_gemini() {
+    let reply = ReplyScript::text(["Nothing to do."]).usage(1, 1);
+    let server = Server::start(vec![gemini::streamed(&reply)]).await;
+    let env = TestEnv::new().var("GEMINI_API_KEY", "k");
+    let url = server.url("");
+    let args = [
+        "ask",
+        "-m",
+        "gemini/test",
+        "--base-url",
+        &url,
+        "--profile",
+        "react",
+        "x",
+    ];
+    let shown = env.run(&args).await;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let body = server.requests()[0].json();
+    assert!(body.get("contents").is_some() && body.get("tools").is_none());
 }
