@@ -350,7 +350,7 @@ fn written() -> impl Strategy<Value = String> {
 /// Makes sure that a text opens no call and invents no result.
 fn harmless(text: &str) -> String {
     let text = text.replace("observation", "observed").replace("```", "");
-    let text = text.replace('{', "").replace("name", "nam");
+    let text = text.replace(['{', '='], "").replace("name", "nam");
     text.replace("parameters", "parts").replace("look", "loo")
 }
 
