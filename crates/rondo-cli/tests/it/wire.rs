@@ -133,9 +133,14 @@ async fn an_unknown_dialect_lists_the_known_ones() {
     let shown = TestEnv::new()
         .run(&["wire", "decode", "--dialect", "morse"])
         .await;
+    let known = rondo_wire::dialect_names();
+    for name in ["openai-chat", "gemini", "openai-responses", "anthropic"] {
+        assert!(known.contains(&name), "{name}");
+    }
+    let hint = format!("hint: the dialects are: {}\n", known.join(", "));
     shown.check(
         "",
-        "error: there is no dialect `morse`\n\nhint: the dialects are: openai-chat, gemini\n",
+        &format!("error: there is no dialect `morse`\n\n{hint}"),
         2,
     );
 }
