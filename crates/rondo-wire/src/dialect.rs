@@ -75,7 +75,7 @@ pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
     known.or_else(|| crate::react::find(name))
 }
 
-/// Returns the names of all dialects.
+/// Returns the names of the dialects that providers speak; `react`, over any of them, is not one.
 #[must_use]
 pub fn dialect_names() -> &'static [&'static str] {
     &NAMES

@@ -13,6 +13,7 @@
 //! - `names`: names of tools that a wire refuses.
 //! - `failure`: classes of errors that all dialects share.
 //! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
+//! - `react`: calls as text, over any of them.
 #![warn(missing_docs)]
 
 mod anthropic;
