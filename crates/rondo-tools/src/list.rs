@@ -251,11 +251,11 @@ impl Listing {
                 .max_by_key(|(size, _)| *size)
                 .filter(|(size, _)| *size > 0)
         };
-        if let Some((bytes, path)) = most(Entry::bytes) {
-            head.push_str(&format!("; the largest is {path} with {bytes} bytes"));
-        }
         if let Some((lines, path)) = most(Entry::lines) {
             head.push_str(&format!("; the longest is {path} with {lines} lines"));
+        }
+        if let Some((bytes, path)) = most(Entry::bytes) {
+            head.push_str(&format!("; the largest is {path} with {bytes} bytes"));
         }
         head
     }

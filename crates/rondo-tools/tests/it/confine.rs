@@ -103,7 +103,7 @@ async fn hub_32_walks_show_nothing_behind_links() {
     bench.link(bench.outside.path().join("secret"), "leak");
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 3 files with bytes and lines, 0 directories; the largest is a with 17 bytes; the longest is a with 1 lines]\na\t17\t1\nleak@\nout@\n"
+        "[.: 3 files with bytes and lines, 0 directories; the longest is a with 1 lines; the largest is a with 17 bytes]\na\t17\t1\nleak@\nout@\n"
     );
     assert_eq!(
         bench

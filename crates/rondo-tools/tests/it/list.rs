@@ -17,7 +17,7 @@ async fn entries_are_sorted_and_ignored_ones_left_out() {
     bench.file("a/e.rs", "");
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 2 files with bytes and lines, 1 directories; the largest is a/c.rs with 3 bytes; the longest is a/c.rs with 1 lines]\na/\na/c.rs\t3\t1\nb.rs\t2\t1\n"
+        "[.: 2 files with bytes and lines, 1 directories; the longest is a/c.rs with 1 lines; the largest is a/c.rs with 3 bytes]\na/\na/c.rs\t3\t1\nb.rs\t2\t1\n"
     );
 }
 
@@ -172,7 +172,7 @@ async fn the_largest_and_the_longest_file_are_told_apart_and_what_is_no_text_has
     bench.file("z.bin", [0_u8, b'\n', b'\n']);
     assert_eq!(
         bench.text("list_files", json!({})).await,
-        "[.: 3 files with bytes and lines, 0 directories; the largest is wide.rs with 104 bytes; the longest is tall.rs with 20 lines]\ntall.rs\t40\t20\nwide.rs\t104\t2\nz.bin\t3\n"
+        "[.: 3 files with bytes and lines, 0 directories; the longest is tall.rs with 20 lines; the largest is wide.rs with 104 bytes]\ntall.rs\t40\t20\nwide.rs\t104\t2\nz.bin\t3\n"
     );
 }
 

@@ -107,7 +107,9 @@ pub(super) fn find_call<'t>(held: &'t str, tools: &[String]) -> Option<TextCall<
         if let Some(call) = read_call(from.get(..end)?, tools) {
             return Some(call);
         }
-        rest = from.get(end..)?;
+        // A call in doubled braces, as small models copy them out of templates, stands one deeper.
+        let doubled = from.starts_with("{{");
+        rest = from.get(if doubled { 1 } else { end }..)?;
     }
     None
 }

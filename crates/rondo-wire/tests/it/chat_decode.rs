@@ -457,6 +457,21 @@ fn a_call_written_as_text_is_read_only_with_the_quirk() {
     assert_eq!(decoded.candidate().text(), "");
 }
 
+/// Seen from Qwen2.5-Coder 1.5B, which copies the braces of its template.
+#[test]
+fn a_call_written_in_doubled_braces_is_read_too() {
+    let text =
+        delta(&json!({"content": "{{\"name\": \"exec\", \"arguments\": {\"command\": \"ls\"}}}"}));
+    let mut target = target("openai-chat");
+    target.tools = vec!["exec".to_owned()];
+    target.quirks.lenient_tool_calls = true;
+    let decoded = decode_pieces(&target, &[sse(&[&text, STOP]).as_bytes()]);
+    assert_eq!(
+        decoded.calls(),
+        [call("exec", "{\"command\": \"ls\"}", true)]
+    );
+}
+
 #[test]
 fn text_is_kept_when_a_native_call_came_or_none_was_written() {
     let mut target = target("openai-chat");
