@@ -269,13 +269,14 @@ fn parse_model(
 
 /// Names that only one vendor uses.
 fn provider_of_model(model: &str) -> Option<&'static str> {
-    const PREFIXES: [(&str, &str); 9] = [
+    const PREFIXES: [(&str, &str); 10] = [
         ("gpt-", OPENAI),
         ("chatgpt-", OPENAI),
         ("o1", OPENAI),
         ("o3", OPENAI),
         ("o4", OPENAI),
         ("gemini-", "gemini"),
+        ("claude-", "anthropic"),
         ("deepseek-", "deepseek"),
         ("mistral-", "mistral"),
         ("codestral-", "mistral"),
