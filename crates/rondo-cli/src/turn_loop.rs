@@ -151,7 +151,8 @@ fn watch_turn(
     Ok((view, pipe_closed))
 }
 
-struct Signals {
+/// The signals that stop a run.
+pub(crate) struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
@@ -159,7 +160,7 @@ struct Signals {
 
 impl Signals {
     /// A signal that cannot be listened to keeps its default effect, which ends the process.
-    fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let listen = |kind| -> Option<Signal> { io::Result::ok(signal(kind)) };
         Self {
             interrupt: listen(SignalKind::interrupt()),
@@ -168,7 +169,11 @@ impl Signals {
         }
     }
 
-    async fn next(&mut self) -> Stop {
+    /// Waits for the next one.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(crate) async fn next(&mut self) -> Stop {
         tokio::select! {
             () = received(&mut self.interrupt) => Stop::Interrupt,
             () = received(&mut self.terminate) => Stop::Terminate,

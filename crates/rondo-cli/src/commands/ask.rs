@@ -5,14 +5,14 @@ use crate::approver::TerminalApprover;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::env::Env;
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::Output;
 use crate::prompt::{self, Prompt};
 use crate::render::{JsonView, TextView, View};
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::target::Choice;
-use crate::turn_loop::{self, Ended};
+use crate::turn_loop::{self, Ended, Signals};
 use crate::{profiles, tools, transport};
 use rondo_core::clock::Clock;
 use rondo_core::events;
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::Builder;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// The bound on a schema file, in bytes.
@@ -34,21 +35,68 @@ const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command; `format` is what the arguments announced before they were parsed.
 pub(super) fn run(
-    args: &AskArgs,
+    args: AskArgs,
     env: Env,
     color: Option<ColorChoice>,
     format: OutputFormat,
 ) -> Exit {
     let early = Output::detect(&env, color, args.quiet);
-    let prepared = prepare(args, env, color, early);
-    let result = match prepared {
-        Ok(prepared) => answer(prepared),
-        Err(error) => Err(Early { error, format }),
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let done = runtime.block_on(prepare_and_ask(args, env, color, early, format));
+            // Blocking work that ignores its cancellation must not keep the process.
+            runtime.shutdown_background();
+            done
+        }
+        Err(err) => {
+            let context = "failed to start the runtime";
+            let error = CliError::caused(Exit::Error, anyhow::Error::new(err).context(context));
+            Err(Early { error, format })
+        }
     };
     result.unwrap_or_else(|early_end| {
         print_early_result(&early_end.error, early_end.format, &early);
         report(&early_end.error, &early)
     })
+}
+
+/// Reads what the turn needs beside the signals, so that one of them ends with a result too.
+async fn prepare_and_ask(
+    args: AskArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: Output,
+    format: OutputFormat,
+) -> Result<Exit, Early> {
+    let mut signals = Signals::listen();
+    let preparing = spawn_blocking(move || prepare(&args, env, color, early));
+    let prepared = tokio::select! {
+        biased;
+        stop = signals.next() => Err(stopped_early(stop)),
+        prepared = preparing => prepared.unwrap_or_else(|err| {
+            Err(CliError::caused(Exit::Error, anyhow::Error::new(err)))
+        }),
+    };
+    let prepared = prepared.map_err(|error| Early { error, format })?;
+    let format = prepared.format;
+    let limit = prepared.profile.limits.turn_timeout;
+    let key = tokio::select! {
+        biased;
+        stop = signals.next() => Err(stopped_early(stop)),
+        key = key_in_time(&prepared.choice, &prepared.settings, limit) => key,
+    };
+    let done = match key {
+        Ok(key) => ask(prepared, key).await,
+        Err(error) => Err(error),
+    };
+    done.map_err(|error| Early { error, format })
+}
+
+fn stopped_early(stop: Stop) -> CliError {
+    CliError::new(Exit::of_stop(stop), "stopped before anything was asked")
 }
 
 /// A failure before the turn, and what standard output is to carry.
@@ -190,25 +238,7 @@ fn read_schema(path: &Path) -> Result<Value> {
     Ok(schema)
 }
 
-fn answer(prepared: Prepared) -> Result<Exit, Early> {
-    let format = prepared.format;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| {
-            let context = "failed to start the runtime";
-            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-        });
-    let done = runtime.and_then(|runtime| {
-        let done = runtime.block_on(ask(prepared));
-        // Blocking work that ignores its cancellation must not keep the process.
-        runtime.shutdown_background();
-        done
-    });
-    done.map_err(|error| Early { error, format })
-}
-
-async fn ask(prepared: Prepared) -> Result<Exit> {
+async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
     let Prepared {
         settings,
         output,
@@ -216,7 +246,6 @@ async fn ask(prepared: Prepared) -> Result<Exit> {
         choice,
         ..
     } = &prepared;
-    let key = key_in_time(choice, settings, profile.limits.turn_timeout).await?;
     let model = transport::http_model(
         choice,
         key,

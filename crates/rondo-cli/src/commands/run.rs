@@ -36,7 +36,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
     let output = Output::detect(&env, cli.color, quiet);
     let color = cli.color;
     let done = match cli.command {
-        Command::Ask(args) => return ask::run(&args, env, color, format),
+        Command::Ask(args) => return ask::run(*args, env, color, format),
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
         }),

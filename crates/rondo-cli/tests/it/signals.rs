@@ -144,3 +144,36 @@ async fn interrupts_are_heard_though_nobody_reads_the_output() {
     signal(&child, Signal::INT);
     assert_eq!(child.wait().await.unwrap().code(), Some(130));
 }
+
+/// Standard input that never ends is still being read when the signal comes.
+#[tokio::test]
+async fn a_signal_before_the_turn_ends_with_a_result_too() {
+    let env = TestEnv::new();
+    let pipe = env.project().join("pipe");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let url = "http://127.0.0.1:9/v1";
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        url,
+        "--json",
+        "@pipe",
+        "x",
+    ];
+    let child = env.command(&args).spawn().unwrap();
+    // Opening the other end returns once the program has opened its own.
+    let path = pipe.clone();
+    let writer =
+        tokio::task::spawn_blocking(move || std::fs::File::options().write(true).open(path));
+    let _writer = writer.await.unwrap().unwrap();
+    signal(&child, Signal::INT);
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(130), "{shown:?}");
+    assert_eq!(shown.result()["exit_code"], 130);
+}
