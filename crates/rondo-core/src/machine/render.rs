@@ -110,18 +110,20 @@ fn plain_error(error: &ToolError) -> String {
 }
 
 fn bounded(content: ToolContent) -> ToolContent {
-    let text = match &content {
-        ToolContent::Text(text) if text.len() <= RESULT_BYTES_MAX => return content,
-        ToolContent::Text(text) => text.clone(),
+    match content {
+        ToolContent::Text(text) if text.len() > RESULT_BYTES_MAX => {
+            ToolContent::Text(bounded_text(&text))
+        }
+        ToolContent::Text(text) => ToolContent::Text(text),
         ToolContent::Json(value) => {
             let text = value.to_string();
-            if text.len() <= RESULT_BYTES_MAX {
-                return content;
+            if text.len() > RESULT_BYTES_MAX {
+                ToolContent::Text(bounded_text(&text))
+            } else {
+                ToolContent::Json(value)
             }
-            text
         }
-    };
-    ToolContent::Text(bounded_text(&text))
+    }
 }
 
 /// Keeps head and tail of a text that is longer than a result may be.

@@ -279,12 +279,8 @@ async fn hub_13_total_time_is_told_and_not_limited() {
         .tool(wait)
         .limits(|limits| limits.tool_timeout = None)
         .ask_beside("hi", async |user| {
-            user.sees(|event| matches!(event, EventBody::ToolCallStarted { .. }))
+            user.skips_the_call(|event| matches!(event, EventBody::ToolCallStarted { .. }))
                 .await;
-            tokio::time::pause();
-            user.sees(|event| matches!(event, EventBody::ToolCallFinished { .. }))
-                .await;
-            tokio::time::resume();
         })
         .await;
     assert_eq!(ran.outcome.text, "at last");
@@ -298,12 +294,8 @@ async fn hub_12_a_tool_ends_after_thirty_seconds() {
     let ran = bench(&server)
         .tool(endless("dig"))
         .ask_beside("hi", async |user| {
-            user.sees(|event| matches!(event, EventBody::ToolCallStarted { .. }))
+            user.skips_the_call(|event| matches!(event, EventBody::ToolCallStarted { .. }))
                 .await;
-            tokio::time::pause();
-            user.sees(|event| matches!(event, EventBody::ToolCallFinished { .. }))
-                .await;
-            tokio::time::resume();
         })
         .await;
     assert_eq!(ran.codes(), [Some(ToolErrorCode::Timeout)]);

@@ -152,12 +152,8 @@ async fn a_deadline_still_leaves_time_for_an_answer() {
         .tool(endless("dig"))
         .limits(|limits| limits.turn_timeout = Some(Duration::from_secs(60)))
         .ask_beside("q", async |user| {
-            user.sees(|event| matches!(event, EventBody::ToolOutputDelta { .. }))
+            user.skips_the_call(|event| matches!(event, EventBody::ToolOutputDelta { .. }))
                 .await;
-            tokio::time::pause();
-            user.sees(|event| matches!(event, EventBody::ToolCallFinished { .. }))
-                .await;
-            tokio::time::resume();
         })
         .await;
     assert!(ran.outcome.answered);

@@ -248,12 +248,8 @@ async fn gs_t_a_command_that_takes_too_long_is_ended_and_the_turn_goes_on() {
     let ran = bench(&server)
         .tool(endless("exec"))
         .ask_beside("go", async |user| {
-            user.sees(|event| matches!(event, EventBody::ToolOutputDelta { .. }))
+            user.skips_the_call(|event| matches!(event, EventBody::ToolOutputDelta { .. }))
                 .await;
-            tokio::time::pause();
-            user.sees(|event| matches!(event, EventBody::ToolCallFinished { .. }))
-                .await;
-            tokio::time::resume();
         })
         .await;
     assert_eq!(ran.codes(), [Some(ToolErrorCode::Timeout)]);

@@ -171,6 +171,15 @@ impl User {
             .unwrap();
     }
 
+    /// Waits until a call is under way, by such an event, then lets time jump until it has ended.
+    pub(crate) async fn skips_the_call(&mut self, is_under_way: impl Fn(&EventBody) -> bool) {
+        self.sees(is_under_way).await;
+        tokio::time::pause();
+        self.sees(|event| matches!(event, EventBody::ToolCallFinished { .. }))
+            .await;
+        tokio::time::resume();
+    }
+
     /// Waits until the turn has sent so many events, or is over.
     pub(crate) async fn sees_many(&mut self, count: usize) {
         let enough = |events: &Vec<EventBody>| events.len() >= count;

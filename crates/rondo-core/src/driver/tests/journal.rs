@@ -2,6 +2,7 @@ use super::fakes::{Bench, answer, calls};
 use crate::ports::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
 use async_trait::async_trait;
 use rondo_types::{ErrorClass, StopReason};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,11 +48,11 @@ async fn everything_is_recorded_in_order() {
     );
 }
 
-/// Counts appends, and refuses from one of them on, as a full disk would.
+/// Counts appends and refuses some of them, as a disk would that is full, for good or for a moment.
 struct Failing {
     inner: Arc<MemoryJournal>,
     appends: AtomicUsize,
-    refuse_from: usize,
+    refused: Range<usize>,
 }
 
 #[async_trait]
@@ -66,7 +67,8 @@ impl Journal for Failing {
         expected: Seq,
         batch: Vec<Record>,
     ) -> Result<Seq, AppendError> {
-        if self.appends.fetch_add(1, Ordering::Relaxed) >= self.refuse_from {
+        let append = self.appends.fetch_add(1, Ordering::Relaxed);
+        if self.refused.contains(&append) {
             return Err(AppendError::Full);
         }
         self.inner.append(fence, expected, batch).await
@@ -82,7 +84,7 @@ async fn a_journal_that_fails_stops_the_turn_before_the_effect() {
         bench.journal = Arc::new(Failing {
             inner: Arc::clone(&inner),
             appends: 0.into(),
-            refuse_from,
+            refused: refuse_from..usize::MAX,
         });
         let ran = bench.tool("look", true, &[]).run().await;
         assert_eq!(
@@ -120,7 +122,7 @@ async fn a_step_with_one_call_or_one_parallel_batch_costs_two_appends() {
         let journal = Arc::new(Failing {
             inner: Arc::clone(&bench.records),
             appends: 0.into(),
-            refuse_from: usize::MAX,
+            refused: 0..0,
         });
         bench.journal = Arc::clone(&journal) as Arc<dyn Journal>;
         bench.tool("look", true, &[]).run().await;
@@ -129,41 +131,15 @@ async fn a_step_with_one_call_or_one_parallel_batch_costs_two_appends() {
     }
 }
 
-/// Refuses one append, as a disk that is full for a moment would.
-struct Hiccup {
-    inner: Arc<MemoryJournal>,
-    appends: AtomicUsize,
-    refused: usize,
-}
-
-#[async_trait]
-impl Journal for Hiccup {
-    fn head(&self) -> Seq {
-        self.inner.head()
-    }
-
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-    ) -> Result<Seq, AppendError> {
-        if self.appends.fetch_add(1, Ordering::Relaxed) == self.refused {
-            return Err(AppendError::Full);
-        }
-        self.inner.append(fence, expected, batch).await
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_missed_records_gets_none_that_follow_them() {
     for refused in 0..3 {
         let mut bench = Bench::new("default", vec![calls(&[("look", "{}")]), answer("done")]);
         let inner = Arc::clone(&bench.records);
-        bench.journal = Arc::new(Hiccup {
+        bench.journal = Arc::new(Failing {
             inner: Arc::clone(&inner),
             appends: 0.into(),
-            refused,
+            refused: refused..refused + 1,
         });
         let ran = bench.tool("look", true, &[]).run().await;
         assert_eq!(ran.outcome.stop_reason, StopReason::Error);
