@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// The provider whose dialect and quirks the server has
     #[arg(long, default_value = "local")]
     provider: String,
+    /// The profile; `react` calls tools in text
+    #[arg(long, default_value = "default")]
+    profile: String,
     /// A built binary, instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -83,8 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         )
     );
     println!(
-        "\nmodel {}: {right} of {total} right, median {} ms",
+        "\nmodel {}, profile {}: {right} of {total} right, median {} ms",
         runner.model,
+        runner.profile,
         times.median_ms()
     );
     Ok(total > 0 && right == total)
@@ -94,6 +98,7 @@ struct Runner {
     binary: PathBuf,
     model: String,
     base_url: String,
+    profile: String,
     deadline: Duration,
 }
 
@@ -113,6 +118,7 @@ impl Runner {
             binary,
             model: format!("{}/{model}", args.provider),
             base_url: args.base_url.clone(),
+            profile: args.profile.clone(),
             deadline: Duration::from_secs(args.deadline_s),
         })
     }
@@ -138,9 +144,11 @@ impl Runner {
         let dir = home.join("rondo");
         fs::create_dir_all(&dir)?;
         let patience = self.deadline.as_millis();
+        let name = &self.profile;
         let config = format!(
-            "[profiles.default]\nstreaming = {is_streamed}\n\n[profiles.default.limits]\n\
-             first_byte_timeout_ms = {patience}\nidle_timeout_ms = {patience}\n"
+            "[profiles.{name}]\nstreaming = {is_streamed}\n\n[profiles.{name}.limits]\n\
+             first_byte_timeout_ms = {patience}\nidle_timeout_ms = {patience}\n\
+             step_timeout_ms = {patience}\n"
         );
         fs::write(dir.join("config.toml"), config)?;
         Ok(())
@@ -150,6 +158,7 @@ impl Runner {
         let mut command = Command::new(&self.binary);
         command
             .args(["ask", "-m", &self.model, "--base-url", &self.base_url])
+            .args(["--profile", &self.profile])
             .args(["--yolo", "--output-format", "stream-json"])
             .args(["--deadline", &format!("{}s", self.deadline.as_secs())])
             .arg("-C")
