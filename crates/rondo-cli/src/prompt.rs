@@ -101,6 +101,7 @@ fn finish(
         parts,
         origin: None,
         synthetic: false,
+        paused: false,
     };
     Ok(Prompt { message, note })
 }

@@ -33,6 +33,10 @@ pub struct Message {
     /// Whether the runtime wrote it (a corrective message, a nudge) rather than a person or model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
+    /// Whether the provider paused in it ([`FinishReason::Paused`](crate::FinishReason::Paused)):
+    /// as the last message it goes back as it is, and the model goes on in the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 impl Message {
@@ -69,6 +73,7 @@ impl Message {
             parts,
             origin: None,
             synthetic: false,
+            paused: false,
         }
     }
 

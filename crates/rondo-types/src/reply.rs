@@ -13,6 +13,9 @@ pub enum FinishReason {
     Length,
     /// The provider's filter cut it off.
     ContentFilter,
+    /// The provider paused a long reply, whose tools run on its side; sent back unchanged, the model
+    /// goes on (Anthropic: `pause_turn`).
+    Paused,
     /// It refused.
     Refusal,
     /// It wrote a tool call that its provider could not read.
@@ -32,6 +35,7 @@ impl FinishReason {
             Self::ToolCalls => "tool_calls",
             Self::Length => "length",
             Self::ContentFilter => "content_filter",
+            Self::Paused => "paused",
             Self::Refusal => "refusal",
             Self::MalformedCall => "malformed_call",
             Self::Error => "error",
@@ -43,7 +47,12 @@ impl FinishReason {
     #[must_use]
     pub fn is_acceptable(self) -> bool {
         match self {
-            Self::Stop | Self::ToolCalls | Self::Length | Self::Refusal | Self::Other => true,
+            Self::Stop
+            | Self::ToolCalls
+            | Self::Length
+            | Self::Paused
+            | Self::Refusal
+            | Self::Other => true,
             Self::ContentFilter | Self::MalformedCall | Self::Error => false,
         }
     }
@@ -121,6 +130,7 @@ impl Candidate {
             parts: self.parts,
             origin,
             synthetic: false,
+            paused: self.finish_reason == Some(FinishReason::Paused),
         }
     }
 

@@ -7,6 +7,8 @@ pub(super) enum Judged {
     Calls(Candidate),
     /// It is an answer.
     Answer(Candidate),
+    /// The provider paused it: it goes back, and the model goes on.
+    Paused(Candidate),
     /// The model refuses, in the provider's own field or reason.
     Refused(Candidate),
     /// Nothing of it can be used.
@@ -41,8 +43,8 @@ impl Problem {
 /// Picks the first candidate with valid content and an acceptable end.
 ///
 /// Calls count by presence, not by finish reason: servers finish replies that hold calls with
-/// every reason there is.
-pub(super) fn judge(reply: Reply, empty: EmptyReply) -> Judged {
+/// every reason there is. Where a paused reply may not be continued it is judged by its content.
+pub(super) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged {
     if let Some(reason) = reply.prompt_blocked {
         return Judged::Unusable(Problem::blocked(format!(
             "the prompt was blocked ({reason})"
@@ -51,9 +53,10 @@ pub(super) fn judge(reply: Reply, empty: EmptyReply) -> Judged {
     let mut first_problem = None;
     let mut empty_candidate = None;
     for candidate in reply.candidates {
-        match usable(&candidate) {
+        match usable(&candidate, may_pause) {
             Ok(Use::Calls) => return Judged::Calls(candidate),
             Ok(Use::Answer) => return Judged::Answer(candidate),
+            Ok(Use::Pause) => return Judged::Paused(candidate),
             Ok(Use::Refusal) => return Judged::Refused(candidate),
             Ok(Use::Nothing) => {
                 first_problem.get_or_insert_with(|| Problem::new("it was empty"));
@@ -75,11 +78,12 @@ pub(super) fn judge(reply: Reply, empty: EmptyReply) -> Judged {
 enum Use {
     Calls,
     Answer,
+    Pause,
     Refusal,
     Nothing,
 }
 
-fn usable(candidate: &Candidate) -> Result<Use, Problem> {
+fn usable(candidate: &Candidate, may_pause: bool) -> Result<Use, Problem> {
     let reason = candidate.finish_reason.unwrap_or(FinishReason::Other);
     if !reason.is_acceptable() {
         return Err(unacceptable(reason, candidate));
@@ -94,6 +98,10 @@ fn usable(candidate: &Candidate) -> Result<Use, Problem> {
         } else {
             Ok(Use::Calls)
         };
+    }
+    let paused = reason == FinishReason::Paused && !candidate.parts.is_empty();
+    if paused && may_pause {
+        return Ok(Use::Pause);
     }
     if is_visible(&candidate.text()) {
         Ok(Use::Answer)
@@ -173,6 +181,7 @@ mod tests {
         let judged = judge(
             reply(vec![blocked, empty, good.clone(), later]),
             EmptyReply::Invalid,
+            true,
         );
         assert_eq!(judged, Judged::Answer(good));
     }
@@ -182,7 +191,7 @@ mod tests {
         let mut both = call("f", FinishReason::Stop);
         both.parts.insert(0, Part::text("thinking aloud"));
         assert_eq!(
-            judge(reply(vec![both.clone()]), EmptyReply::Invalid),
+            judge(reply(vec![both.clone()]), EmptyReply::Invalid, true),
             Judged::Calls(both)
         );
     }
@@ -196,14 +205,14 @@ mod tests {
         ] {
             let candidate = call("f", reason);
             assert!(matches!(
-                judge(reply(vec![candidate]), EmptyReply::Invalid),
+                judge(reply(vec![candidate]), EmptyReply::Invalid, true),
                 Judged::Calls(_)
             ));
         }
         let mut none = call("f", FinishReason::Stop);
         none.finish_reason = None;
         assert!(matches!(
-            judge(reply(vec![none]), EmptyReply::Invalid),
+            judge(reply(vec![none]), EmptyReply::Invalid, true),
             Judged::Calls(_)
         ));
     }
@@ -221,7 +230,7 @@ mod tests {
         ];
         for case in cases {
             assert!(matches!(
-                judge(case, EmptyReply::Invalid),
+                judge(case, EmptyReply::Invalid, true),
                 Judged::Unusable(_)
             ));
         }
@@ -230,9 +239,24 @@ mod tests {
     #[test]
     fn an_empty_reply_is_an_answer_where_the_design_says_so() {
         assert_eq!(
-            judge(reply(vec![]), EmptyReply::Complete),
+            judge(reply(vec![]), EmptyReply::Complete, true),
             Judged::Answer(Candidate::default())
         );
+    }
+
+    #[test]
+    fn a_paused_reply_goes_on_only_where_it_may_and_without_calls() {
+        let paused = text("so far", FinishReason::Paused);
+        let judged = |candidate: &Candidate, may_pause| {
+            judge(reply(vec![candidate.clone()]), EmptyReply::Invalid, may_pause)
+        };
+        assert_eq!(judged(&paused, true), Judged::Paused(paused.clone()));
+        assert_eq!(judged(&paused, false), Judged::Answer(paused));
+        let calls = call("f", FinishReason::Paused);
+        assert_eq!(judged(&calls, true), Judged::Calls(calls));
+        let mut nothing = text("", FinishReason::Paused);
+        nothing.parts.clear();
+        assert!(matches!(judged(&nothing, true), Judged::Unusable(_)));
     }
 
     #[test]
@@ -243,7 +267,7 @@ mod tests {
             opaque: None,
         })];
         assert!(matches!(
-            judge(reply(vec![refusal]), EmptyReply::Invalid),
+            judge(reply(vec![refusal]), EmptyReply::Invalid, true),
             Judged::Refused(_)
         ));
     }

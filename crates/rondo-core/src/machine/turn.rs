@@ -25,6 +25,9 @@ pub struct TurnMachine {
     pub(super) findings: Vec<Finding>,
     pub(super) guard: Guard,
     pub(super) steering: Vec<String>,
+    /// Paused replies in a row that were sent back.
+    #[serde(default)]
+    pub(super) pauses: u32,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
@@ -67,6 +70,9 @@ impl Cx<'_> {
 /// Steering messages that may wait; more are not taken from whoever says them.
 const STEERING_MAX: usize = 64;
 
+/// Paused replies in a row that are sent back; a further one is judged by what it holds.
+pub(super) const PAUSES_MAX: u32 = 8;
+
 impl TurnMachine {
     /// Makes a turn that waits for [`Input::Begin`].
     #[must_use]
@@ -84,6 +90,7 @@ impl TurnMachine {
             guard: Guard::default(),
             steering: Vec::new(),
             finalising: None,
+            pauses: 0,
             cancelled: false,
             last_finish: None,
             step_open: false,
@@ -185,7 +192,10 @@ impl TurnMachine {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
         }
         self.step_finished(cx);
-        self.absorb_steering(cx);
+        // A message of the user would end the reply that the model is to go on with.
+        if self.pauses == 0 {
+            self.absorb_steering(cx);
+        }
         match self.allowance(cx.at) {
             Allowance::Step => {}
             Allowance::FinalOnly(reason) => self.begin_final(reason),
@@ -259,7 +269,16 @@ impl TurnMachine {
 
     fn reply(&mut self, cx: &mut Cx<'_>, reply: Reply) {
         self.count_usage(cx, &reply);
-        match judge(reply, self.config.profile.empty_reply) {
+        let may_pause = self.finalising.is_none() && self.pauses < PAUSES_MAX;
+        let pauses = std::mem::take(&mut self.pauses);
+        match judge(reply, self.config.profile.empty_reply, may_pause) {
+            Judged::Paused(candidate) => {
+                self.pauses = pauses + 1;
+                self.show_text(cx, &candidate);
+                self.last_finish = candidate.finish_reason;
+                self.push_candidate(candidate);
+                self.next_step(cx);
+            }
             Judged::Calls(candidate) => {
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;

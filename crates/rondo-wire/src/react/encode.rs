@@ -79,6 +79,7 @@ impl Rewriter<'_> {
             parts,
             origin: said.origin.as_ref().map(|origin| self.below(origin)),
             synthetic: said.synthetic,
+            paused: said.paused,
         }
     }
 

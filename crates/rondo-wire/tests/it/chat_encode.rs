@@ -317,6 +317,7 @@ fn images_and_files_are_parts_of_the_user() {
         parts,
         origin: None,
         synthetic: false,
+        paused: false,
     };
     assert_eq!(
         messages(&chat(), vec![user])[0]["content"],

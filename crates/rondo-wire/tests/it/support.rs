@@ -213,6 +213,7 @@ pub(crate) fn assistant(parts: Vec<Part>, origin: Option<Origin>) -> Message {
         parts,
         origin,
         synthetic: false,
+        paused: false,
     }
 }
 

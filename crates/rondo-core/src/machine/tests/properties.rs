@@ -69,6 +69,7 @@ fn one_move() -> impl Strategy<Value = Move> {
         Just(FinishReason::ContentFilter),
         Just(FinishReason::MalformedCall),
         Just(FinishReason::Refusal),
+        Just(FinishReason::Paused),
         Just(FinishReason::Error),
         Just(FinishReason::Other),
     ];

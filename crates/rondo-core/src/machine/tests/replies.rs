@@ -182,3 +182,64 @@ fn a_call_in_a_refused_reply_is_no_call() {
     assert_eq!(ran.outcome.text, "I won't");
     assert!(ran.runs.is_empty());
 }
+
+fn paused(said: &str) -> Say {
+    let searched = Part::Opaque(rondo_types::Opaque {
+        origin: super::sim::origin(),
+        json: r#"{"type":"server_tool_use"}"#.into(),
+    });
+    Say::Reply(reply(
+        vec![Part::text(said), searched],
+        FinishReason::Paused,
+    ))
+}
+
+#[test]
+fn a_paused_reply_goes_back_as_it_is_and_is_a_step() {
+    let ran = Sim::new("default", vec![paused("looking"), text("42")]).run();
+    assert_eq!(ran.outcome.text, "42");
+    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    assert_eq!(ran.outcome.steps, 2);
+    let messages = &ran.requests[1].request.messages;
+    assert_eq!(messages.len(), 2, "nothing is said in between");
+    assert!(messages[1].paused && messages[1].role == Role::Assistant);
+    assert_eq!(messages[1].parts.len(), 2);
+}
+
+#[test]
+fn paused_replies_in_a_row_are_bounded_and_then_judged_by_what_they_hold() {
+    for (pauses, answer) in [(7, "42"), (8, "42"), (9, "looking")] {
+        let mut script = vec![paused("looking"); pauses];
+        script.push(text("42"));
+        let ran = Sim::new("default", script).run();
+        assert_eq!(ran.outcome.text, answer, "{pauses} pauses");
+        assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+    }
+    let mut script = vec![paused(""); 9];
+    script.push(text("42"));
+    let ran = Sim::new("default", script).run();
+    let last = ran.requests[9].request.messages.last().unwrap().clone();
+    assert!(last.synthetic, "an empty one is corrected");
+    assert_eq!(ran.outcome.text, "42");
+}
+
+#[test]
+fn calls_between_pauses_begin_the_count_anew() {
+    let mut script = vec![paused("looking"); 8];
+    script.push(calls(&[("look", "{}")]));
+    script.extend(vec![paused("looking"); 8]);
+    script.push(text("42"));
+    let ran = Sim::new("default", script).run();
+    assert_eq!((ran.outcome.text.as_str(), ran.outcome.steps), ("42", 18));
+}
+
+#[test]
+fn a_pause_at_the_last_step_ends_in_the_final_answer() {
+    let mut sim = Sim::new("default", vec![paused("looking"), text("42")]);
+    sim.profile.limits.max_steps = 2;
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::MaxSteps);
+    let last = ran.requests[1].request.messages.last().unwrap().clone();
+    assert!(last.synthetic && last.role == Role::User);
+    assert_eq!(ran.outcome.text, "42");
+}
