@@ -5,6 +5,7 @@
 //! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
+use crate::observe::{Moment, Observer, Observers};
 use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,6 +59,7 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
     (
         EventSender {
             shared: Arc::clone(&shared),
+            observers: Observers::default(),
         },
         EventReceiver { shared },
     )
@@ -66,6 +68,7 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
 /// The turn's end of the stream. The stream ends when all its clones are gone.
 pub struct EventSender {
     shared: Arc<Shared>,
+    observers: Observers,
 }
 
 impl Clone for EventSender {
@@ -73,6 +76,7 @@ impl Clone for EventSender {
         self.shared.queue().senders += 1;
         Self {
             shared: Arc::clone(&self.shared),
+            observers: self.observers.clone(),
         }
     }
 }
@@ -83,8 +87,34 @@ pub struct EventReceiver {
 }
 
 impl EventSender {
+    /// Adds somebody who measures the turn, whether or not anybody listens. To be called before the
+    /// turn is started: clones that exist already do not tell them.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
+    /// Returns the session whose turn this is.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.shared.session
+    }
+
+    /// Returns the turn.
+    #[must_use]
+    pub fn turn(&self) -> &TurnId {
+        &self.shared.turn
+    }
+
+    /// Tells those who measure the turn of a moment that is no event.
+    pub(crate) fn observe(&self, moment: &Moment<'_>) {
+        self.observers.tell(moment);
+    }
+
     /// Appends an event. Never blocks; does nothing once the listener is gone.
     pub fn send(&self, at: TimeMs, body: EventBody) {
+        self.observe(&Moment::Event(&body));
         let mut queue = self.shared.queue();
         if queue.receiver_gone || queue.closed {
             return;

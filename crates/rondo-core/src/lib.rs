@@ -8,6 +8,7 @@
 //! - [`machine`]: the turn as a state machine.
 //! - [`profile`]: named sets of limits, as TOML data in layers.
 //! - [`driver`]: the only loop that awaits.
+//! - [`observe`]: the moments of a turn, for those who measure it.
 //! - [`pairing`]: every call has its one result.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod driver;
 pub mod events;
 pub mod machine;
+pub mod observe;
 pub mod pairing;
 pub mod ports;
 pub mod profile;
@@ -25,6 +27,7 @@ pub mod toolbox;
 
 pub use driver::{TurnControl, TurnHandle, TurnSetup, control, run_turn};
 pub use events::{EventReceiver, EventSender};
+pub use observe::{Moment, Observer};
 pub use ports::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
     ToolInvocation, Verdict,

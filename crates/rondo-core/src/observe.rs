@@ -1,0 +1,64 @@
+//! What a turn does, told to somebody who measures it.
+//!
+//! A listener reads the event stream, which is for people: deltas are joined, and what is not for
+//! people is not in it. An [`Observer`] is told of each [`Moment`] when it happens, by reference, so
+//! that it can take times and keep what it wants; the engine copies nothing for it.
+
+use crate::TurnSetup;
+use crate::machine::{Input, ModelCall, PlannedCall};
+use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Somebody who measures a turn; see [`EventSender::observed_by`](crate::EventSender::observed_by).
+pub trait Observer: Send + Sync {
+    /// Takes notice of a moment. Called from wherever it happens, often, and the turn goes on only
+    /// when it returns: it must not block. A panic is caught and forgotten.
+    fn observe(&self, moment: &Moment<'_>);
+}
+
+/// A moment of a turn, in the order they happen.
+#[non_exhaustive]
+pub enum Moment<'a> {
+    /// The turn begins; the first moment.
+    Begun {
+        /// What it runs with.
+        setup: &'a TurnSetup,
+        /// The user's message.
+        message: &'a Message,
+    },
+    /// An event for the listener, before it is joined to others or dropped.
+    Event(&'a EventBody),
+    /// Something happened that the machine is told next: a reply, a failure, a verdict, a result.
+    Input(&'a Input),
+    /// A request is sent; it ends with the [`Input::Reply`] or [`Input::ReplyFailed`] that follows.
+    Requested {
+        /// Who is asked.
+        model: &'a ModelInfo,
+        /// The request and its bounds.
+        call: &'a ModelCall,
+    },
+    /// Something of the reply arrived.
+    Received(&'a ModelEvent),
+    /// A call begins to run; it ends with its [`Input::ToolFinished`].
+    ToolStarted(&'a PlannedCall),
+    /// The turn is over; the last moment. A turn whose future is dropped does not get here.
+    Ended(&'a Outcome),
+}
+
+/// Who is told; usually nobody.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+
+    pub(crate) fn tell(&self, moment: &Moment<'_>) {
+        for observer in &self.0 {
+            // Whoever measures a turn must not be able to end it.
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(moment)));
+        }
+    }
+}
