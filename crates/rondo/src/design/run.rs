@@ -1,0 +1,176 @@
+//! One turn on behalf of a design.
+
+use async_trait::async_trait;
+use rondo_core::ports::MemoryJournal;
+use rondo_core::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Model, Toolbox, TurnSetup, Verdict,
+    control, events, run_turn,
+};
+use rondo_types::{
+    CallId, EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId,
+};
+use serde_json::Value;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// What a design's own words come down to.
+pub(super) struct Run {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) tools: Toolbox,
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) profile: Profile,
+    pub(super) system: Vec<String>,
+    pub(super) history: Transcript,
+    pub(super) input: Message,
+}
+
+impl Run {
+    /// Runs the turn, hands over its events as they come, and stops it when `cancel` fires.
+    ///
+    /// # Cancel safety
+    /// As [`run_turn`]: dropping ends everything at once.
+    pub(super) async fn to_end(
+        self,
+        cancel: &CancellationToken,
+        mut on_event: impl FnMut(EventBody) + Send,
+    ) -> Outcome {
+        let setup = TurnSetup {
+            session: fresh_session(&self.profile.name),
+            turn: TurnId::new("1"),
+            turn_number: free_turn_number(&self.history),
+            model: self.model,
+            fallbacks: Vec::new(),
+            tools: self.tools,
+            gate: self.gate,
+            approver: Arc::new(Nobody),
+            journal: Arc::new(MemoryJournal::default()),
+            profile: self.profile,
+            system: self.system,
+            response_schema: None,
+            seed: random(),
+        };
+        let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
+        let (handle, control) = control();
+        let turn = async {
+            let turn = run_turn(setup, self.history, self.input, sender, control);
+            tokio::pin!(turn);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    handle.cancel();
+                    turn.await
+                }
+                outcome = &mut turn => outcome,
+            }
+        };
+        let listen = async {
+            while let Some(event) = listener.next().await {
+                on_event(event.body);
+            }
+        };
+        let (outcome, ()) = tokio::join!(turn, listen);
+        outcome
+    }
+}
+
+/// Lets every call run: the designs ask nobody, so what a program registers is what may run.
+pub(super) struct AllowAll;
+
+#[async_trait]
+impl Gate for AllowAll {
+    async fn check(&self, _: &GateRequest) -> Verdict {
+        Verdict::Allow
+    }
+}
+
+/// Answers for a person where the designs know of none.
+struct Nobody;
+
+#[async_trait]
+impl Approver for Nobody {
+    async fn ask(&self, _: &ApprovalRequest) -> Approval {
+        Approval::Denied {
+            reason: "nobody is here to allow it".to_owned(),
+        }
+    }
+}
+
+/// Returns a session that no other run has, since calls are known outside by their session.
+pub(super) fn fresh_session(design: &str) -> SessionId {
+    SessionId::new(format!("{design}-{:016x}", random()))
+}
+
+/// The standard library's hash keys are the only randomness that it offers.
+fn random() -> u64 {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    RandomState::new().hash_one(RUNS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Returns a turn number of which no call in the history was made, as the history may have lost
+/// messages at its beginning.
+fn free_turn_number(history: &Transcript) -> u32 {
+    let turns = history.iter().filter(|it| it.role == Role::User).count();
+    let mut number = u32::try_from(turns).unwrap_or(u32::MAX).saturating_add(1);
+    while number < u32::MAX && is_taken(history, number) {
+        number += 1;
+    }
+    number
+}
+
+fn is_taken(history: &Transcript, turn: u32) -> bool {
+    // Step and index are the last five characters of a usual id.
+    let first = CallId::generated(turn, 0, 0);
+    let stem = first.as_str();
+    let stem = stem.get(..stem.len() - 5).unwrap_or(stem);
+    let mut calls = history.iter().flat_map(|message| message.tool_calls());
+    calls.any(|call| call.id.as_str().starts_with(stem))
+}
+
+/// Returns a result as text: itself, or compact JSON.
+pub(super) fn text_of(result: Value) -> String {
+    match result {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// Shares the messages of a conversation.
+pub(super) fn transcript(messages: Vec<Message>) -> Transcript {
+    messages.into_iter().map(Arc::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{Part, ToolCall};
+
+    fn called_in(turn: u32) -> Arc<Message> {
+        let mut message = Message::assistant("");
+        message.parts = vec![Part::ToolCall(ToolCall {
+            id: CallId::generated(turn, 3, 1),
+            wire_id: None,
+            name: "f".to_owned(),
+            arguments: "{}".to_owned(),
+            complete: true,
+            opaque: None,
+        })];
+        Arc::new(message)
+    }
+
+    #[test]
+    fn turns_are_numbered_past_those_in_a_history_that_lost_its_beginning() {
+        assert_eq!(free_turn_number(&vec![]), 1);
+        let user = Arc::new(Message::user("q"));
+        assert_eq!(free_turn_number(&vec![Arc::clone(&user)]), 2);
+        let cut = vec![called_in(2), user, called_in(3)];
+        assert_eq!(free_turn_number(&cut), 4);
+    }
+
+    #[test]
+    fn sessions_are_all_different() {
+        let sessions: std::collections::HashSet<_> = (0..1000).map(|_| random()).collect();
+        assert_eq!(sessions.len(), 1000);
+    }
+}
