@@ -6,11 +6,13 @@
 //! # Layout
 //! - `model_work`: one model request with its timers.
 //! - `tool_work`: one tool call with its timeout and its end.
+//! - `spans`: what a log shows of a turn.
 //! - `writer`: what the journal is told, and when.
 //! - `control`: the handle to cancel and steer a turn.
 
 mod control;
 mod model_work;
+mod spans;
 mod tool_work;
 mod writer;
 
@@ -23,6 +25,7 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::observe::Moment;
 use crate::ports::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Verdict,
 };
@@ -39,6 +42,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use writer::Writer;
 
 /// How long a gate may take to judge one call, within the turn's time; then the call is denied.
@@ -129,7 +133,9 @@ pub async fn run_turn(
         tasks_cancel: CancellationToken::new(),
         asking: Arc::default(),
     };
-    driver.run(crate::pairing::paired(history), input).await
+    let span = spans::turn(&driver.setup);
+    let history = crate::pairing::paired(history);
+    driver.run(history, input).instrument(span).await
 }
 
 struct Driver {
@@ -153,11 +159,17 @@ struct Driver {
 
 impl Driver {
     async fn run(mut self, history: Transcript, message: Message) -> Outcome {
+        self.events.observe(&Moment::Begun {
+            setup: &self.setup,
+            message: &message,
+        });
         self.emit(EventBody::Init(self.init_event()));
         self.writer.begin(self.clock.now(), &message);
         let mut input = Input::Begin { history, message };
         loop {
             let at = self.clock.now();
+            spans::note_decision(&input);
+            self.events.observe(&Moment::Input(&input));
             self.writer.note_input(at, self.machine.steps(), &input);
             let actions = self.machine.handle(at, input, &self.catalog);
             for action in actions {
@@ -193,6 +205,7 @@ impl Driver {
     async fn act(&mut self, action: Action) -> Option<Outcome> {
         match action {
             Action::Emit(body) => {
+                spans::note_event(&body);
                 if let EventBody::Steered { text } = &body {
                     self.writer.note_steered(self.clock.now(), text);
                 }
@@ -217,8 +230,12 @@ impl Driver {
         self.writer.note_request(self.clock.now(), &call);
         if self.flush().await {
             let stream = self.setup.model.stream(Arc::clone(&call.request));
-            let streaming = self.setup.model.info().streaming;
-            self.model = Some(ModelWork::new(stream, &call, &self.clock, streaming));
+            let model = self.setup.model.info();
+            self.events.observe(&Moment::Requested {
+                model: &model,
+                call: &call,
+            });
+            self.model = Some(ModelWork::new(stream, &call, &self.clock, &model));
         }
     }
 
@@ -244,7 +261,7 @@ impl Driver {
                 arguments: call.arguments,
             };
             let cancel = self.tasks_cancel.clone();
-            self.tasks.spawn(async move {
+            let judging = async move {
                 let judged = guarded(async move { gate.check(&request).await });
                 let verdict = tokio::select! {
                     () = cancel.cancelled() => denied("the turn was cancelled"),
@@ -255,7 +272,8 @@ impl Driver {
                     },
                 };
                 Input::Gate { call_id, verdict }
-            });
+            };
+            self.tasks.spawn(judging.in_current_span());
         }
     }
 
@@ -280,7 +298,7 @@ impl Driver {
             arguments: call.arguments,
             prompt,
         };
-        self.tasks.spawn(async move {
+        let asked = async move {
             let answer = guarded(async move {
                 let _turn_to_ask = asking.lock().await;
                 approver.ask(&request).await
@@ -292,7 +310,8 @@ impl Driver {
                     .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}"))),
             };
             Input::Approval { call_id, approval }
-        });
+        };
+        self.tasks.spawn(asked.in_current_span());
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
@@ -310,6 +329,8 @@ impl Driver {
             let Some(tool) = self.setup.tools.get(&call.name) else {
                 continue;
             };
+            self.events.observe(&Moment::ToolStarted(&call));
+            let span = spans::tool_call(&call);
             let output = self.output_sink(call.call_id.clone());
             let work = tool_work::ToolWork {
                 tool,
@@ -321,7 +342,7 @@ impl Driver {
                 grace: self.setup.profile.limits.cancel_grace,
                 clock: self.clock,
             };
-            self.tasks.spawn(work.run());
+            self.tasks.spawn(work.run().instrument(span));
         }
     }
 
@@ -428,6 +449,7 @@ impl Driver {
         self.emit(EventBody::Result(Box::new(ResultEvent::from_outcome(
             &outcome,
         ))));
+        self.events.observe(&Moment::Ended(&outcome));
         outcome
     }
 }
@@ -449,6 +471,10 @@ fn lost_task() -> Input {
     Input::Fault {
         error: ModelError::new(ErrorClass::Internal, "a task of the turn was lost"),
     }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn sleep_until_some(at: Option<tokio::time::Instant>) {

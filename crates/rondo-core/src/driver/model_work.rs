@@ -2,11 +2,13 @@ use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Input, ModelCall};
+use crate::observe::Moment;
 use crate::ports::ModelStream;
 use futures_util::StreamExt as _;
-use rondo_types::{ErrorClass, EventBody, ModelError, ModelEvent};
+use rondo_types::{ErrorClass, EventBody, ModelError, ModelEvent, ModelInfo, TimeMs};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use tracing::{Instrument as _, Span};
 
 /// Stands in for "no bound" where the runtime wants an instant.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -15,6 +17,8 @@ const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(super) struct ModelWork {
     stream: ModelStream,
     reply: Accumulator,
+    span: Span,
+    started: Instant,
     /// When the next event must be there, and what it is called when it is not.
     next_by: Instant,
     waiting_for: ErrorClass,
@@ -22,6 +26,10 @@ pub(super) struct ModelWork {
     idle_timeout: Option<Duration>,
     end: Instant,
     end_class: ErrorClass,
+    /// When the turn's work must be over: all that bounds a request that was not sent yet.
+    deadline: Instant,
+    /// Since when the request waits to be sent.
+    queued_at: Option<Instant>,
     /// Whether replies are shown as they come; only the first candidate is.
     streaming: bool,
     committed: bool,
@@ -32,10 +40,13 @@ impl ModelWork {
     pub(super) fn new(
         stream: ModelStream,
         call: &ModelCall,
+        deadline: Option<TimeMs>,
         clock: &Clock,
-        streaming: bool,
+        model: &ModelInfo,
     ) -> Self {
         let now = clock.instant(clock.now());
+        let span = super::spans::request(call, model);
+        span.in_scope(|| super::spans::note_request(call));
         let far = now + FAR_FUTURE;
         let end_class = match call.end {
             Some(end) if end.is_deadline => ErrorClass::Deadline,
@@ -44,6 +55,8 @@ impl ModelWork {
         Self {
             stream,
             reply: Accumulator::new(ReplyBounds::default()),
+            span,
+            started: now,
             next_by: call
                 .first_byte_timeout
                 .map_or(far, |timeout| later(now, timeout)),
@@ -52,7 +65,9 @@ impl ModelWork {
             idle_timeout: call.idle_timeout,
             end: call.end.map_or(far, |end| clock.instant(end.at)),
             end_class,
-            streaming,
+            deadline: deadline.map_or(far, |at| clock.instant(at)),
+            queued_at: None,
+            streaming: model.streaming,
             committed: false,
             received: false,
         }
@@ -60,10 +75,12 @@ impl ModelWork {
 
     /// Ends the request before its time.
     pub(super) fn cancelled(self) -> Input {
-        self.failed(ModelError::new(
-            ErrorClass::Cancelled,
-            "the request was cancelled",
-        ))
+        let error = ModelError::new(ErrorClass::Cancelled, "the request was cancelled");
+        let input = self.failed(error);
+        let elapsed_ms = super::millis(self.started.elapsed());
+        self.span
+            .in_scope(|| super::spans::note_end(&input, elapsed_ms));
+        input
     }
 
     fn failed(&self, error: ModelError) -> Input {
@@ -95,8 +112,50 @@ impl ModelWork {
         self.failed(ModelError::new(class, message))
     }
 
+    /// Returns when the next event must be there, and what it is called when it is not.
+    fn limit(&self) -> (Instant, ErrorClass) {
+        if self.queued_at.is_some() {
+            (self.deadline, ErrorClass::Deadline)
+        } else if self.next_by < self.end {
+            (self.next_by, self.waiting_for)
+        } else {
+            (self.end, self.end_class)
+        }
+    }
+
+    /// Notes that the request waits, or that it waited: the time is none of the provider's.
+    fn note_wait(&mut self, event: &ModelEvent, events: &EventSender, clock: &Clock) -> bool {
+        let at = clock.now();
+        let now = clock.instant(at);
+        match event {
+            ModelEvent::Queued => {
+                self.queued_at = Some(now);
+                events.send(at, EventBody::RequestQueued);
+            }
+            ModelEvent::Sent => self.begin_timers(now),
+            _ => return false,
+        }
+        true
+    }
+
+    fn begin_timers(&mut self, now: Instant) {
+        let Some(queued_at) = self.queued_at.take() else {
+            return;
+        };
+        self.next_by = later(now, self.first_byte_timeout.unwrap_or(FAR_FUTURE));
+        self.end = later(self.end, now.duration_since(queued_at));
+        if self.deadline <= self.end {
+            self.end = self.deadline;
+            self.end_class = ErrorClass::Deadline;
+        }
+    }
+
     fn take(&mut self, event: ModelEvent, events: &EventSender, clock: &Clock) -> Option<Input> {
+        if self.note_wait(&event, events, clock) {
+            return None;
+        }
         self.received = true;
+        events.observe(&Moment::Received(&event));
         self.show(&event, events, clock);
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);
@@ -139,12 +198,20 @@ pub(super) async fn next(
     let Some(work) = work else {
         return std::future::pending().await;
     };
+    // Around all of the wait, so that no piece of the reply pays for it.
+    let span = work.span.clone();
+    ended(work, events, clock).instrument(span).await
+}
+
+async fn ended(work: &mut ModelWork, events: &EventSender, clock: &Clock) -> Input {
+    let input = whole(work, events, clock).await;
+    super::spans::note_end(&input, super::millis(work.started.elapsed()));
+    input
+}
+
+async fn whole(work: &mut ModelWork, events: &EventSender, clock: &Clock) -> Input {
     loop {
-        let (limit, class) = if work.next_by < work.end {
-            (work.next_by, work.waiting_for)
-        } else {
-            (work.end, work.end_class)
-        };
+        let (limit, class) = work.limit();
         match timeout_at(limit, super::guarded(work.stream.next())).await {
             Err(_) => return work.timed_out(class),
             Ok(Err(panic)) => {
@@ -165,7 +232,8 @@ pub(super) async fn next(
         // A stream that always has more must not keep a cancel from being seen, nor outlive its
         // bound, which `timeout_at` looks at only when the stream has nothing.
         tokio::task::consume_budget().await;
-        if clock.instant(clock.now()) >= work.end {
+        let over = work.queued_at.is_none() && clock.instant(clock.now()) >= work.end;
+        if over {
             return work.timed_out(work.end_class);
         }
     }

@@ -28,12 +28,14 @@ impl ToolWork {
         let (clock, started) = (self.clock, self.clock.now());
         let call_id = self.call.call_id.clone();
         let outcome = self.outcome().await;
-        let duration_ms = u64::try_from(clock.now().since(started).as_millis()).unwrap_or(u64::MAX);
-        Input::ToolFinished {
+        let duration_ms = super::millis(clock.now().since(started));
+        let input = Input::ToolFinished {
             call_id,
             outcome,
             duration_ms,
-        }
+        };
+        super::spans::note_end(&input, duration_ms);
+        input
     }
 
     async fn outcome(self) -> ToolOutcome {

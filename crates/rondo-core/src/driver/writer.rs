@@ -179,6 +179,7 @@ impl Writer {
             ));
         }
         let batch = std::mem::take(&mut self.pending);
+        let records = batch.len();
         let appended = timeout(
             limit.min(FLUSH_TIMEOUT),
             self.journal.append(&self.fence, self.at, batch),
@@ -186,6 +187,7 @@ impl Writer {
         self.has_gap = true;
         match appended.await {
             Ok(Ok(seq)) => {
+                tracing::trace!(records, at = seq.0, "the journal was appended to");
                 self.has_gap = false;
                 self.at = seq;
                 Ok(())
