@@ -130,6 +130,7 @@ mod tests {
         Outcome {
             text: String::new(),
             stop_reason,
+            model: None,
             degraded,
             answered,
             findings: Vec::new(),

@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelEvent {
+    /// The request waits until its provider may be asked; nothing was sent. Only the turn's deadline
+    /// bounds this wait. Comes before everything else, and only where there is a wait.
+    Queued,
+    /// The wait is over and the request goes out: its timers begin now.
+    Sent,
     /// Text of the answer.
     TextDelta {
         /// Which candidate.

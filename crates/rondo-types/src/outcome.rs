@@ -9,6 +9,9 @@ pub struct Outcome {
     pub text: String,
     /// Why the turn ended.
     pub stop_reason: StopReason,
+    /// Who was asked last, `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether the answer is less than what the model would have given.
     pub degraded: bool,
     /// Whether the text is the model's own rather than built from findings.

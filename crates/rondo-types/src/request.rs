@@ -76,3 +76,11 @@ pub struct ModelInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
 }
+
+impl ModelInfo {
+    /// Returns `provider/model`, the name people know it by.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.origin.provider, self.origin.model)
+    }
+}

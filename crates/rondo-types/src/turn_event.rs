@@ -40,6 +40,8 @@ pub enum EventBody {
         /// From 1.
         step: u32,
     },
+    /// The request waits, since as many as may be are under way at its provider.
+    RequestQueued,
     /// Text of the answer.
     TextDelta {
         /// What to append.
@@ -123,6 +125,17 @@ pub enum EventBody {
         /// The wait.
         delay_ms: u64,
     },
+    /// A request failed for good, and the next model of the list goes on from here.
+    ModelFallback {
+        /// The model that failed, `provider/model`.
+        from: String,
+        /// The model that is asked now, and for the rest of the turn.
+        to: String,
+        /// What failed.
+        class: ErrorClass,
+        /// How it failed.
+        message: String,
+    },
     /// A reply could not be used.
     ReplyRejected {
         /// What was wrong.
@@ -178,6 +191,9 @@ pub struct InitEvent {
     pub schema_version: u32,
     /// `provider/model`.
     pub model: String,
+    /// The models that follow it when its requests fail, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
     /// The profile's name.
     pub profile: String,
     /// The limits in force.
@@ -193,6 +209,9 @@ pub struct ResultEvent {
     pub text: String,
     /// Why the turn ended.
     pub stop_reason: StopReason,
+    /// Who was asked last, `provider/model`; absent where nobody was going to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether the answer is less than what the model would have given.
     pub degraded: bool,
     /// What was found.
@@ -222,6 +241,7 @@ impl ResultEvent {
         Self {
             text: outcome.text.clone(),
             stop_reason: outcome.stop_reason,
+            model: outcome.model.clone(),
             degraded: outcome.degraded,
             findings: outcome.findings.clone(),
             usage: outcome.usage,

@@ -109,6 +109,7 @@ async fn one_turn(
         turn: TurnId::new(format!("t{index}")),
         turn_number: 1,
         model,
+        fallbacks: Vec::new(),
         tools,
         gate: Arc::new(AllowAll),
         approver: Arc::new(AllowAll),

@@ -105,6 +105,7 @@
 //!     turn: TurnId::new("docs-1"),
 //!     turn_number: 1,
 //!     model: Arc::new(Scripted),
+//!     fallbacks: Vec::new(),
 //!     tools: Toolbox::new([Arc::new(Add) as Arc<dyn Tool>])?,
 //!     gate: Arc::new(AllowAll),
 //!     approver: Arc::new(AllowAll),

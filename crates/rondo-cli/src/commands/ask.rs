@@ -278,6 +278,7 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         turn: TurnId::new(format!("t-{id}")),
         turn_number: 1,
         model: Arc::new(model),
+        fallbacks: Vec::new(),
         gate: tools::gate(&offer, profile, settings)?,
         tools: offer.tools,
         approver: Arc::clone(&approver) as _,

@@ -58,6 +58,7 @@ pub(crate) fn early_result(error: &CliError, at: TimeMs, id: &str) -> String {
     let result = ResultEvent {
         text: String::new(),
         stop_reason: StopReason::Error,
+        model: None,
         degraded: true,
         findings: Vec::new(),
         usage: Usage::default(),

@@ -187,6 +187,13 @@ impl TextView {
         self.spinner.label("thinking");
     }
 
+    /// Said wherever notes are: who answers may cost something else and know less.
+    fn fell_back(&mut self, from: &str, to: &str, message: &str) {
+        self.clear_spinner();
+        let note = format!("{from} failed ({message}): going on with {to}");
+        self.output.note(&note);
+    }
+
     /// Where colours are not wanted, a command's are not either.
     fn live_keep(&self) -> Keep {
         if self.output.stderr_color {
@@ -230,6 +237,7 @@ impl View for TextView {
         match event.body {
             EventBody::Init(init) => self.spinner.set_timeout(init.limits.turn_timeout),
             EventBody::StepStarted { .. } => self.step_started(),
+            EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
             EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
             EventBody::StepFinished { .. } => self.end_text()?,
@@ -262,6 +270,9 @@ impl View for TextView {
                 "the request failed ({class}); attempt {} follows in {delay_ms} ms",
                 attempt + 1
             )),
+            EventBody::ModelFallback {
+                from, to, message, ..
+            } => self.fell_back(&from, &to, &message),
             EventBody::ReplyRejected { reason } => {
                 self.end_text()?;
                 self.aside(&format!(

@@ -80,6 +80,7 @@ impl Accumulator {
     /// `too_large` when a bound is passed; the reply is then worth nothing.
     pub fn push(&mut self, event: ModelEvent) -> Result<(), ModelError> {
         match event {
+            ModelEvent::Queued | ModelEvent::Sent => Ok(()),
             ModelEvent::TextDelta { candidate, text } => {
                 self.append(candidate, TextKind::Text, text)
             }

@@ -32,7 +32,7 @@ use crate::ports::{
 use crate::toolbox::Toolbox;
 use model_work::ModelWork;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, Outcome, Profile, ResultEvent,
+    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, ModelInfo, Outcome, Profile, ResultEvent,
     SessionId, StopReason, TimeMs, Transcript, TurnId,
 };
 use serde_json::Value;
@@ -58,6 +58,8 @@ pub struct TurnSetup {
     pub turn_number: u32,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who is asked instead when that fails, in order, each for the rest of the turn.
+    pub fallbacks: Vec<Arc<dyn Model>>,
     /// What it may call.
     pub tools: Toolbox,
     /// Who judges each call.
@@ -74,6 +76,16 @@ pub struct TurnSetup {
     pub response_schema: Option<Value>,
     /// Seeds the jitter of retries.
     pub seed: u64,
+}
+
+impl TurnSetup {
+    /// Returns the model that a [`ModelCall`] names.
+    fn model_at(&self, index: usize) -> &Arc<dyn Model> {
+        let fallback = index.checked_sub(1);
+        fallback
+            .and_then(|index| self.fallbacks.get(index))
+            .unwrap_or(&self.model)
+    }
 }
 
 /// Runs one turn to its outcome.
@@ -108,6 +120,7 @@ pub async fn run_turn(
         turn: setup.turn.clone(),
         turn_number: setup.turn_number,
         model: setup.model.info(),
+        fallbacks: setup.fallbacks.iter().map(|model| model.info()).collect(),
         profile: setup.profile.clone(),
         system: setup.system.clone(),
         tools: specs,
@@ -182,10 +195,11 @@ impl Driver {
     }
 
     fn init_event(&self) -> InitEvent {
-        let origin = self.setup.model.info().origin;
+        let config = self.machine.config();
         InitEvent {
             schema_version: rondo_types::EVENT_SCHEMA_VERSION,
-            model: format!("{}/{}", origin.provider, origin.model),
+            model: config.model.full_name(),
+            fallbacks: config.fallbacks.iter().map(ModelInfo::full_name).collect(),
             profile: self.setup.profile.name.clone(),
             limits: self.setup.profile.limits.clone(),
             tools: self
@@ -229,13 +243,20 @@ impl Driver {
     async fn call_model(&mut self, call: ModelCall) {
         self.writer.note_request(self.clock.now(), &call);
         if self.flush().await {
-            let stream = self.setup.model.stream(Arc::clone(&call.request));
-            let model = self.setup.model.info();
+            let model = self.setup.model_at(call.model);
+            let stream = model.stream(Arc::clone(&call.request));
+            let model = model.info();
             self.events.observe(&Moment::Requested {
                 model: &model,
                 call: &call,
             });
-            self.model = Some(ModelWork::new(stream, &call, &self.clock, &model));
+            self.model = Some(ModelWork::new(
+                stream,
+                &call,
+                self.machine.work_deadline(),
+                &self.clock,
+                &model,
+            ));
         }
     }
 

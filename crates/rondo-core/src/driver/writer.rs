@@ -27,7 +27,8 @@ pub(super) struct Writer {
     has_gap: bool,
     turn: TurnId,
     step: u32,
-    model: String,
+    /// Of all models of the turn, in their order.
+    models: Vec<String>,
     profile: Profile,
     seed: u64,
     tools_hash: String,
@@ -36,7 +37,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(setup: &TurnSetup) -> Self {
-        let origin = setup.model.info().origin;
+        let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
         Self {
             journal: Arc::clone(&setup.journal),
             fence: Fence {
@@ -48,7 +49,7 @@ impl Writer {
             has_gap: false,
             turn: setup.turn.clone(),
             step: 0,
-            model: format!("{}/{}", origin.provider, origin.model),
+            models: models.map(|model| model.info().full_name()).collect(),
             profile: setup.profile.clone(),
             seed: setup.seed,
             tools_hash: hex(digest(&[], setup.tools.specs().as_ref())),
@@ -120,7 +121,7 @@ impl Writer {
     pub(super) fn note_request(&mut self, at: TimeMs, call: &ModelCall) {
         self.step = call.step;
         let body = RecordBody::ModelRequested {
-            model: self.model.clone(),
+            model: self.models.get(call.model).cloned().unwrap_or_default(),
             request_hash: self.requests.hash(&call.request),
             attempt: call.attempt,
         };

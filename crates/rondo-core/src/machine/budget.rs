@@ -92,6 +92,18 @@ impl Spent {
         }
     }
 
+    /// Counts at another model's price from now on. What was spent at a price that nobody knows
+    /// leaves the sum unknown.
+    pub(super) fn reprice(&mut self, price: Option<Price>) {
+        self.cost = self.known_cost().filter(|_| price.is_some());
+        self.price = price;
+    }
+
+    fn known_cost(&self) -> Option<NanoUsd> {
+        let nothing = (self.usage.total() == 0).then_some(NanoUsd(0));
+        self.cost.or(nothing)
+    }
+
     /// Adds one reply's tokens and returns what they cost.
     pub(super) fn note_usage(&mut self, usage: Usage) -> Option<NanoUsd> {
         self.usage += usage;
@@ -198,11 +210,9 @@ impl TurnMachine {
     }
 
     fn cost_allowance(&self) -> Allowance {
-        let (Some(max), Some(price), Some(used)) = (
-            self.config.profile.limits.max_cost,
-            self.config.model.price,
-            self.spent.cost,
-        ) else {
+        let limit = self.config.profile.limits.max_cost;
+        let (Some(max), Some(price), Some(used)) = (limit, self.model().price, self.spent.cost)
+        else {
             return Allowance::Step;
         };
         let (next, last) = self.spent.forecast();
@@ -211,6 +221,24 @@ impl TurnMachine {
         let mut with_both = with_next;
         with_both += price.cost(last);
         self.grade(with_next > max, with_both > max, StopReason::MaxCost)
+    }
+
+    /// Returns whether no further request fits the tokens.
+    pub(super) fn is_out_of_tokens(&self) -> bool {
+        matches!(self.tokens_allowance(), Allowance::Nothing(_))
+    }
+
+    /// Returns whether one more request at this price fits the money. One whose price is not known
+    /// fits no budget.
+    pub(super) fn is_affordable(&self, price: Option<Price>) -> bool {
+        let Some(max) = self.config.profile.limits.max_cost else {
+            return true;
+        };
+        let (Some(price), Some(mut total)) = (price, self.spent.known_cost()) else {
+            return false;
+        };
+        total += price.cost(self.spent.forecast().0);
+        total <= max
     }
 
     fn grade(&self, nothing_left: bool, only_final_left: bool, reason: StopReason) -> Allowance {
@@ -317,7 +345,7 @@ impl TurnMachine {
                 .saturating_sub(next.input)
                 .saturating_sub(held_tokens)
         });
-        let by_cost = match (limits.max_cost, self.config.model.price, self.spent.cost) {
+        let by_cost = match (limits.max_cost, self.model().price, self.spent.cost) {
             (Some(max), Some(price), Some(used)) if price.output > 0 => {
                 let held = if hold_back { price.cost(last).0 } else { 0 };
                 let input = price.cost(Usage { output: 0, ..next }).0;

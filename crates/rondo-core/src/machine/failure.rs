@@ -3,7 +3,7 @@ use super::io::Action;
 use super::judge::Problem;
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine};
-use rondo_types::{ErrorClass, EventBody, Message, ModelError, StopReason, TimeMs};
+use rondo_types::{ErrorClass, EventBody, Message, ModelError, ModelInfo, StopReason, TimeMs};
 use std::time::Duration;
 
 impl TurnMachine {
@@ -20,6 +20,12 @@ impl TurnMachine {
             && let Some(until) = self.retry_at(cx.at, &error, committed)
         {
             return self.schedule_retry(cx, &error, until);
+        }
+        if !self.cancelled
+            && !committed
+            && let Some(next) = self.fallback_after(cx.at, error.class)
+        {
+            return self.fall_back(cx, next, error);
         }
         if !partial.is_empty() {
             self.keep_partial(partial);
@@ -48,11 +54,47 @@ impl TurnMachine {
         }
     }
 
+    /// Returns the next model that may do what this one could not, within what is left.
+    fn fallback_after(&self, at: TimeMs, class: ErrorClass) -> Option<usize> {
+        if !may_go_elsewhere(class) || self.is_out_of_time(at) || self.is_out_of_tokens() {
+            return None;
+        }
+        let following = self.config.fallbacks.iter().enumerate().skip(self.asked);
+        following
+            .filter(|(_, model)| self.is_affordable(model.price))
+            .find(|(_, model)| class != ErrorClass::ContextTooLong || self.may_hold_more(model))
+            .map(|(index, _)| index + 1)
+    }
+
+    /// Whether a conversation that was too long for this model may fit the other.
+    fn may_hold_more(&self, other: &ModelInfo) -> bool {
+        match (self.model().context_tokens, other.context_tokens) {
+            (Some(own), Some(other)) => other > own,
+            _ => true,
+        }
+    }
+
+    /// Sends the same step's request to another model, for the rest of the turn. It is no new step:
+    /// the list is walked once, so it is bounded by itself.
+    fn fall_back(&mut self, cx: &mut Cx<'_>, next: usize, error: ModelError) {
+        let from = self.model().full_name();
+        self.asked = next;
+        self.attempt = 0;
+        self.spent.reprice(self.model().price);
+        cx.emit(EventBody::ModelFallback {
+            from,
+            to: self.model().full_name(),
+            class: error.class,
+            message: error.message,
+        });
+        self.send_request(cx);
+    }
+
     /// What was shown stays in the transcript, as text only: a call of a broken reply is no call.
     fn keep_partial(&mut self, partial: &str) {
         let kept = render::bounded_text(partial);
         self.last_text.clone_from(&kept);
-        let origin = Some(self.config.model.origin.clone());
+        let origin = Some(self.model().origin.clone());
         self.push(Message {
             origin,
             ..Message::assistant(kept)
@@ -112,6 +154,33 @@ impl TurnMachine {
         });
         self.phase = Phase::AwaitingRetry;
         cx.out.push(Action::Wait { until });
+    }
+}
+
+/// Whether another model may do better. A refusal is an answer, which nobody else is asked to give;
+/// a call that could not be read has its own correction; the rest is the turn's own end.
+fn may_go_elsewhere(class: ErrorClass) -> bool {
+    match class {
+        ErrorClass::Auth
+        | ErrorClass::Quota
+        | ErrorClass::RateLimited
+        | ErrorClass::Overloaded
+        | ErrorClass::Server
+        | ErrorClass::Network
+        | ErrorClass::FirstByteTimeout
+        | ErrorClass::IdleTimeout
+        | ErrorClass::StepTimeout
+        | ErrorClass::NotFound
+        | ErrorClass::ContextTooLong
+        | ErrorClass::BadRequest
+        | ErrorClass::Unsupported
+        | ErrorClass::Protocol
+        | ErrorClass::TooLarge => true,
+        ErrorClass::Deadline
+        | ErrorClass::ContentFilter
+        | ErrorClass::InvalidToolCall
+        | ErrorClass::Cancelled
+        | ErrorClass::Internal => false,
     }
 }
 

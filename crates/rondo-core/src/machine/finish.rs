@@ -77,6 +77,7 @@ impl TurnMachine {
         let outcome = Outcome {
             text,
             stop_reason: ending.reason,
+            model: Some(self.model().full_name()),
             degraded: ending.degraded || cut_off,
             answered,
             findings: self.findings.clone(),

@@ -19,6 +19,9 @@ pub struct TurnConfig {
     pub turn_number: u32,
     /// The model.
     pub model: ModelInfo,
+    /// The models that follow it when its requests fail, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<ModelInfo>,
     /// Limits, rendering and texts.
     pub profile: Profile,
     /// The ordered blocks of the system prompt.
@@ -169,9 +172,11 @@ pub enum Action {
 pub struct ModelCall {
     /// The request.
     pub request: Arc<ModelRequest>,
+    /// Whom to send it to: 0 is [`TurnConfig::model`], `n` the `n`-th of [`TurnConfig::fallbacks`].
+    pub model: usize,
     /// From 1.
     pub step: u32,
-    /// From 0; repetitions after transport failures count up.
+    /// From 0 for each model; repetitions after transport failures count up.
     pub attempt: u32,
     /// How long the first content may take.
     pub first_byte_timeout: Option<Duration>,

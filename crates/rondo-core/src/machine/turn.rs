@@ -5,8 +5,8 @@ use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
 use rondo_types::{
-    Candidate, EventBody, Finding, FinishReason, Message, ModelRequest, Part, Reply, Role,
-    StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
+    Candidate, EventBody, Finding, FinishReason, Message, ModelInfo, ModelRequest, Part, Reply,
+    Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnMachine {
     pub(super) config: TurnConfig,
+    /// Who is asked: 0 is the first model, then come the fallbacks; it never goes back.
+    #[serde(default)]
+    pub(super) asked: usize,
     pub(super) phase: Phase,
     pub(super) started_at: TimeMs,
     pub(super) transcript: Transcript,
@@ -22,12 +25,12 @@ pub struct TurnMachine {
     /// Repetitions of this step's request so far.
     pub(super) attempt: u32,
     pub(super) invalid_used: u32,
-    pub(super) findings: Vec<Finding>,
-    pub(super) guard: Guard,
-    pub(super) steering: Vec<String>,
     /// Paused replies in a row that were sent back.
     #[serde(default)]
     pub(super) pauses: u32,
+    pub(super) findings: Vec<Finding>,
+    pub(super) guard: Guard,
+    pub(super) steering: Vec<String>,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
@@ -67,11 +70,11 @@ impl Cx<'_> {
     }
 }
 
-/// Steering messages that may wait; more are not taken from whoever says them.
-const STEERING_MAX: usize = 64;
-
 /// Paused replies in a row that are sent back; a further one is judged by what it holds.
 pub(super) const PAUSES_MAX: u32 = 8;
+
+/// Steering messages that may wait; more are not taken from whoever says them.
+const STEERING_MAX: usize = 64;
 
 impl TurnMachine {
     /// Makes a turn that waits for [`Input::Begin`].
@@ -80,17 +83,18 @@ impl TurnMachine {
         let spent = Spent::new(config.model.price);
         Self {
             config,
+            asked: 0,
             phase: Phase::Idle,
             started_at: TimeMs::default(),
             transcript: Transcript::new(),
             spent,
             attempt: 0,
             invalid_used: 0,
+            pauses: 0,
             findings: Vec::new(),
             guard: Guard::default(),
             steering: Vec::new(),
             finalising: None,
-            pauses: 0,
             cancelled: false,
             last_finish: None,
             step_open: false,
@@ -114,6 +118,15 @@ impl TurnMachine {
     #[must_use]
     pub fn config(&self) -> &TurnConfig {
         &self.config
+    }
+
+    /// Returns who is asked.
+    #[must_use]
+    pub fn model(&self) -> &ModelInfo {
+        let fallback = self.asked.checked_sub(1);
+        fallback
+            .and_then(|index| self.config.fallbacks.get(index))
+            .unwrap_or(&self.config.model)
     }
 
     /// Returns the number of model requests made.
@@ -224,9 +237,10 @@ impl TurnMachine {
         let end = self.step_end(cx.at);
         let whole = end.map(|end| end.at.since(cx.at));
         let limits = &self.config.profile.limits;
-        let streaming = self.config.model.streaming;
+        let streaming = self.model().streaming;
         let call = ModelCall {
             request: Arc::new(self.request()),
+            model: self.asked,
             step: self.spent.steps,
             attempt: self.attempt,
             first_byte_timeout: limits.first_byte_timeout.filter(|_| streaming).or(whole),
@@ -245,7 +259,7 @@ impl TurnMachine {
         let mut sampling = self.config.profile.sampling.clone();
         sampling.max_output_tokens = self.output_cap(sampling.max_output_tokens);
         ModelRequest {
-            model: self.config.model.origin.model.clone(),
+            model: self.model().origin.model.clone(),
             system: self.config.system.clone(),
             messages: self.transcript.clone(),
             tools,
@@ -328,7 +342,7 @@ impl TurnMachine {
     /// A reply that was not streamed is one delta; a streamed one was shown as it came.
     fn show_text(&mut self, cx: &mut Cx<'_>, candidate: &Candidate) {
         let text = candidate.text();
-        if !self.config.model.streaming && !text.is_empty() {
+        if !self.model().streaming && !text.is_empty() {
             cx.emit(EventBody::TextDelta { text: text.clone() });
         }
         if !text.trim().is_empty() {
@@ -365,7 +379,7 @@ impl TurnMachine {
     /// provider takes an empty message back.
     pub(super) fn push_candidate(&mut self, candidate: Candidate) {
         if !candidate.parts.is_empty() {
-            let origin = self.config.model.origin.clone();
+            let origin = self.model().origin.clone();
             self.push(candidate.into_message(Some(origin)));
         }
     }

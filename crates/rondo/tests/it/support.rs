@@ -114,6 +114,7 @@ impl Bench {
             turn: TurnId::new("t"),
             turn_number: self.turn_number,
             model: Arc::new(self.model()) as Arc<dyn Model>,
+            fallbacks: Vec::new(),
             tools: Toolbox::new(self.tools).unwrap(),
             gate: Arc::new(Always(self.verdict)),
             approver: Arc::new(Willing),

@@ -251,6 +251,7 @@ impl Bench {
             turn: TurnId::new("t"),
             turn_number: 1,
             model: Arc::clone(&model) as Arc<dyn Model>,
+            fallbacks: vec![],
             tools: Toolbox::new(self.tools).unwrap(),
             gate: self.gate,
             approver: Arc::new(NobodyThere),

@@ -3,6 +3,7 @@
 mod budget;
 mod calls;
 mod failures;
+mod fallback;
 mod properties;
 mod replies;
 mod sim;

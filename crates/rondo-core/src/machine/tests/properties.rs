@@ -9,8 +9,8 @@ use crate::profile;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rondo_types::{
-    ErrorClass, EventBody, FinishReason, Message, ModelError, NanoUsd, Outcome, Part, Price, Reply,
-    TimeMs, ToolErrorCode, ToolOutcome, Usage,
+    ErrorClass, EventBody, FinishReason, Message, ModelError, ModelInfo, NanoUsd, Outcome, Part,
+    Price, Reply, TimeMs, ToolErrorCode, ToolOutcome, Usage,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,6 +24,7 @@ enum Move {
 #[derive(Debug, Clone)]
 struct Script {
     profile: &'static str,
+    fallbacks: usize,
     max_steps: u32,
     max_tool_calls: Option<u32>,
     max_tokens: Option<u64>,
@@ -90,7 +91,7 @@ fn one_move() -> impl Strategy<Value = Move> {
 
 fn script() -> impl Strategy<Value = Script> {
     (
-        prop::sample::select(profile::builtin_names()),
+        (prop::sample::select(profile::builtin_names()), 0_usize..4),
         (
             1_u32..8,
             prop::option::of(0_u32..6),
@@ -112,7 +113,7 @@ fn script() -> impl Strategy<Value = Script> {
     )
         .prop_map(
             |(
-                profile,
+                (profile, fallbacks),
                 (max_steps, max_tool_calls, (max_tokens, max_cost), (turn_timeout_ms, fault_after)),
                 moves,
                 verdicts,
@@ -123,6 +124,7 @@ fn script() -> impl Strategy<Value = Script> {
             )| {
                 Script {
                     profile,
+                    fallbacks,
                     max_steps,
                     max_tool_calls,
                     max_tokens,
@@ -160,6 +162,16 @@ const PRICE: Price = Price {
     cache_write: 0,
 };
 
+/// It has the price of the first model, by which the spending is checked.
+fn fallback() -> ModelInfo {
+    ModelInfo {
+        origin: super::sim::origin(),
+        streaming: false,
+        price: Some(PRICE),
+        context_tokens: None,
+    }
+}
+
 impl<'a> Play<'a> {
     fn new(script: &'a Script) -> Self {
         let mut sim = Sim::new(script.profile, vec![]);
@@ -172,6 +184,7 @@ impl<'a> Play<'a> {
             limits.turn_timeout = Some(Duration::from_millis(timeout));
         }
         sim.price = Some(PRICE);
+        sim.fallbacks = vec![fallback(); script.fallbacks];
         let begin = Input::Begin {
             history: vec![],
             message: Message::user("q"),
@@ -239,7 +252,7 @@ impl<'a> Play<'a> {
         match action {
             Action::CallModel(call) => {
                 self.requests += u32::from(call.attempt == 0);
-                let index = usize::try_from(call.step + call.attempt).unwrap();
+                let index = usize::try_from(call.step + call.attempt).unwrap() + call.model;
                 self.inputs
                     .push_back(match Self::pick(&self.script.moves, index) {
                         Move::Reply(reply) => Input::Reply { reply },
@@ -356,10 +369,13 @@ proptest! {
         prop_assert!(is_paired(&outcome.transcript));
         let limits = profile::builtin(script.profile).unwrap().limits;
         let attempts = actions.iter().filter(|it| matches!(it, Action::CallModel(_))).count();
-        let bound = script.max_steps * (1 + limits.retry.max_retries);
+        let bound = (script.max_steps + script.fallbacks as u32) * (1 + limits.retry.max_retries);
         prop_assert!(attempts as u32 <= bound);
+        let mut asked = 0;
         for action in &actions {
             if let Action::CallModel(call) = action {
+                prop_assert!(call.model >= asked, "nobody is asked again");
+                asked = call.model;
                 prop_assert!(is_paired(&call.request.messages), "every request pairs its calls");
             }
         }

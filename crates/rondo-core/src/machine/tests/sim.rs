@@ -56,6 +56,8 @@ impl Arguments for AnyObject {
 pub(super) struct Sim {
     pub(super) profile: Profile,
     pub(super) price: Option<Price>,
+    /// The models after the first, named `f1` and so on.
+    pub(super) fallbacks: Vec<ModelInfo>,
     pub(super) history: Transcript,
     pub(super) model: Box<dyn FnMut(&ModelCall) -> Say>,
     pub(super) tool: Box<dyn FnMut(&PlannedCall) -> ToolOutcome>,
@@ -81,6 +83,7 @@ impl Sim {
         Self {
             profile: profile::builtin(profile).unwrap(),
             price: None,
+            fallbacks: vec![],
             history: Transcript::new(),
             model: Box::new(move |_| replies.next().expect("the script is long enough")),
             tool: Box::new(|call| ToolOutcome::json(json!({ "did": call.arguments }))),
@@ -110,6 +113,7 @@ impl Sim {
                 price: self.price,
                 context_tokens: None,
             },
+            fallbacks: self.fallbacks.clone(),
             profile: self.profile.clone(),
             system: vec!["system".into()],
             tools: Arc::new(tools()),
@@ -294,6 +298,7 @@ fn blank_outcome() -> Outcome {
     Outcome {
         text: String::new(),
         stop_reason: rondo_types::StopReason::Error,
+        model: None,
         degraded: false,
         answered: false,
         findings: vec![],
