@@ -1,0 +1,158 @@
+use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_types::{TimeMs, TurnId};
+use sha2::{Digest as _, Sha256};
+use std::fmt::{self, Write as _};
+
+/// The version of the records that this program writes. It reads this one and all older ones.
+pub const RECORD_VERSION: u32 = 1;
+
+/// SHA-256 over a record and the hash of the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ChainHash(pub(crate) [u8; 32]);
+
+impl ChainHash {
+    /// The hash before a session's first record.
+    pub const GENESIS: Self = Self([0; 32]);
+
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if hex.len() != 64 || !hex.is_ascii() {
+            return None;
+        }
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|byte| f.write_fmt(format_args!("{byte:02x}")))
+    }
+}
+
+impl fmt::Debug for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The fact of a record, as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// One that this version knows.
+    Known(Box<RecordBody>),
+    /// One that a later version wrote; it is kept and counted, and says nothing here.
+    Unknown {
+        /// Its kind.
+        kind: String,
+    },
+}
+
+/// One record as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its place, from 1.
+    pub seq: Seq,
+    /// The version of the writer's records.
+    pub version: u32,
+    /// Which owner of the session wrote it; a later owner has a higher one.
+    pub epoch: u64,
+    /// The turn it belongs to.
+    pub turn: TurnId,
+    /// The step it belongs to; 0 before the first.
+    pub step: u32,
+    /// When it was written.
+    pub at: TimeMs,
+    /// The body as it was written: JSON, one object with `kind`.
+    pub json: String,
+    /// The hash of this record and all before it.
+    pub hash: ChainHash,
+}
+
+impl Entry {
+    /// Makes the entry that follows `before`.
+    ///
+    /// # Errors
+    /// When the body cannot be written as JSON.
+    pub(crate) fn following(
+        before: (Seq, ChainHash),
+        epoch: u64,
+        record: &Record,
+    ) -> Result<Self, serde_json::Error> {
+        let mut entry = Self {
+            seq: Seq(before.0.0 + 1),
+            version: RECORD_VERSION,
+            epoch,
+            turn: record.turn.clone(),
+            step: record.step,
+            at: record.at_ms,
+            json: serde_json::to_string(&record.body)?,
+            hash: ChainHash::GENESIS,
+        };
+        entry.hash = entry.chained(before.1);
+        Ok(entry)
+    }
+
+    /// Returns the hash that this record must have behind one with `before`.
+    ///
+    /// Over: the hash before (32 bytes); sequence number (8 bytes, little-endian like the rest),
+    /// version (4), epoch (8), step (4), time in ms (8); the turn's id and the body, each behind
+    /// its length in bytes (8).
+    #[must_use]
+    pub fn chained(&self, before: ChainHash) -> ChainHash {
+        let mut hash = Sha256::new();
+        hash.update(before.0);
+        hash.update(self.seq.0.to_le_bytes());
+        hash.update(self.version.to_le_bytes());
+        hash.update(self.epoch.to_le_bytes());
+        hash.update(self.step.to_le_bytes());
+        hash.update(self.at.0.to_le_bytes());
+        for text in [self.turn.as_str(), &self.json] {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        ChainHash(hash.finalize().into())
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// When it is not what its kind should be.
+    pub fn body(&self) -> Result<Body, serde_json::Error> {
+        match serde_json::from_str(&self.json) {
+            Ok(body) => Ok(Body::Known(Box::new(body))),
+            Err(_) if self.version > RECORD_VERSION => Ok(Body::Unknown { kind: self.kind() }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the body's kind; empty when it has none.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Kind {
+            kind: String,
+        }
+        serde_json::from_str::<Kind>(&self.json).map_or_else(|_| String::new(), |it| it.kind)
+    }
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,109 @@
+use rondo_types::SessionId;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process works on the session.
+    #[error("session `{session}` is in use by another process")]
+    InUse {
+        /// The session.
+        session: SessionId,
+    },
+    /// There is no such session.
+    #[error("there is no session `{session}`")]
+    Unknown {
+        /// What was asked for.
+        session: String,
+    },
+    /// A prefix fits several sessions.
+    #[error("`{prefix}` may be any of {}", candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        prefix: String,
+        /// Some that fit.
+        candidates: Vec<String>,
+    },
+    /// A session of that id is there already.
+    #[error("there is a session `{session}` already")]
+    Exists {
+        /// The session.
+        session: SessionId,
+    },
+    /// Other sessions are forks of this one and read its records.
+    #[error("session `{session}` is the parent of {}", children.join(", "))]
+    HasForks {
+        /// The session.
+        session: SessionId,
+        /// The forks.
+        children: Vec<String>,
+    },
+    /// The session has no such record.
+    #[error("session `{session}` has no record {seq}, its last is {last}")]
+    NoSuchRecord {
+        /// The session.
+        session: SessionId,
+        /// What was asked for.
+        seq: u64,
+        /// The last one.
+        last: u64,
+    },
+    /// Records are damaged: the session is set aside, others go on.
+    #[error("session `{session}` is damaged at record {seq}: {reason}")]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// The first record that is wrong.
+        seq: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An exported file cannot be read.
+    #[error("line {line} of the file is no record of a session: {reason}")]
+    BadExport {
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file was written by a later version.
+    #[error("the journal `{}` has version {found}, this program knows {known} and older", path.display())]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest that this program knows.
+        known: u32,
+    },
+    /// File locks cannot be trusted where the journal lies.
+    #[error("the journal `{}` lies on a network file system ({kind}), where locks do not hold", path.display())]
+    NetworkFileSystem {
+        /// The directory.
+        path: PathBuf,
+        /// The kind of file system.
+        kind: String,
+    },
+    /// The database failed.
+    #[error("the journal's database failed")]
+    Database(#[from] rusqlite::Error),
+    /// The disk failed.
+    #[error("failed to use `{}`", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The writer ended, after a failed write or with the program.
+    #[error("the journal no longer takes records since a write failed")]
+    Closed,
+}
+
+impl StoreError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

@@ -1,0 +1,344 @@
+use crate::entry::{ChainHash, Entry, hex};
+use crate::error::StoreError;
+use crate::lock;
+use crate::read;
+use crate::store::Store;
+use crate::writer::{advance, insert, to_i64};
+use rondo_core::ports::Seq;
+use rondo_types::{SessionId, TimeMs, TurnId};
+use rusqlite::{Connection, TransactionBehavior};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fs::OpenOptions;
+use std::io::{BufRead, Read as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+/// The version of exported files.
+pub const EXPORT_VERSION: u32 = 1;
+
+/// Records that are read at a time.
+const PAGE: usize = 1000;
+/// Bytes of one line of an exported file.
+const LINE_BYTES_MAX: u64 = 256 << 20;
+
+/// The first line of an exported file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    rondo_session: u32,
+    id: String,
+    created_ms: u64,
+    title: String,
+    /// Told, not needed: the records before the fork are in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_at: Option<u64>,
+}
+
+/// Every further line: one record, its body as it was written.
+#[derive(Serialize)]
+struct LineOut<'a> {
+    seq: u64,
+    version: u32,
+    epoch: u64,
+    turn: &'a str,
+    step: u32,
+    at_ms: u64,
+    hash: String,
+    body: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct LineIn {
+    seq: u64,
+    version: u32,
+    epoch: u64,
+    turn: String,
+    step: u32,
+    at_ms: u64,
+    hash: String,
+    body: Box<RawValue>,
+}
+
+/// What an import made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The session.
+    pub session: SessionId,
+    /// Its records.
+    pub records: u64,
+    /// Whether the last line was cut short and left out.
+    pub torn: bool,
+}
+
+impl Store {
+    /// Writes a session as lines of JSON: a header, then one record a line.
+    ///
+    /// The file holds everything, the records before a fork included.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or writing fails.
+    pub fn export(&self, session: &SessionId, out: &mut dyn Write) -> Result<u64, StoreError> {
+        let info = self.session(session)?;
+        let header = Header {
+            rondo_session: EXPORT_VERSION,
+            id: info.id.to_string(),
+            created_ms: info.created.0,
+            title: info.title,
+            forked_from: info.parent.as_ref().map(|(parent, _)| parent.to_string()),
+            forked_at: info.parent.as_ref().map(|(_, at)| at.0),
+        };
+        write_line(out, &header)?;
+        self.export_from(session, Seq(1), out)
+    }
+
+    fn export_from(
+        &self,
+        session: &SessionId,
+        from: Seq,
+        out: &mut dyn Write,
+    ) -> Result<u64, StoreError> {
+        let (mut next, mut count) = (from, 0);
+        loop {
+            let page = self.read(session, next, PAGE)?;
+            let Some(last) = page.last() else {
+                return Ok(count);
+            };
+            next = Seq(last.seq.0 + 1);
+            for entry in &page {
+                write_entry(out, entry)?;
+                count += 1;
+            }
+        }
+    }
+
+    /// Reads an exported session, under its own id or another.
+    ///
+    /// Everything is checked first. A last line that was cut short is left out, and said.
+    ///
+    /// # Errors
+    /// When a line is no record or does not follow the one before it, when the id is taken, or when
+    /// reading or writing fails; then nothing was imported.
+    pub fn import(
+        &self,
+        input: &mut dyn BufRead,
+        id: Option<&SessionId>,
+    ) -> Result<Imported, StoreError> {
+        let mut lines = Lines { input, number: 0 };
+        let header = read_header(&mut lines)?;
+        let session = id.map_or_else(|| SessionId::new(&header.id), SessionId::clone);
+        let (entries, torn) = read_entries(&mut lines)?;
+        let _lock = lock::lock(&self.locks_dir(), &session)?;
+        let imported = Imported {
+            session: session.clone(),
+            records: entries.len() as u64,
+            torn,
+        };
+        self.writer()
+            .run(move |connection| store(connection, &session, &header, &entries))?;
+        Ok(imported)
+    }
+}
+
+fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), StoreError> {
+    let body: &RawValue = serde_json::from_str(&entry.json).map_err(broken)?;
+    let line = LineOut {
+        seq: entry.seq.0,
+        version: entry.version,
+        epoch: entry.epoch,
+        turn: entry.turn.as_str(),
+        step: entry.step,
+        at_ms: entry.at.0,
+        hash: entry.hash.to_string(),
+        body,
+    };
+    write_line(out, &line)
+}
+
+fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<(), StoreError> {
+    serde_json::to_writer(&mut *out, line).map_err(broken)?;
+    out.write_all(b"\n").map_err(StoreError::io("the output"))
+}
+
+fn broken(error: serde_json::Error) -> StoreError {
+    StoreError::io("the output")(error.into())
+}
+
+struct Lines<'a> {
+    input: &'a mut dyn BufRead,
+    number: usize,
+}
+
+/// A line, and whether its end is there.
+struct Line {
+    text: String,
+    whole: bool,
+}
+
+impl Lines<'_> {
+    fn next(&mut self) -> Result<Option<Line>, StoreError> {
+        let mut bytes = Vec::new();
+        let mut bounded = (&mut *self.input).take(LINE_BYTES_MAX);
+        let count = bounded
+            .read_until(b'\n', &mut bytes)
+            .map_err(StoreError::io("the exported file"))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let whole = bytes.last() == Some(&b'\n');
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            // A cut may go through a character.
+            Err(error) if !whole => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            Err(error) => return Err(self.bad(error.to_string())),
+        };
+        Ok(Some(Line { text, whole }))
+    }
+
+    fn bad(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::BadExport {
+            line: self.number,
+            reason: reason.into(),
+        }
+    }
+}
+
+fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
+    let Some(line) = lines.next()? else {
+        return Err(lines.bad("the file is empty"));
+    };
+    let header: Header =
+        serde_json::from_str(&line.text).map_err(|error| lines.bad(error.to_string()))?;
+    if header.rondo_session > EXPORT_VERSION {
+        let found = header.rondo_session;
+        return Err(lines.bad(format!(
+            "it has version {found}, this program knows {EXPORT_VERSION} and older"
+        )));
+    }
+    Ok(header)
+}
+
+fn read_entries(lines: &mut Lines<'_>) -> Result<(Vec<Entry>, bool), StoreError> {
+    let (mut entries, mut before) = (Vec::<Entry>::new(), (0, ChainHash::GENESIS));
+    while let Some(line) = lines.next()? {
+        let entry = match parse(&line.text) {
+            Ok(entry) => entry,
+            Err(_) if !line.whole => return Ok((entries, true)),
+            Err(reason) => return Err(lines.bad(reason)),
+        };
+        if entry.seq.0 != before.0 + 1 {
+            return Err(lines.bad(format!("record {} should follow", before.0 + 1)));
+        }
+        if entry.chained(before.1) != entry.hash {
+            return Err(lines.bad("its hash does not fit: it or one before it was changed"));
+        }
+        before = (entry.seq.0, entry.hash);
+        entries.push(entry);
+    }
+    Ok((entries, false))
+}
+
+fn parse(line: &str) -> Result<Entry, String> {
+    let line: LineIn = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let entry = Entry {
+        seq: Seq(line.seq),
+        version: line.version,
+        epoch: line.epoch,
+        turn: TurnId::new(line.turn),
+        step: line.step,
+        at: TimeMs(line.at_ms),
+        json: line.body.get().to_owned(),
+        hash: ChainHash::from_hex(&line.hash).ok_or("its hash is no hash")?,
+    };
+    entry.body().map_err(|error| error.to_string())?;
+    Ok(entry)
+}
+
+fn store(
+    connection: &mut Connection,
+    session: &SessionId,
+    header: &Header,
+    entries: &[Entry],
+) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let inserted = transaction.execute(
+        "INSERT OR IGNORE INTO sessions
+         (name, created_ms, updated_ms, epoch, head_seq, head_hash, title)
+         VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5)",
+        (
+            session.as_str(),
+            to_i64(header.created_ms),
+            to_i64(entries.last().map_or(1, |entry| entry.epoch)),
+            ChainHash::GENESIS.0,
+            &header.title,
+        ),
+    )?;
+    if inserted == 0 {
+        return Err(StoreError::Exists {
+            session: session.clone(),
+        });
+    }
+    let id = read::find(&transaction, session)?.id;
+    for entry in entries {
+        insert(&transaction, id, entry)?;
+    }
+    if let Some(last) = entries.last() {
+        advance(&transaction, id, (last.seq, last.hash), last.at.0)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Saves what a repair is about to cut off, row by row, as far as it can be read.
+pub(crate) fn save_damaged(
+    store: &Store,
+    session: &SessionId,
+    from: Seq,
+) -> Result<Option<PathBuf>, StoreError> {
+    let rows = raw_rows(store, session, from)?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let name = format!(
+        "damaged-{}-{}.jsonl",
+        hex(session.as_str().as_bytes()),
+        from.0
+    );
+    let path = store.path().with_file_name(name);
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(StoreError::io(&path))?;
+    for row in rows {
+        write_line(&mut file, &row)?;
+    }
+    file.sync_all().map_err(StoreError::io(&path))?;
+    Ok(Some(path))
+}
+
+/// The rows as they are, whatever is in them.
+fn raw_rows(
+    store: &Store,
+    session: &SessionId,
+    from: Seq,
+) -> Result<Vec<serde_json::Value>, StoreError> {
+    let connection = store.reader();
+    let id = read::find(&connection, session)?.id;
+    let mut statement = connection.prepare(
+        "SELECT json_object('seq', seq, 'version', version, 'epoch', epoch, 'turn', turn,
+            'step', step, 'at_ms', at_ms, 'hash', lower(hex(hash)),
+            'body', coalesce(body, (SELECT b.body FROM blobs b WHERE b.sha256 = blob)))
+         FROM records WHERE session = ?1 AND seq >= ?2 ORDER BY seq",
+    )?;
+    let rows = statement.query_map((id, to_i64(from.0)), |row| row.get::<_, String>(0))?;
+    let mut values = Vec::new();
+    for row in rows {
+        let text = row?;
+        values.push(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)));
+    }
+    Ok(values)
+}

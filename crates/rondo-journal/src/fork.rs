@@ -1,0 +1,89 @@
+use crate::entry::ChainHash;
+use crate::error::StoreError;
+use crate::read::{self, FORKS_MAX, SessionRow};
+use crate::store::Store;
+use crate::writer::to_i64;
+use rondo_core::ports::Seq;
+use rondo_types::{SessionId, TimeMs};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+impl Store {
+    /// Makes a session that shares another's records up to and with `at`, without copying them.
+    ///
+    /// Its next record is `at` + 1, chained to the shared ones. The parent goes on by itself.
+    ///
+    /// # Errors
+    /// When the parent or the record is not there, the new id is taken, there are too many forks
+    /// in a row, or the disk fails.
+    pub fn fork(
+        &self,
+        parent: &SessionId,
+        at: Seq,
+        new: &SessionId,
+        now: TimeMs,
+    ) -> Result<(), StoreError> {
+        let (parent, new) = (parent.clone(), new.clone());
+        self.writer()
+            .run(move |connection| fork(connection, &parent, at, &new, now))
+    }
+}
+
+fn fork(
+    connection: &mut Connection,
+    parent: &SessionId,
+    at: Seq,
+    new: &SessionId,
+    now: TimeMs,
+) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let row = read::find(&transaction, parent)?;
+    let no_record = || StoreError::NoSuchRecord {
+        session: parent.clone(),
+        seq: at.0,
+        last: row.head.0,
+    };
+    if at > row.head || at == Seq(0) {
+        return Err(no_record());
+    }
+    let hash = hash_at(&transaction, &row, at)?.ok_or_else(no_record)?;
+    let inserted = transaction.execute(
+        "INSERT OR IGNORE INTO sessions
+         (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title)
+         SELECT ?1, ?2, ?2, 0, ?3, ?4, id, ?3, title FROM sessions WHERE id = ?5",
+        (new.as_str(), to_i64(now.0), to_i64(at.0), hash.0, row.id),
+    )?;
+    if inserted == 0 {
+        return Err(StoreError::Exists {
+            session: new.clone(),
+        });
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn hash_at(
+    connection: &Connection,
+    session: &SessionRow,
+    at: Seq,
+) -> Result<Option<ChainHash>, StoreError> {
+    let segments = read::lineage(connection, session)?;
+    if segments.len() >= FORKS_MAX {
+        return Err(StoreError::Damaged {
+            session: session.name.clone(),
+            seq: at.0,
+            reason: format!("it has {FORKS_MAX} forks before it; export and import it first"),
+        });
+    }
+    let own = |it: &&read::Segment| it.first <= at.0 && at.0 <= it.last;
+    let Some(segment) = segments.iter().find(own) else {
+        return Ok(None);
+    };
+    let hash: Option<[u8; 32]> = connection
+        .query_row(
+            "SELECT hash FROM records WHERE session = ?1 AND seq = ?2",
+            (segment.id, to_i64(at.0)),
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(hash.map(ChainHash))
+}

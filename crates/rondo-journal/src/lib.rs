@@ -1,0 +1,40 @@
+//! The durable journal of sessions.
+//!
+//! One SQLite file holds the records of any number of sessions. A session has one owner process at
+//! a time; any number of processes work side by side on different sessions, and read all of them.
+//!
+//! # Layout
+//! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions.
+//! - [`OwnedSession`]: one session that this process may append to.
+//! - [`Entry`]: one record as it is kept, with its place in the hash chain.
+//!
+//! # What is promised
+//! - `append` returns after the commit, and with [`Durability::Full`] after `fdatasync`: what it
+//!   returned for survives `kill -9` and loss of power.
+//! - A batch is there whole or not at all, and at the place its writer expected or not at all.
+//! - A record is never changed. Each carries the hash of all before it, so a change, a gap or a
+//!   lost end shows.
+//! - One bad session does not keep another from being read or written.
+#![warn(missing_docs)]
+
+mod blob;
+mod check;
+mod entry;
+mod error;
+mod export;
+mod fork;
+mod lock;
+mod owned;
+mod read;
+mod schema;
+mod sessions;
+mod store;
+mod writer;
+
+pub use check::{Defect, Report};
+pub use entry::{Body, ChainHash, Entry, RECORD_VERSION};
+pub use error::StoreError;
+pub use export::{EXPORT_VERSION, Imported};
+pub use owned::OwnedSession;
+pub use sessions::SessionInfo;
+pub use store::{Durability, Options, Store};

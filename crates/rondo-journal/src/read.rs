@@ -1,0 +1,172 @@
+use crate::blob;
+use crate::entry::{ChainHash, Entry};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::writer::{to_i64, to_u64};
+use rondo_core::ports::Seq;
+use rondo_types::{SessionId, TimeMs, TurnId};
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+/// How many forks may lie between a session and the first one.
+pub(crate) const FORKS_MAX: usize = 64;
+
+/// A session's row.
+pub(crate) struct SessionRow {
+    pub(crate) id: i64,
+    pub(crate) name: SessionId,
+    pub(crate) head: Seq,
+    pub(crate) head_hash: ChainHash,
+    pub(crate) parent: Option<i64>,
+    pub(crate) fork: Seq,
+}
+
+/// The part of a session's records that lies under one session's key.
+pub(crate) struct Segment {
+    pub(crate) id: i64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Store {
+    /// Reads records from `from` on, at most `limit`, those before a fork included.
+    ///
+    /// The chain is not checked here; [`Store::check`] does.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or the disk fails.
+    pub fn read(
+        &self,
+        session: &SessionId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let connection = self.reader();
+        let row = find(&connection, session)?;
+        let mut entries = Vec::new();
+        for segment in lineage(&connection, &row)? {
+            if entries.len() < limit && segment.last >= from.0 {
+                let left = limit - entries.len();
+                read_segment(&connection, session, &segment, from, left, &mut entries)?;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Reads all records.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_all(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.read(session, Seq(1), usize::MAX)
+    }
+}
+
+/// Finds a session's row.
+pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<SessionRow, StoreError> {
+    by(connection, "name = ?1", session.as_str())?.ok_or_else(|| StoreError::Unknown {
+        session: session.to_string(),
+    })
+}
+
+fn by(
+    connection: &Connection,
+    condition: &str,
+    key: impl rusqlite::ToSql,
+) -> Result<Option<SessionRow>, StoreError> {
+    let sql = format!(
+        "SELECT id, name, head_seq, head_hash, parent, fork_seq FROM sessions WHERE {condition}"
+    );
+    Ok(connection
+        .prepare_cached(&sql)?
+        .query_row([key], |row| {
+            Ok(SessionRow {
+                id: row.get(0)?,
+                name: SessionId::new(row.get::<_, String>(1)?),
+                head: Seq(to_u64(row.get(2)?)),
+                head_hash: ChainHash(row.get(3)?),
+                parent: row.get(4)?,
+                fork: Seq(to_u64(row.get(5)?)),
+            })
+        })
+        .optional()?)
+}
+
+/// Finds where a session's records lie, the oldest first.
+pub(crate) fn lineage(
+    connection: &Connection,
+    session: &SessionRow,
+) -> Result<Vec<Segment>, StoreError> {
+    let mut segments = Vec::new();
+    let (mut id, mut last, mut fork, mut parent) =
+        (session.id, session.head.0, session.fork.0, session.parent);
+    loop {
+        let first = fork + 1;
+        segments.push(Segment { id, first, last });
+        let Some(next) = parent else { break };
+        let damaged = |reason: &str| StoreError::Damaged {
+            session: session.name.clone(),
+            seq: first,
+            reason: reason.to_owned(),
+        };
+        if segments.len() > FORKS_MAX {
+            return Err(damaged("its forks go round in a circle"));
+        }
+        let row = by(connection, "id = ?1", next)?
+            .ok_or_else(|| damaged("the session that it is a fork of is gone"))?;
+        // A fork may lie before its parent's own: then the parent adds nothing.
+        (id, last, fork, parent) = (row.id, fork, row.fork.0.min(fork), row.parent);
+    }
+    segments.reverse();
+    Ok(segments)
+}
+
+fn read_segment(
+    connection: &Connection,
+    session: &SessionId,
+    segment: &Segment,
+    from: Seq,
+    limit: usize,
+    entries: &mut Vec<Entry>,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, version, epoch, turn, step, at_ms, hash, body, blob FROM records
+         WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT ?4",
+    )?;
+    let mut rows = statement.query((
+        segment.id,
+        to_i64(segment.first.max(from.0)),
+        to_i64(segment.last),
+        i64::try_from(limit).unwrap_or(i64::MAX),
+    ))?;
+    while let Some(row) = rows.next()? {
+        entries.push(entry(connection, session, row)?);
+    }
+    Ok(())
+}
+
+fn entry(connection: &Connection, session: &SessionId, row: &Row<'_>) -> Result<Entry, StoreError> {
+    let seq = to_u64(row.get(0)?);
+    let damaged = |reason: &str| StoreError::Damaged {
+        session: session.clone(),
+        seq,
+        reason: reason.to_owned(),
+    };
+    let hash: Vec<u8> = row.get(6)?;
+    let json = match (row.get(7)?, row.get::<_, Option<Vec<u8>>>(8)?) {
+        (Some(body), _) => body,
+        (None, Some(sha256)) => {
+            blob::read(connection, &sha256)?.ok_or_else(|| damaged("its body is gone"))?
+        }
+        (None, None) => return Err(damaged("it has no body")),
+    };
+    Ok(Entry {
+        seq: Seq(seq),
+        version: row.get(1)?,
+        epoch: to_u64(row.get(2)?),
+        turn: TurnId::new(row.get::<_, String>(3)?),
+        step: row.get(4)?,
+        at: TimeMs(to_u64(row.get(5)?)),
+        json,
+        hash: ChainHash::from_slice(&hash).ok_or_else(|| damaged("its hash is no hash"))?,
+    })
+}

@@ -1,0 +1,107 @@
+//! The tables, and how a connection is set up.
+
+use crate::error::StoreError;
+use crate::store::Durability;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// The version of the tables, in SQLite's `user_version`.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// How long a statement waits for another process's commit.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Marks the file as a journal of Rondo (`rndo`), so that `file` and a repair tool know it.
+const APPLICATION_ID: u32 = 0x726e_646f;
+
+/// A session's own records lie behind its parent's up to `fork_seq`.
+const TABLES: &str = "
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    head_seq INTEGER NOT NULL,
+    head_hash BLOB NOT NULL,
+    parent INTEGER REFERENCES sessions(id),
+    fork_seq INTEGER NOT NULL DEFAULT 0,
+    title TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX sessions_parent ON sessions(parent) WHERE parent IS NOT NULL;
+CREATE INDEX sessions_updated ON sessions(updated_ms);
+CREATE TABLE records (
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    seq INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    turn TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    body TEXT,
+    blob BLOB,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE INDEX records_blob ON records(blob) WHERE blob IS NOT NULL;
+CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
+";
+
+/// Opens the writer's connection and makes the tables where there are none.
+pub(crate) fn open_writer(
+    path: &Path,
+    durability: Durability,
+    checkpoint_pages: u32,
+) -> Result<Connection, StoreError> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "page_size", 4096)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages)?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Two processes may open a new journal at once, so the version is read inside the transaction.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if version(connection)? == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    match version(&transaction)? {
+        SCHEMA_VERSION => return Ok(()),
+        0 => transaction.execute_batch(TABLES)?,
+        found => {
+            return Err(StoreError::TooNew {
+                path: path.to_owned(),
+                found,
+                known: SCHEMA_VERSION,
+            });
+        }
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<u32, StoreError> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}

@@ -1,0 +1,207 @@
+use crate::blob;
+use crate::error::StoreError;
+use crate::lock;
+use crate::read;
+use crate::store::Store;
+use crate::writer::{to_i64, to_u64};
+use rondo_core::ports::Seq;
+use rondo_types::{SessionId, TimeMs};
+use rusqlite::{Connection, Row, TransactionBehavior};
+
+/// The name that stands for the session that was written last.
+const LATEST: &str = "latest";
+/// Sessions that an error names.
+const CANDIDATES_MAX: usize = 5;
+/// Characters of a title.
+const TITLE_CHARS_MAX: usize = 120;
+
+/// What is known of a session without reading its records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: SessionId,
+    /// When it began.
+    pub created: TimeMs,
+    /// When it was last written.
+    pub updated: TimeMs,
+    /// The place of its last record.
+    pub head: Seq,
+    /// The session it is a fork of, and the last record that both share.
+    pub parent: Option<(SessionId, Seq)>,
+    /// What it is about: usually the beginning of its first message. May be empty.
+    pub title: String,
+}
+
+const INFO: &str =
+    "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title
+     FROM sessions s LEFT JOIN sessions p ON p.id = s.parent";
+
+impl Store {
+    /// Lists sessions, the one that was written last first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        let connection = self.reader();
+        let sql = format!("{INFO} ORDER BY s.updated_ms DESC, s.id DESC LIMIT ?1");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let found = statement.query_map([limit], info)?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns what is known of one session.
+    ///
+    /// # Errors
+    /// When there is no such session, or the disk fails.
+    pub fn session(&self, session: &SessionId) -> Result<SessionInfo, StoreError> {
+        let connection = self.reader();
+        let sql = format!("{INFO} WHERE s.name = ?1");
+        let mut found = connection.prepare_cached(&sql)?;
+        let mut rows = found.query_map([session.as_str()], info)?;
+        rows.next().transpose()?.ok_or_else(|| StoreError::Unknown {
+            session: session.to_string(),
+        })
+    }
+
+    /// Finds a session by its id, by a prefix that fits only one, or by `latest`.
+    ///
+    /// # Errors
+    /// When none fits, when several do, or when the disk fails.
+    pub fn resolve(&self, text: &str) -> Result<SessionId, StoreError> {
+        let unknown = || StoreError::Unknown {
+            session: text.to_owned(),
+        };
+        if text == LATEST {
+            let latest = self.sessions(1)?.pop();
+            return latest.map(|it| it.id).ok_or_else(unknown);
+        }
+        let mut names = self.beginning_with(text)?;
+        if names.iter().any(|name| name == text) {
+            return Ok(SessionId::new(text));
+        }
+        match (names.pop(), names.is_empty()) {
+            (Some(only), true) if !text.is_empty() => Ok(SessionId::new(only)),
+            (Some(last), _) => {
+                names.push(last);
+                Err(StoreError::Ambiguous {
+                    prefix: text.to_owned(),
+                    candidates: names,
+                })
+            }
+            (None, _) => Err(unknown()),
+        }
+    }
+
+    /// The exact name sorts before all that it is a prefix of, so it is among the first.
+    fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let connection = self.reader();
+        let mut statement = connection.prepare_cached(
+            "SELECT name FROM sessions WHERE substr(name, 1, length(?1)) = ?1
+             ORDER BY name LIMIT ?2",
+        )?;
+        let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);
+        let names = statement.query_map((prefix, limit), |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    /// Says what a session is about; the beginning of a long text is kept.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError> {
+        let session = session.clone();
+        let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title: String = line.chars().take(TITLE_CHARS_MAX).collect();
+        self.writer().run(move |connection| {
+            let sql = "UPDATE sessions SET title = ?2 WHERE name = ?1";
+            connection.execute(sql, (session.as_str(), title))?;
+            Ok(())
+        })
+    }
+
+    /// Removes a session and what only it holds.
+    ///
+    /// # Errors
+    /// When there is no such session, a process works on it, forks of it are there, or the disk
+    /// fails.
+    pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.session(session)?;
+        let _lock = lock::lock(&self.locks_dir(), session)?;
+        let session = session.clone();
+        self.writer()
+            .run(move |connection| remove(connection, &session))
+    }
+
+    /// Removes sessions that were last written before `before`, except those in use and those that
+    /// have younger forks; returns which.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn prune(&self, before: TimeMs) -> Result<Vec<SessionId>, StoreError> {
+        let mut removed = Vec::new();
+        loop {
+            let old = self.written_before(before)?;
+            let count = removed.len();
+            for session in old {
+                match self.remove(&session) {
+                    Ok(()) => removed.push(session),
+                    Err(StoreError::InUse { .. } | StoreError::HasForks { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            // A parent can go once its forks are gone.
+            if removed.len() == count {
+                return Ok(removed);
+            }
+        }
+    }
+
+    fn written_before(&self, before: TimeMs) -> Result<Vec<SessionId>, StoreError> {
+        let connection = self.reader();
+        let mut statement = connection
+            .prepare_cached("SELECT name FROM sessions WHERE updated_ms < ?1 ORDER BY id DESC")?;
+        let names = statement.query_map([to_i64(before.0)], |row| row.get::<_, String>(0))?;
+        Ok(names
+            .map(|name| name.map(SessionId::new))
+            .collect::<Result<_, _>>()?)
+    }
+}
+
+fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let parent: Option<String> = row.get(4)?;
+    let fork = Seq(to_u64(row.get(5)?));
+    Ok(SessionInfo {
+        id: SessionId::new(row.get::<_, String>(0)?),
+        created: TimeMs(to_u64(row.get(1)?)),
+        updated: TimeMs(to_u64(row.get(2)?)),
+        head: Seq(to_u64(row.get(3)?)),
+        parent: parent.map(|name| (SessionId::new(name), fork)),
+        title: row.get(6)?,
+    })
+}
+
+fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let row = read::find(&transaction, session)?;
+    let children = children(&transaction, row.id)?;
+    if !children.is_empty() {
+        return Err(StoreError::HasForks {
+            session: session.clone(),
+            children,
+        });
+    }
+    transaction.execute("DELETE FROM records WHERE session = ?1", [row.id])?;
+    transaction.execute("DELETE FROM sessions WHERE id = ?1", [row.id])?;
+    blob::remove_unused(&transaction)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn children(connection: &Connection, parent: i64) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT name FROM sessions WHERE parent = ?1 ORDER BY id LIMIT ?2")?;
+    let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);
+    let names = statement.query_map((parent, limit), |row| row.get(0))?;
+    Ok(names.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,125 @@
+use crate::error::StoreError;
+use crate::lock;
+use crate::schema;
+use crate::writer::{self, Writer};
+use rusqlite::Connection;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The journal's file in its directory.
+const FILE_NAME: &str = "journal.db";
+/// The directory of the sessions' locks.
+const LOCKS_DIR: &str = "locks";
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Loss of power: each commit waits for the disk. One that returned is not lost.
+    #[default]
+    Full,
+    /// The end of the process, however it ends; loss of power may take the latest commits.
+    Normal,
+}
+
+/// How a journal is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Pages of the write-ahead log at which it is copied into the file; 0 means never, for tests.
+    pub checkpoint_pages: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            checkpoint_pages: 1000,
+        }
+    }
+}
+
+/// The journal of any number of sessions, in one SQLite file.
+///
+/// Clones share one writer thread and one reader connection. The directory is made with mode 0700
+/// and the files in it with 0600.
+#[derive(Debug, Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    writer: Writer,
+    reader: Mutex<Connection>,
+}
+
+impl Store {
+    /// Opens the journal in a directory, both made where they are missing.
+    ///
+    /// Blocks for the disk, as every function of this type that is not `async`.
+    ///
+    /// # Errors
+    /// When the directory cannot be used or lies on a network file system, or the file is no
+    /// journal, is damaged as a whole, or was written by a later version.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let locks = dir.join(LOCKS_DIR);
+        for dir in [dir, &locks] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(StoreError::io(dir))?;
+        }
+        fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
+        lock::refuse_network(dir)?;
+        let path = dir.join(FILE_NAME);
+        private_file(&path)?;
+        let connection = schema::open_writer(&path, options.durability, options.checkpoint_pages)?;
+        let reader = schema::open_reader(&path)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                dir: dir.to_owned(),
+                writer: writer::start(connection).map_err(StoreError::io(path))?,
+                reader: Mutex::new(reader),
+            }),
+        })
+    }
+
+    /// Returns the SQLite file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.shared.dir.join(FILE_NAME)
+    }
+
+    pub(crate) fn locks_dir(&self) -> PathBuf {
+        self.shared.dir.join(LOCKS_DIR)
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.shared.writer
+    }
+
+    pub(crate) fn reader(&self) -> MutexGuard<'_, Connection> {
+        // A panic elsewhere leaves a connection that is still whole.
+        self.shared
+            .reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// SQLite gives its log and its index the mode of the database, so only this file is made here.
+fn private_file(path: &Path) -> Result<(), StoreError> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+        .map(drop)
+        .map_err(StoreError::io(path))?;
+    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(StoreError::io(path))
+}

@@ -1,0 +1,115 @@
+use crate::support::{Journal, id, journal, say, three};
+use rondo_core::ports::Seq;
+use rondo_journal::StoreError;
+use rondo_types::TimeMs;
+
+fn exported(journal: &Journal, name: &str) -> Vec<u8> {
+    let mut file = Vec::new();
+    journal.store.export(&id(name), &mut file).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn an_exported_session_is_read_back_without_a_loss() {
+    let (from, to) = (journal(), journal());
+    let session = three(&from, "a").await;
+    say(&session, Seq(3), &[&"ü\u{1f600}\"\\".repeat(20_000), ""]).await;
+    from.store.set_title(&id("a"), "a title").unwrap();
+    let file = exported(&from, "a");
+
+    let imported = to.store.import(&mut file.as_slice(), None).unwrap();
+    assert_eq!((imported.records, imported.torn), (5, false));
+    assert_eq!(exported(&to, "a"), file);
+    let read = |journal: &Journal| journal.store.read_all(&id("a")).unwrap();
+    assert_eq!(read(&to), read(&from));
+    assert_eq!(to.store.check(&id("a")).unwrap().defect, None);
+    assert_eq!(to.store.session(&id("a")).unwrap().title, "a title");
+    // It goes on where it was.
+    say(&to.store.own(&id("a")).unwrap(), Seq(5), &["six"]).await;
+}
+
+#[tokio::test]
+async fn a_fork_is_exported_whole() {
+    let (from, to) = (journal(), journal());
+    drop(three(&from, "a").await);
+    from.store
+        .fork(&id("a"), Seq(2), &id("b"), TimeMs(1))
+        .unwrap();
+    say(&from.store.own(&id("b")).unwrap(), Seq(2), &["left"]).await;
+    let file = exported(&from, "b");
+    let imported = to
+        .store
+        .import(&mut file.as_slice(), Some(&id("c")))
+        .unwrap();
+    assert_eq!(imported.session, id("c"));
+    assert_eq!(
+        to.store.read_all(&id("c")).unwrap(),
+        from.store.read_all(&id("b")).unwrap()
+    );
+}
+
+#[tokio::test]
+async fn a_file_cut_anywhere_keeps_its_whole_lines() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = exported(&from, "a");
+    let header_end = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let to = journal();
+    for cut in header_end..file.len() {
+        let part = &file[..cut];
+        let name = id(&format!("cut-{cut}"));
+        let imported = to.store.import(&mut &part[..], Some(&name)).unwrap();
+        let whole = part.iter().filter(|byte| **byte == b'\n').count() as u64 - 1;
+        let ends_whole = part.last() == Some(&b'\n');
+        // Only the very last brace may be there without its line end.
+        let last_is_whole = part.len() == file.len() - 1 || is_record(&part[header_end..]);
+        let expected = whole + u64::from(!ends_whole && last_is_whole);
+        assert_eq!(imported.records, expected, "cut at {cut}");
+        assert_eq!(imported.torn, !ends_whole && !last_is_whole, "cut at {cut}");
+        assert_eq!(to.store.check(&name).unwrap().defect, None);
+    }
+}
+
+fn is_record(part: &[u8]) -> bool {
+    let last = part
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    serde_json::from_slice::<serde_json::Value>(last).is_ok()
+}
+
+#[tokio::test]
+async fn a_changed_file_is_refused_with_its_line_and_nothing_is_imported() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = String::from_utf8(exported(&from, "a")).unwrap();
+    let lines: Vec<&str> = file.lines().collect();
+    let changed = [
+        (file.replace("two", "2"), 3),
+        (format!("{}\n{}\n{}\n", lines[0], lines[1], lines[3]), 3),
+        (format!("{}\nnonsense\n{}\n", lines[0], lines[1]), 2),
+        (
+            file.replace("\"rondo_session\":1", "\"rondo_session\":9"),
+            1,
+        ),
+        (String::new(), 0),
+    ];
+    let to = journal();
+    for (text, line) in changed {
+        let refused = to.store.import(&mut text.as_bytes(), None).unwrap_err();
+        match refused {
+            StoreError::BadExport { line: at, .. } => assert_eq!(at, line, "{refused}"),
+            other => panic!("{other}"),
+        }
+    }
+    assert!(to.store.sessions(9).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_import_does_not_replace_a_session() {
+    let journal = journal();
+    drop(three(&journal, "a").await);
+    let file = exported(&journal, "a");
+    let refused = journal.store.import(&mut file.as_slice(), None);
+    assert!(matches!(refused, Err(StoreError::Exists { .. })));
+}

@@ -1,0 +1,72 @@
+use crate::support::{id, journal, said, say, three};
+use rondo_core::ports::{AppendError, Seq};
+use rondo_journal::{Options, Store, StoreError};
+use rondo_types::TimeMs;
+
+#[tokio::test]
+async fn a_session_has_one_owner_at_a_time() {
+    let journal = journal();
+    let owned = three(&journal, "a").await;
+    let other = Store::open(journal.dir.path(), Options::default()).unwrap();
+    assert!(matches!(other.own(&id("a")), Err(StoreError::InUse { .. })));
+    // Another session is free all the while.
+    drop(other.create(&id("b"), TimeMs(1)).unwrap());
+
+    drop(owned);
+    let taken = other.own(&id("a")).unwrap();
+    assert_eq!(taken.head_at_start(), Seq(3));
+    assert_eq!(taken.fence().epoch, 2);
+    assert_eq!(say(&taken, Seq(3), &["four"]).await, Seq(4));
+}
+
+#[tokio::test]
+async fn an_owner_that_lost_the_session_is_fenced() {
+    let journal = journal();
+    let owned = three(&journal, "a").await;
+    // What a second owner does where the lock was not seen, as after a copied lock directory.
+    crate::support::meddle(&journal, "UPDATE sessions SET epoch = epoch + 1");
+    let refused = owned.append(Seq(3), vec![said("late")]).await;
+    assert!(matches!(refused, Err(AppendError::Fenced { .. })));
+    assert_eq!(journal.store.read_all(&id("a")).unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_refused_append_leaves_the_others_of_its_commit_alone() {
+    let journal = journal();
+    let a = three(&journal, "a").await;
+    let b = three(&journal, "b").await;
+    let (refused, taken) = tokio::join!(
+        a.append(Seq(9), vec![said("x")]),
+        b.append(Seq(3), vec![said("y")])
+    );
+    assert!(refused.is_err());
+    assert_eq!(taken.unwrap(), Seq(4));
+}
+
+#[test]
+fn an_id_twice_or_none_or_too_long_is_refused() {
+    let journal = journal();
+    drop(journal.store.create(&id("a"), TimeMs(1)).unwrap());
+    let again = journal.store.create(&id("a"), TimeMs(1));
+    assert!(matches!(again, Err(StoreError::Exists { .. })));
+    assert!(journal.store.own(&id("none")).is_err());
+    assert!(journal.store.create(&id(""), TimeMs(1)).is_err());
+    assert!(
+        journal
+            .store
+            .create(&id(&"x".repeat(1000)), TimeMs(1))
+            .is_err()
+    );
+}
+
+#[test]
+fn an_id_cannot_name_a_file_elsewhere() {
+    let journal = journal();
+    let owned = journal.store.create(&id("../../evil"), TimeMs(1)).unwrap();
+    let names: Vec<_> = std::fs::read_dir(journal.dir.path().join("locks"))
+        .unwrap()
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names, ["%2e%2e%2f%2e%2e%2fevil.lock"]);
+    drop(owned);
+}

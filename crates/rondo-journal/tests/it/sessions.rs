@@ -1,0 +1,110 @@
+use crate::support::{id, journal, said, say, three};
+use rondo_core::ports::Seq;
+use rondo_journal::StoreError;
+use rondo_types::{SessionId, TimeMs};
+
+#[tokio::test]
+async fn the_session_written_last_is_the_latest() {
+    let journal = journal();
+    let (a, b) = (three(&journal, "a").await, three(&journal, "b").await);
+    assert_eq!(journal.store.resolve("latest").unwrap(), id("b"));
+    let mut record = said("later");
+    record.at_ms = TimeMs(5000);
+    a.append(Seq(3), vec![record]).await.unwrap();
+    assert_eq!(journal.store.resolve("latest").unwrap(), id("a"));
+    let listed: Vec<SessionId> = journal
+        .store
+        .sessions(10)
+        .unwrap()
+        .into_iter()
+        .map(|it| it.id)
+        .collect();
+    assert_eq!(listed, [id("a"), id("b")]);
+    drop(b);
+}
+
+#[test]
+fn a_prefix_names_a_session_when_only_one_begins_with_it() {
+    let journal = journal();
+    for name in ["ab1", "ab2", "b", "b%"] {
+        drop(journal.store.create(&id(name), TimeMs(1)).unwrap());
+    }
+    assert_eq!(journal.store.resolve("ab1").unwrap(), id("ab1"));
+    assert_eq!(journal.store.resolve("ab2").unwrap(), id("ab2"));
+    // A whole id wins over one that it is the beginning of.
+    assert_eq!(journal.store.resolve("b").unwrap(), id("b"));
+    assert_eq!(journal.store.resolve("b%").unwrap(), id("b%"));
+    let error = journal.store.resolve("ab").unwrap_err().to_string();
+    assert_eq!(error, "`ab` may be any of ab1, ab2");
+    for none in ["", "c", "%", "AB1"] {
+        assert!(journal.store.resolve(none).is_err(), "{none}");
+    }
+}
+
+#[test]
+fn an_empty_journal_has_no_latest() {
+    let journal = journal();
+    assert!(matches!(
+        journal.store.resolve("latest"),
+        Err(StoreError::Unknown { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_title_is_one_bounded_line() {
+    let journal = journal();
+    drop(three(&journal, "a").await);
+    let long = format!("how many\n\tfiles {}", "x".repeat(1000));
+    journal.store.set_title(&id("a"), &long).unwrap();
+    let title = journal.store.session(&id("a")).unwrap().title;
+    assert!(title.starts_with("how many files xxx"));
+    assert_eq!(title.chars().count(), 120);
+}
+
+#[tokio::test]
+async fn removal_takes_what_only_that_session_held() {
+    let journal = journal();
+    let large = "x".repeat(50_000);
+    for name in ["a", "b"] {
+        let session = journal.store.create(&id(name), TimeMs(1)).unwrap();
+        say(&session, Seq(0), &[&large]).await;
+    }
+    journal.store.remove(&id("a")).unwrap();
+    assert!(journal.store.read_all(&id("a")).is_err());
+    assert_eq!(journal.store.read_all(&id("b")).unwrap().len(), 1);
+    journal.store.remove(&id("b")).unwrap();
+    let connection = rusqlite::Connection::open(journal.store.path()).unwrap();
+    let left: i64 = connection
+        .query_row("SELECT count(*) FROM blobs", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn a_session_in_use_is_not_removed() {
+    let journal = journal();
+    let owned = three(&journal, "a").await;
+    let refused = journal.store.remove(&id("a"));
+    assert!(matches!(refused, Err(StoreError::InUse { .. })));
+    drop(owned);
+    journal.store.remove(&id("a")).unwrap();
+}
+
+#[tokio::test]
+async fn pruning_spares_the_young_and_the_used_and_takes_forks_before_parents() {
+    let journal = journal();
+    drop(three(&journal, "parent").await);
+    let child = id("child");
+    journal
+        .store
+        .fork(&id("parent"), Seq(2), &child, TimeMs(1))
+        .unwrap();
+    let used = three(&journal, "used").await;
+    let young = journal.store.create(&id("young"), TimeMs(9000)).unwrap();
+    drop(young);
+    let mut removed = journal.store.prune(TimeMs(2000)).unwrap();
+    removed.sort();
+    assert_eq!(removed, [child, id("parent")]);
+    assert_eq!(journal.store.sessions(10).unwrap().len(), 2);
+    drop(used);
+}
