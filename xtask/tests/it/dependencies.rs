@@ -9,7 +9,14 @@ const LAYERS: [&[&str]; 6] = [
     &["rondo-types"],
     &["rondo-schema", "rondo-wire"],
     &["rondo-core"],
-    &["rondo-http", "rondo-exec", "rondo-tools"],
+    &[
+        "rondo-exec",
+        "rondo-http",
+        "rondo-journal",
+        "rondo-local",
+        "rondo-otel",
+        "rondo-tools",
+    ],
     &["rondo"],
     &["rondo-cli"],
 ];

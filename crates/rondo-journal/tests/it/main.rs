@@ -1,4 +1,6 @@
-#![expect(clippy::indexing_slicing, reason = "tests")]
+//! Sessions through the store, in real files.
+
+#![expect(clippy::unwrap_used, reason = "shared test code fails by panicking")]
 
 mod append;
 mod damage;
