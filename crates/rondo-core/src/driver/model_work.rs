@@ -125,23 +125,26 @@ impl ModelWork {
 
     /// Notes that the request waits, or that it waited: the time is none of the provider's.
     fn note_wait(&mut self, event: &ModelEvent, events: &EventSender, clock: &Clock) -> bool {
-        let at = clock.now();
-        let now = clock.instant(at);
         match event {
             ModelEvent::Queued => {
-                self.queued_at = Some(now);
+                let at = clock.now();
+                self.queued_at = Some(clock.instant(at));
                 events.send(at, EventBody::RequestQueued);
             }
-            ModelEvent::Sent => self.begin_timers(now),
-            _ => return false,
+            ModelEvent::Sent => self.begin_timers(clock),
+            _ => {
+                self.begin_timers(clock);
+                return false;
+            }
         }
         true
     }
 
-    fn begin_timers(&mut self, now: Instant) {
+    fn begin_timers(&mut self, clock: &Clock) {
         let Some(queued_at) = self.queued_at.take() else {
             return;
         };
+        let now = clock.instant(clock.now());
         self.next_by = later(now, self.first_byte_timeout.unwrap_or(FAR_FUTURE));
         self.end = later(self.end, now.duration_since(queued_at));
         if self.deadline <= self.end {

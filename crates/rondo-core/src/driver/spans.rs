@@ -115,6 +115,13 @@ pub(super) fn note_event(body: &EventBody) {
             attempt,
             delay_ms,
         } => warn!(%class, attempt, delay_ms, "the request is repeated after a wait"),
+        EventBody::ModelFallback {
+            from, to, class, ..
+        } => warn!(from, to, %class, "another model goes on"),
+        EventBody::RequestQueued => debug!("the request waits for others to end"),
+        EventBody::ModelFallback {
+            from, to, class, ..
+        } => warn!(from, to, %class, "the next model goes on"),
         EventBody::ReplyRejected { .. } => warn!("the reply cannot be used"),
         EventBody::ArgumentsRepaired { id, diff } => {
             debug!(call = %id, repairs = diff.len(), "arguments were repaired");

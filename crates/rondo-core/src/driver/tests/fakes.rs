@@ -35,6 +35,7 @@ pub(super) enum Beat {
 }
 
 pub(super) struct ScriptedModel {
+    pub(super) name: &'static str,
     pub(super) script: Mutex<VecDeque<Vec<Beat>>>,
     /// What is said when the script is over.
     pub(super) last: Vec<Beat>,
@@ -43,13 +44,26 @@ pub(super) struct ScriptedModel {
     pub(super) streaming: bool,
 }
 
+impl ScriptedModel {
+    fn new(name: &'static str, script: Vec<Vec<Beat>>, journal: &Arc<MemoryJournal>) -> Self {
+        Self {
+            name,
+            script: Mutex::new(script.into()),
+            last: answer("end of script"),
+            requests: Mutex::default(),
+            journal: Arc::clone(journal),
+            streaming: true,
+        }
+    }
+}
+
 impl Model for ScriptedModel {
     fn info(&self) -> ModelInfo {
         ModelInfo {
             origin: Origin {
                 dialect: "d".into(),
                 provider: "p".into(),
-                model: "m".into(),
+                model: self.name.into(),
             },
             streaming: self.streaming,
             price: None,
@@ -59,10 +73,11 @@ impl Model for ScriptedModel {
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
         let records = self.journal.records();
+        let name = self.info().full_name();
         assert!(
             matches!(
                 records.last().map(|it| &it.body),
-                Some(RecordBody::ModelRequested { .. })
+                Some(RecordBody::ModelRequested { model, .. }) if *model == name
             ),
             "a request goes out only after its record"
         );
@@ -193,6 +208,7 @@ impl Approver for NobodyThere {
 pub(super) struct Bench {
     pub(super) profile: Profile,
     pub(super) model: ScriptedModel,
+    pub(super) fallbacks: Vec<Arc<dyn Model>>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) gate: Arc<dyn Gate>,
     pub(super) journal: Arc<dyn Journal>,
@@ -208,16 +224,11 @@ pub(super) struct Ran {
 impl Bench {
     pub(super) fn new(profile: &str, script: Vec<Vec<Beat>>) -> Self {
         let journal = Arc::new(MemoryJournal::default());
-        let model = ScriptedModel {
-            script: Mutex::new(script.into()),
-            last: answer("end of script"),
-            requests: Mutex::default(),
-            journal: Arc::clone(&journal),
-            streaming: true,
-        };
+        let model = ScriptedModel::new("m", script, &journal);
         Self {
             profile: profile::builtin(profile).unwrap(),
             model,
+            fallbacks: vec![],
             tools: vec![],
             gate: Arc::new(AllowAll),
             journal: Arc::clone(&journal) as Arc<dyn Journal>,
@@ -232,6 +243,13 @@ impl Bench {
             shared,
             journal: Arc::clone(&self.records),
         }));
+        self
+    }
+
+    /// Adds a model that is asked when those before it fail.
+    pub(super) fn fallback(mut self, name: &'static str, script: Vec<Vec<Beat>>) -> Self {
+        let model = ScriptedModel::new(name, script, &self.records);
+        self.fallbacks.push(Arc::new(model));
         self
     }
 
@@ -251,7 +269,7 @@ impl Bench {
             turn: TurnId::new("t"),
             turn_number: 1,
             model: Arc::clone(&model) as Arc<dyn Model>,
-            fallbacks: vec![],
+            fallbacks: self.fallbacks,
             tools: Toolbox::new(self.tools).unwrap(),
             gate: self.gate,
             approver: Arc::new(NobodyThere),

@@ -2,6 +2,8 @@
 
 mod bounds;
 mod cancel;
+mod fallback;
 mod fakes;
 mod journal;
+mod queue;
 mod simulation;

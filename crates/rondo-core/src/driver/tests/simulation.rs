@@ -51,6 +51,7 @@ impl Dice {
         ];
         match self.roll(4) {
             0 => Beat::Hang,
+            1 if self.roll(4) == 0 => Beat::Event(ModelEvent::Queued),
             1 => Beat::Sleep(self.roll(100_000)),
             2 => Beat::Sleep(self.roll(50)),
             _ => Beat::Fail(classes[usize::try_from(self.roll(5)).unwrap()]),
@@ -77,6 +78,9 @@ async fn faults_of_any_kind_end_in_time_with_a_result() {
         let profile = profiles[usize::try_from(dice.roll(6)).unwrap()];
         let script = (0..dice.roll(8)).map(|_| dice.reply()).collect();
         let mut bench = Bench::new(profile, script);
+        for name in ["f1", "f2"].into_iter().take(seed as usize % 3) {
+            bench = bench.fallback(name, (0..seed % 5).map(|_| dice.reply()).collect());
+        }
         let deadline = Duration::from_millis(1_000 + dice.roll(120_000));
         bench.profile.limits.turn_timeout = Some(deadline);
         bench.model.streaming = dice.roll(4) > 0;
