@@ -5,11 +5,13 @@
 //! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
+use futures_util::Stream;
 use crate::observe::{Moment, Observer, Observers};
 use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::task::{Context, Poll, Waker};
 
 /// Waiting events after which deltas are joined.
 pub const COALESCE_AFTER: usize = 1024;
@@ -29,11 +31,12 @@ struct Queue {
     /// Set by the last event of a turn: what comes later, from work that was abandoned, is dropped.
     closed: bool,
     receiver_gone: bool,
+    /// The listener, where it waits.
+    listener: Option<Waker>,
 }
 
 struct Shared {
     queue: Mutex<Queue>,
-    changed: Notify,
     session: SessionId,
     turn: TurnId,
 }
@@ -52,7 +55,6 @@ pub fn channel(session: SessionId, turn: TurnId) -> (EventSender, EventReceiver)
             senders: 1,
             ..Queue::default()
         }),
-        changed: Notify::new(),
         session,
         turn,
     });
@@ -138,8 +140,7 @@ impl EventSender {
             }
             self.push(&mut queue, at, body);
         }
-        drop(queue);
-        self.shared.changed.notify_one();
+        wake(queue);
     }
 
     fn push(&self, queue: &mut Queue, at: TimeMs, body: EventBody) {
@@ -157,8 +158,9 @@ impl EventSender {
 
 impl Drop for EventSender {
     fn drop(&mut self) {
-        self.shared.queue().senders -= 1;
-        self.shared.changed.notify_one();
+        let mut queue = self.shared.queue();
+        queue.senders -= 1;
+        wake(queue);
     }
 }
 
@@ -168,19 +170,28 @@ impl EventReceiver {
     /// # Cancel safety
     /// Cancel safe: no event is lost.
     pub async fn next(&mut self) -> Option<TurnEvent> {
-        loop {
-            {
-                let mut queue = self.shared.queue();
-                if let Some(event) = queue.waiting.pop_front() {
-                    queue.delta_bytes -= delta_text(&event.body).map_or(0, str::len);
-                    return Some(event);
-                }
-                if queue.senders == 0 || queue.closed {
-                    return None;
-                }
-            }
-            self.shared.changed.notified().await;
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
+        let mut queue = self.shared.queue();
+        if let Some(event) = queue.waiting.pop_front() {
+            queue.delta_bytes -= delta_text(&event.body).map_or(0, str::len);
+            return Poll::Ready(Some(event));
         }
+        if queue.senders == 0 || queue.closed {
+            return Poll::Ready(None);
+        }
+        queue.listener = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Stream for EventReceiver {
+    type Item = TurnEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
+        self.poll(context)
     }
 }
 
@@ -189,6 +200,15 @@ impl Drop for EventReceiver {
         let mut queue = self.shared.queue();
         queue.receiver_gone = true;
         queue.waiting.clear();
+    }
+}
+
+/// Wakes the listener, without the lock: it may be polled at once.
+fn wake(mut queue: MutexGuard<'_, Queue>) {
+    let listener = queue.listener.take();
+    drop(queue);
+    if let Some(listener) = listener {
+        listener.wake();
     }
 }
 
