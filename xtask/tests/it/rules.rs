@@ -41,6 +41,7 @@ const RULES: [Rule; 9] = [
             "crates/rondo-http/",
             "crates/rondo-cli/",
             "crates/rondo-exec/",
+            "crates/rondo-otel/src/clock",
         ],
         sample: "let now = std::time::Instant::now();",
     },

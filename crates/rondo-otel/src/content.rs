@@ -1,0 +1,148 @@
+//! What was said, as the JSON that the conventions want on a span:
+//! <https://github.com/open-telemetry/semantic-conventions-genai/tree/main/docs/gen-ai>, files
+//! `gen-ai-input-messages.json` and its neighbours.
+//!
+//! A text is cut in its middle, and the oldest messages are left out, to keep a span within what
+//! collectors take. Pictures and files are named, not copied.
+
+use crate::convention as name;
+use opentelemetry::KeyValue;
+use rondo_types::{
+    Candidate, FinishReason, Media, Message, ModelRequest, Part, Reply, Role, ToolSpec,
+};
+use serde_json::{Value, json};
+
+/// The bound on one text, in characters.
+const TEXT_CHARS_MAX: usize = 16_384;
+/// The bound on one attribute, in bytes of JSON; the newest message is kept in any case.
+const ATTRIBUTE_BYTES_MAX: usize = 262_144;
+
+/// Returns the system prompt as an attribute, if there is one.
+pub(crate) fn system(blocks: &[String]) -> Option<KeyValue> {
+    if blocks.is_empty() {
+        return None;
+    }
+    let parts: Vec<Value> = blocks.iter().map(|block| text(block)).collect();
+    Some(KeyValue::new(name::SYSTEM, Value::Array(parts).to_string()))
+}
+
+/// Returns everything that a request tells the model.
+pub(crate) fn request(request: &ModelRequest) -> Vec<KeyValue> {
+    let mut all: Vec<KeyValue> = system(&request.system).into_iter().collect();
+    let said = messages(request.messages.iter().map(AsRef::as_ref));
+    all.push(KeyValue::new(name::INPUT, said));
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(definition).collect();
+        let tools = Value::Array(tools).to_string();
+        all.push(KeyValue::new(name::TOOL_DEFINITIONS, tools));
+    }
+    all
+}
+
+/// Returns messages as JSON, the newest that fit.
+pub(crate) fn messages<'a>(all: impl IntoIterator<Item = &'a Message>) -> String {
+    let mut newest = Vec::new();
+    let mut bytes = 0;
+    let all: Vec<&Message> = all.into_iter().collect();
+    for message in all.into_iter().rev() {
+        let message = said(message).to_string();
+        bytes += message.len();
+        if bytes > ATTRIBUTE_BYTES_MAX && !newest.is_empty() {
+            break;
+        }
+        newest.push(message);
+    }
+    newest.reverse();
+    format!("[{}]", newest.join(","))
+}
+
+/// Returns the candidates of a reply as JSON.
+pub(crate) fn reply(reply: &Reply) -> String {
+    let candidates: Vec<Value> = reply.candidates.iter().map(candidate).collect();
+    Value::Array(candidates).to_string()
+}
+
+/// Returns the answer of a turn as JSON.
+pub(crate) fn answer(said: &str, reason: Option<FinishReason>) -> String {
+    json!([output(&[text(said)], reason)]).to_string()
+}
+
+/// Returns arguments or a result as JSON text.
+pub(crate) fn value(value: &Value) -> String {
+    cut(&match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+fn candidate(candidate: &Candidate) -> Value {
+    let parts: Vec<Value> = candidate.parts.iter().filter_map(part).collect();
+    output(&parts, candidate.finish_reason)
+}
+
+fn output(parts: &[Value], reason: Option<FinishReason>) -> Value {
+    let reason = reason.map_or("error", name::finish_reason);
+    json!({"role": "assistant", "parts": parts, "finish_reason": reason})
+}
+
+fn said(message: &Message) -> Value {
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let parts: Vec<Value> = message.parts.iter().filter_map(part).collect();
+    json!({"role": role, "parts": parts})
+}
+
+fn part(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(it) | Part::Refusal(it) => text(&it.text),
+        Part::Reasoning(it) => json!({"type": "reasoning", "content": cut(&it.text)}),
+        Part::ToolCall(call) => {
+            let raw = cut(&call.arguments);
+            let arguments = serde_json::from_str(&raw).unwrap_or(Value::String(raw));
+            json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
+        }
+        Part::ToolResult(result) => {
+            let response = cut(&result.content.to_text());
+            json!({"type": "tool_call_response", "id": result.call_id, "response": response})
+        }
+        Part::Media(media) => media_part(media),
+        // A provider's own data, which is nothing to read.
+        Part::Opaque(_) => return None,
+    })
+}
+
+fn media_part(media: &Media) -> Value {
+    json!({"type": "rondo.media", "mime_type": media.mime, "name": media.name})
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "content": cut(text)})
+}
+
+fn definition(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+    })
+}
+
+/// Keeps two thirds of the bound from the head and the rest from the tail.
+fn cut(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= TEXT_CHARS_MAX {
+        return text.to_owned();
+    }
+    let head = TEXT_CHARS_MAX * 2 / 3;
+    let tail = TEXT_CHARS_MAX - head - 1;
+    let begin = text.chars().take(head);
+    let end = text.chars().skip(count - tail);
+    begin.chain(std::iter::once('…')).chain(end).collect()
+}
+
+#[cfg(test)]
+mod tests;

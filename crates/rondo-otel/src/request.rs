@@ -1,0 +1,153 @@
+use crate::clock::seconds;
+use crate::content;
+use crate::convention as name;
+use crate::telemetry::Sink;
+use crate::turn::{UnderWay, fail, finish_reasons, usage_attributes, whole};
+use opentelemetry::KeyValue;
+use opentelemetry::trace::{Span as _, SpanKind};
+use opentelemetry_sdk::trace::Span;
+use rondo_core::machine::ModelCall;
+use rondo_types::{ErrorClass, ModelEvent, ModelInfo, ModelRequest, Reply, Usage};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// One model request under way.
+pub(crate) struct RequestSpan {
+    sink: Arc<Sink>,
+    span: Span,
+    started: SystemTime,
+    streaming: bool,
+    /// When the newest chunk came.
+    last_chunk: Option<SystemTime>,
+    /// The counts so far: a reply that breaks was paid for too.
+    usage: Option<Usage>,
+    /// What the histograms tell requests apart by.
+    measured: Vec<KeyValue>,
+}
+
+impl RequestSpan {
+    pub(crate) fn start(turn: &UnderWay, model: &ModelInfo, call: &ModelCall) -> Self {
+        let operation = name::operation(&model.origin);
+        let measured = vec![
+            KeyValue::new(name::OPERATION, operation),
+            KeyValue::new(name::PROVIDER, name::provider(&model.origin)),
+            KeyValue::new(name::REQUEST_MODEL, model.origin.model.clone()),
+        ];
+        let mut attributes = measured.clone();
+        attributes.extend([
+            KeyValue::new(name::CONVERSATION, turn.session.to_string()),
+            KeyValue::new(name::AGENT, turn.agent.clone()),
+            KeyValue::new(name::STEP, i64::from(call.step)),
+            KeyValue::new(name::ATTEMPT, i64::from(call.attempt)),
+        ]);
+        attributes.extend(asked_for(&call.request, model.streaming));
+        if turn.sink.content {
+            attributes.extend(content::request(&call.request));
+        }
+        let started = turn.sink.clock.now();
+        let span = turn.sink.start(
+            format!("{operation} {}", model.origin.model),
+            SpanKind::Client,
+            attributes,
+            &turn.context,
+            started,
+        );
+        Self {
+            sink: Arc::clone(&turn.sink),
+            span,
+            started,
+            streaming: model.streaming,
+            last_chunk: None,
+            usage: None,
+            measured,
+        }
+    }
+
+    pub(crate) fn received(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            event if self.streaming && is_output(event) => self.take_chunk(),
+            _ => {}
+        }
+    }
+
+    fn take_chunk(&mut self) {
+        let now = self.sink.clock.now();
+        let instruments = &self.sink.instruments;
+        if let Some(last) = self.last_chunk.replace(now) {
+            let took = seconds(last, now);
+            instruments.next_chunk.record(took, &self.measured);
+            return;
+        }
+        let took = seconds(self.started, now);
+        instruments.first_chunk.record(took, &self.measured);
+        self.span
+            .set_attribute(KeyValue::new(name::FIRST_CHUNK, took));
+    }
+
+    pub(crate) fn replied(mut self, reply: &Reply) {
+        let reasons = reply.candidates.iter().filter_map(|it| it.finish_reason);
+        self.span.set_attribute(finish_reasons(reasons));
+        if self.sink.content {
+            let text = content::reply(reply);
+            self.span.set_attribute(KeyValue::new(name::OUTPUT, text));
+        }
+        self.usage = reply.usage.or(self.usage);
+        self.end();
+    }
+
+    pub(crate) fn failed(mut self, class: ErrorClass, status: Option<u16>) {
+        fail(&mut self.span, class.as_str());
+        if let Some(status) = status {
+            self.span
+                .set_attribute(KeyValue::new(name::STATUS_CODE, i64::from(status)));
+        }
+        let error = KeyValue::new(name::ERROR_TYPE, class.as_str());
+        self.measured.push(error);
+        self.end();
+    }
+
+    fn end(mut self) {
+        if let Some(usage) = self.usage {
+            self.span.set_attributes(usage_attributes(usage));
+            // Tokens are not told apart by whether the reply was whole.
+            let is_kept = |it: &&KeyValue| it.key.as_str() != name::ERROR_TYPE;
+            let kept: Vec<KeyValue> = self.measured.iter().filter(is_kept).cloned().collect();
+            self.sink.instruments.record_usage(usage, &kept);
+        }
+        let at = self.sink.clock.now();
+        self.span.end_with_timestamp(at);
+        let took = seconds(self.started, at);
+        self.sink.instruments.operation.record(took, &self.measured);
+    }
+}
+
+fn asked_for(request: &ModelRequest, streaming: bool) -> Vec<KeyValue> {
+    let mut all = vec![KeyValue::new(name::REQUEST_STREAM, streaming)];
+    let sampling = &request.sampling;
+    if let Some(temperature) = sampling.temperature {
+        all.push(KeyValue::new(name::REQUEST_TEMPERATURE, temperature));
+    }
+    if let Some(tokens) = sampling.max_output_tokens {
+        all.push(KeyValue::new(
+            name::REQUEST_MAX_TOKENS,
+            whole(tokens.into()),
+        ));
+    }
+    if request.response_schema.is_some() {
+        all.push(KeyValue::new(name::OUTPUT_TYPE, "json"));
+    }
+    all
+}
+
+/// Whether it is a piece of what the model generates, rather than about it.
+fn is_output(event: &ModelEvent) -> bool {
+    matches!(
+        event,
+        ModelEvent::TextDelta { .. }
+            | ModelEvent::ReasoningDelta { .. }
+            | ModelEvent::RefusalDelta { .. }
+            | ModelEvent::ToolCallStarted { .. }
+            | ModelEvent::ToolCallDelta { .. }
+    )
+}
