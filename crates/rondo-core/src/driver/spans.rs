@@ -119,9 +119,6 @@ pub(super) fn note_event(body: &EventBody) {
             from, to, class, ..
         } => warn!(from, to, %class, "another model goes on"),
         EventBody::RequestQueued => debug!("the request waits for others to end"),
-        EventBody::ModelFallback {
-            from, to, class, ..
-        } => warn!(from, to, %class, "the next model goes on"),
         EventBody::ReplyRejected { .. } => warn!("the reply cannot be used"),
         EventBody::ArgumentsRepaired { id, diff } => {
             debug!(call = %id, repairs = diff.len(), "arguments were repaired");
