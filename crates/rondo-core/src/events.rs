@@ -5,8 +5,8 @@
 //! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
-use futures_util::Stream;
 use crate::observe::{Moment, Observer, Observers};
+use futures_util::Stream;
 use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
 use std::collections::VecDeque;
 use std::pin::Pin;
