@@ -2,7 +2,8 @@ use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
-use crate::{Bounds, Encoded, Target};
+use crate::{Bounds, Encoded, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, Usage};
 
 /// Looks up a response header by its lower-case name.
@@ -16,7 +17,20 @@ pub trait Dialect: Send + Sync {
     /// Encodes a request.
     ///
     /// Never fails: what the wire cannot carry is lowered and noted.
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded;
+    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+        self.encode_onto(&mut Kept::default(), request, target)
+            .joined()
+    }
+
+    /// Encodes a request to the same bytes as [`Dialect::encode`], at the cost of what is new in
+    /// it: takes what the conversation's latest request left in `kept`, and leaves what the next
+    /// one can use. What does not fit is not used, so `kept` may be of any conversation.
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>>;
 
     /// Starts decoding the body of a 2xx response.
     ///
@@ -55,6 +69,24 @@ pub trait Decoder: Send {
     /// Returns the last token counts in the provider's own way of counting: Gemini's output without
     /// its thoughts, for one. [`ModelEvent::Usage`] has them in ours.
     fn reported_usage(&self) -> Option<Usage>;
+}
+
+impl Decoder for Box<dyn Decoder> {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        (**self).push(bytes, out)
+    }
+
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        (**self).finish(out)
+    }
+
+    fn ended(&self) -> bool {
+        (**self).ended()
+    }
+
+    fn reported_usage(&self) -> Option<Usage> {
+        (**self).reported_usage()
+    }
 }
 
 /// All dialects.

@@ -10,6 +10,7 @@
 //!   by content and not by headers, since gateways send the wrong header.
 //! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
 //! - `json`: borrowed, tolerant JSON in both directions.
+//! - `kept`: the encoded beginning of a conversation, from one request to the next.
 //! - `names`: names of tools that a wire refuses.
 //! - `failure`: classes of errors that all dialects share.
 //! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
@@ -24,6 +25,7 @@ mod failure;
 mod framing;
 mod gemini;
 mod json;
+mod kept;
 mod lowering;
 mod names;
 mod openai_chat;
@@ -35,6 +37,7 @@ mod target;
 
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
+pub use kept::Kept;
 pub use lowering::{Lowering, LoweringNote};
 pub use react::react_over;
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

@@ -82,6 +82,23 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
+    /// Goes on from notes that were kept.
+    pub(crate) fn resumed(list: Vec<LoweringNote>) -> Self {
+        Self {
+            list,
+            message: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns a copy of the first notes.
+    pub(crate) fn first(&self, count: usize) -> Vec<LoweringNote> {
+        self.list.iter().take(count).cloned().collect()
+    }
+
     pub(crate) fn enter(&mut self, message: Option<usize>) {
         self.message = message;
     }

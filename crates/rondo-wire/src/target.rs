@@ -1,4 +1,5 @@
 use crate::LoweringNote;
+use bytes::Bytes;
 use rondo_types::Origin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -88,14 +89,27 @@ impl MaxTokensField {
 
 /// A request as it goes on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct Encoded<B = Vec<u8>> {
     /// What follows the base URL: `/chat/completions` where base URLs end in `/v1`, and
     /// `/v1beta/models/...` for Gemini, whose base URLs have no version. May hold a query.
     pub path: String,
     /// Headers that the protocol asks for, by lower-case name; a configured one of that name wins.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// The JSON body.
-    pub body: Vec<u8>,
+    /// The JSON body: whole, or as the pieces that it is made of.
+    pub body: B,
     /// What was dropped or changed, in order.
     pub notes: Vec<LoweringNote>,
+}
+
+impl Encoded<Vec<Bytes>> {
+    /// Returns the same request with its body in one piece.
+    #[must_use]
+    pub fn joined(self) -> Encoded {
+        Encoded {
+            path: self.path,
+            headers: self.headers,
+            body: self.body.concat(),
+            notes: self.notes,
+        }
+    }
 }

@@ -4,7 +4,8 @@ use super::thinking::{self, Thinking};
 use crate::json::{Fields, Json, merge, set};
 use crate::lowering::{Lowering, Notes};
 use crate::openai_chat::encode::effort_text;
-use crate::{Encoded, Target};
+use crate::{Encoded, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{Message, ModelRequest, Part, Role, ToolChoice, ToolSpec};
 use std::borrow::Cow;
 
@@ -19,8 +20,12 @@ const TEMPERATURE_MAX: f64 = 1.0;
 const GONE: &str = "Not available any more.";
 
 /// Encodes a request as the body of `POST /v1/messages`.
-pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
-    let mut conversation = Conversation::of(request, target);
+pub(super) fn encode(
+    kept: &mut Kept,
+    request: &ModelRequest,
+    target: &Target,
+) -> Encoded<Vec<Bytes>> {
+    let mut conversation = Conversation::of(kept, request, target);
     let choice = tool_choice(request, &conversation);
     let mut tools = tools(request, &mut conversation);
     let Conversation {
@@ -48,8 +53,8 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     if !system.is_empty() {
         set(&mut body, "system", Json::List(system));
     }
-    let messages = turns.into_iter().map(Turn::into_json).collect();
-    set(&mut body, "messages", Json::List(messages));
+    let messages: Vec<_> = turns.into_iter().map(Turn::into_json).collect();
+    set(&mut body, "messages", Json::List(Vec::new()));
     if request.response_schema.is_some() {
         notes.add(Lowering::SchemaDropped);
     }
@@ -60,7 +65,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     Encoded {
         path: "/v1/messages".to_owned(),
         headers: vec![("anthropic-version", "2023-06-01")],
-        body: Json::Object(body).to_bytes(),
+        body: kept.body(&body, "messages", &[], &messages),
         notes: notes.into_list(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Target;
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
+use crate::kept::{Kept, Mark};
 use crate::lowering::{Lowering, Notes};
 use crate::names::NameRule;
 use rondo_types::{
@@ -9,6 +10,7 @@ use rondo_types::{
     TextPart, ToolCall, ToolContent, ToolResult,
 };
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What a user message says where the provider wants one and the transcript has none.
 const GO_ON: &str = "Continue.";
@@ -39,6 +41,16 @@ enum Speaker {
     Assistant,
 }
 
+/// Where a message of the user begins. No later message changes what is before it.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    message: usize,
+    turns: usize,
+    own: bool,
+    notes: usize,
+    tools: usize,
+}
+
 /// Builds the messages of a request.
 pub(super) struct Conversation<'a> {
     target: &'a Target,
@@ -58,6 +70,12 @@ impl<'a> Turn<'a> {
             results: Vec::new(),
             blocks: Vec::new(),
         }
+    }
+
+    fn go_on() -> Self {
+        let mut turn = Self::new(Speaker::User);
+        turn.blocks.push(text_block(GO_ON));
+        turn
     }
 
     pub(super) fn is_user(&self) -> bool {
@@ -85,40 +103,86 @@ impl<'a> Turn<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) fn of(request: &'a ModelRequest, target: &'a Target) -> Self {
+    /// Builds the messages behind those that are kept, and keeps those that stand.
+    pub(super) fn of(kept: &mut Kept, request: &'a ModelRequest, target: &'a Target) -> Self {
+        let from = kept.resume(request, target);
+        let mark = kept.mark();
         let mut conversation = Self {
             target,
-            notes: Notes::default(),
-            turns: Vec::with_capacity(request.messages.len() + 1),
-            tools: Vec::new(),
-            own: false,
+            notes: Notes::resumed(mark.notes),
+            turns: Vec::new(),
+            tools: mark.tools.into_iter().map(Cow::Owned).collect(),
+            own: mark.own,
         };
-        for (index, message) in request.messages.iter().enumerate() {
+        // The last two, which are marked and so not kept.
+        let mut users: [Option<Start>; 2] = [None, None];
+        for (index, message) in request.messages.iter().enumerate().skip(from) {
             conversation.notes.enter(Some(index));
+            let start = conversation.start(index);
             match message.role {
                 Role::User => conversation.user(message),
                 Role::Assistant => conversation.assistant(message),
                 Role::Tool => conversation.results(message),
             }
+            let began = conversation.turns.get(start.turns);
+            if began.is_some_and(Turn::is_user) {
+                let [_, last] = users;
+                users = [last, Some(start)];
+            }
         }
         conversation.notes.enter(None);
-        conversation.begin_and_end_with_user();
+        let opened = match from {
+            0 => !conversation.turns.first().is_some_and(Turn::is_user),
+            _ => mark.opened,
+        };
+        let [settled, _] = users;
+        let settled = settled.filter(|it| it.turns > 0);
+        if let Some(settled) = settled {
+            let messages = request.messages.get(from..settled.message);
+            conversation.settle(kept, messages.unwrap_or_default(), settled, opened);
+        }
+        conversation.begin_and_end_with_user(opened, from == 0 && settled.is_none());
         conversation
     }
 
-    fn begin_and_end_with_user(&mut self) {
-        let go_on = || {
-            let mut turn = Turn::new(Speaker::User);
-            turn.blocks.push(text_block(GO_ON));
-            turn
+    fn start(&self, message: usize) -> Start {
+        Start {
+            message,
+            turns: self.turns.len(),
+            own: self.own,
+            notes: self.notes.len(),
+            tools: self.tools.len(),
+        }
+    }
+
+    fn settle(&mut self, kept: &mut Kept, messages: &[Arc<Message>], at: Start, opened: bool) {
+        let tail = self.turns.split_off(at.turns);
+        let mut turns = std::mem::replace(&mut self.turns, tail);
+        if opened && kept.bytes() == 0 {
+            turns.insert(0, Turn::go_on());
+        }
+        let turns: Vec<_> = turns.into_iter().map(Turn::into_json).collect();
+        let tools = self.tools.iter().take(at.tools);
+        let mark = Mark {
+            own: at.own,
+            notes: self.notes.first(at.notes),
+            tools: tools.map(|name| name.clone().into_owned()).collect(),
+            opened,
         };
-        if !self.turns.first().is_some_and(Turn::is_user) {
+        kept.settle(messages, &turns, mark);
+    }
+
+    /// `is_whole` is whether nothing is kept, so that what is added to the front is not either.
+    fn begin_and_end_with_user(&mut self, opened: bool, is_whole: bool) {
+        if opened {
             self.notes.add(Lowering::UserMessageAdded);
-            self.turns.insert(0, go_on());
+        }
+        if opened && is_whole {
+            self.turns.insert(0, Turn::go_on());
         }
         if !self.turns.last().is_some_and(Turn::is_user) {
             self.notes.add(Lowering::UserMessageAdded);
-            self.turns.push(go_on());
+            self.turns.push(Turn::go_on());
         }
     }
 

@@ -14,7 +14,8 @@ mod thinking;
 
 use crate::body::BodyDecoder;
 use crate::openai_chat::errors;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
 
 /// The dialect's name.
@@ -29,8 +30,13 @@ impl Dialect for Anthropic {
         NAME
     }
 
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
-        encode::encode(request, target)
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>> {
+        encode::encode(kept, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

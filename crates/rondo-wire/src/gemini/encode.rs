@@ -1,7 +1,9 @@
 use crate::json::{Fields, Json, merge, raw, raw_if_object, raw_object, set};
+use crate::kept::{Kept, Mark};
 use crate::lowering::{Lowering, Notes};
 use crate::names::NameRule;
 use crate::{Encoded, Target};
+use bytes::Bytes;
 use rondo_types::{
     Effort, Media, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
     ToolContent, ToolResult, ToolSpec,
@@ -24,14 +26,20 @@ const NAME_RULE: NameRule = NameRule {
 };
 
 /// Encodes a request as the body of `generateContent`.
-pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+pub(super) fn encode(
+    kept: &mut Kept,
+    request: &ModelRequest,
+    target: &Target,
+) -> Encoded<Vec<Bytes>> {
+    let from = kept.resume(request, target);
+    let mark = kept.mark();
     let mut encoder = Encoder {
         target,
-        notes: Notes::default(),
-        own: false,
+        notes: Notes::resumed(mark.notes),
+        own: mark.own,
     };
-    let contents = encoder.contents(request);
-    let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(contents))];
+    let contents = encoder.contents(request, from, kept);
+    let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(Vec::new()))];
     if !request.system.is_empty() {
         let parts = Json::List(vec![text_part(request.system.join("\n\n"))]);
         set(
@@ -52,7 +60,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     Encoded {
         path: path(&request.model, target.streaming),
         headers: Vec::new(),
-        body: Json::Object(body).to_bytes(),
+        body: kept.body(&body, "contents", &[], &contents),
         notes: encoder.notes.into_list(),
     }
 }
@@ -71,6 +79,23 @@ struct Content<'a> {
     parts: Vec<Json<'a>>,
 }
 
+/// Where a message began a content of its own: no later one changes the contents before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Open {
+    message: usize,
+    contents: usize,
+    own: bool,
+    notes: usize,
+}
+
+impl Open {
+    /// Returns whether the message added contents and joined nothing to the last one before.
+    fn is_left_alone(&self, list: &[Content<'_>], last_parts: Option<usize>) -> bool {
+        let last = self.contents.checked_sub(1).and_then(|last| list.get(last));
+        list.len() > self.contents && last.map(|last| last.parts.len()) == last_parts
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     User,
@@ -79,10 +104,24 @@ enum Kind {
 }
 
 impl<'a> Encoder<'a> {
-    fn contents(&mut self, request: &'a ModelRequest) -> Vec<Json<'a>> {
-        let mut list: Vec<Content<'a>> = Vec::with_capacity(request.messages.len());
-        for (index, message) in request.messages.iter().enumerate() {
+    /// Returns the contents that may yet change; those before them are kept.
+    fn contents(
+        &mut self,
+        request: &'a ModelRequest,
+        from: usize,
+        kept: &mut Kept,
+    ) -> Vec<Json<'a>> {
+        let mut list: Vec<Content<'a>> = Vec::new();
+        let mut open = Open::default();
+        for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
+            let before = Open {
+                message: index,
+                contents: list.len(),
+                own: self.own,
+                notes: self.notes.len(),
+            };
+            let last_parts = list.last().map(|last| last.parts.len());
             match message.role {
                 Role::User => self.add(&mut list, Kind::User, |it| it.parts(message)),
                 Role::Assistant => self.add(&mut list, Kind::Model, |it| it.model_parts(message)),
@@ -93,9 +132,35 @@ impl<'a> Encoder<'a> {
                     }
                 }
             }
+            if before.is_left_alone(&list, last_parts) {
+                open = before;
+            }
         }
         self.notes.enter(None);
-        list.into_iter().map(Content::into_json).collect()
+        self.settle(request, from, kept, &open, list)
+    }
+
+    fn settle(
+        &self,
+        request: &ModelRequest,
+        from: usize,
+        kept: &mut Kept,
+        open: &Open,
+        list: Vec<Content<'a>>,
+    ) -> Vec<Json<'a>> {
+        let mut list: Vec<_> = list.into_iter().map(Content::into_json).collect();
+        if open.contents == 0 {
+            return list;
+        }
+        let tail = list.split_off(open.contents);
+        let mark = Mark {
+            own: open.own,
+            notes: self.notes.first(open.notes),
+            ..Mark::default()
+        };
+        let settled = request.messages.get(from..open.message);
+        kept.settle(settled.unwrap_or_default(), &list, mark);
+        tail
     }
 
     fn add(

@@ -10,7 +10,8 @@ mod encode;
 mod errors;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
 
 /// The dialect's name.
@@ -25,8 +26,13 @@ impl Dialect for Gemini {
         NAME
     }
 
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
-        encode::encode(request, target)
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>> {
+        encode::encode(kept, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

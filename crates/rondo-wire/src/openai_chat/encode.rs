@@ -1,8 +1,10 @@
 use super::ids::nine_chars;
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
+use crate::kept::{Kept, Mark};
 use crate::lowering::{Lowering, Notes};
 use crate::names::NameRule;
 use crate::{Encoded, Quirks, Target};
+use bytes::Bytes;
 use rondo_types::{
     Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall,
     ToolChoice, ToolContent, ToolResult, ToolSpec,
@@ -21,15 +23,22 @@ const NAME_RULE: NameRule = NameRule {
 };
 
 /// Encodes a request as the body of `POST /chat/completions`.
-pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+pub(super) fn encode(
+    kept: &mut Kept,
+    request: &ModelRequest,
+    target: &Target,
+) -> Encoded<Vec<Bytes>> {
+    let from = kept.resume(request, target);
+    let mark = kept.mark();
     let mut encoder = Encoder {
         target,
-        notes: Notes::default(),
-        own: false,
+        notes: Notes::resumed(mark.notes),
+        own: mark.own,
     };
+    encoder.messages(request, from, kept);
     let mut body: Fields<'_> = vec![
         (Cow::Borrowed("model"), Json::str(&request.model)),
-        (Cow::Borrowed("messages"), encoder.messages(request)),
+        (Cow::Borrowed("messages"), Json::List(Vec::new())),
     ];
     tools(&mut body, request, &target.quirks);
     encoder.sampling(&mut body, request);
@@ -47,7 +56,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     Encoded {
         path: "/chat/completions".to_owned(),
         headers: Vec::new(),
-        body: Json::Object(body).to_bytes(),
+        body: kept.body(&body, "messages", system(request).as_slice(), &[]),
         notes: encoder.notes.into_list(),
     }
 }
@@ -61,13 +70,9 @@ struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    fn messages(&mut self, request: &'a ModelRequest) -> Json<'a> {
-        let mut list = Vec::with_capacity(request.messages.len() + 1);
-        if !request.system.is_empty() {
-            let system = request.system.join("\n\n");
-            list.push(message("system", Json::str(system)));
-        }
-        for (index, message) in request.messages.iter().enumerate() {
+    fn messages(&mut self, request: &'a ModelRequest, from: usize, kept: &mut Kept) {
+        let mut list = Vec::new();
+        for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
             match message.role {
                 Role::User => list.extend(self.user(message)),
@@ -76,7 +81,16 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        Json::List(list)
+        let mark = Mark {
+            own: self.own,
+            notes: self.notes.first(self.notes.len()),
+            ..Mark::default()
+        };
+        kept.settle(
+            request.messages.get(from..).unwrap_or_default(),
+            &list,
+            mark,
+        );
     }
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
@@ -318,6 +332,11 @@ impl<'a> Encoder<'a> {
             set(body, "reasoning_effort", Json::str(effort_text(effort)));
         }
     }
+}
+
+fn system(request: &ModelRequest) -> Option<Json<'_>> {
+    let text = || Json::str(request.system.join("\n\n"));
+    (!request.system.is_empty()).then(|| message("system", text()))
 }
 
 fn tools<'a>(body: &mut Fields<'a>, request: &'a ModelRequest, quirks: &Quirks) {

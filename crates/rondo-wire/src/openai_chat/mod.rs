@@ -13,7 +13,8 @@ mod ids;
 mod lenient;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
 
 /// The dialect's name.
@@ -28,8 +29,13 @@ impl Dialect for OpenAiChat {
         NAME
     }
 
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
-        encode::encode(request, target)
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>> {
+        encode::encode(kept, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

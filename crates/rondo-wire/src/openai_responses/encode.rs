@@ -1,8 +1,10 @@
 use crate::json::{Fields, Json, merge, raw_if_object, set};
+use crate::kept::{Kept, Mark};
 use crate::lowering::{Lowering, Notes};
 use crate::names::NameRule;
 use crate::openai_chat::encode::{address, effort_text, is_strict};
 use crate::{Encoded, Target};
+use bytes::Bytes;
 use rondo_types::{
     Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
     ToolContent, ToolResult, ToolSpec,
@@ -29,18 +31,25 @@ const NAME_RULE: NameRule = NameRule {
 };
 
 /// Encodes a request as the body of `POST /responses`.
-pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
+pub(super) fn encode(
+    kept: &mut Kept,
+    request: &ModelRequest,
+    target: &Target,
+) -> Encoded<Vec<Bytes>> {
+    let from = kept.resume(request, target);
+    let mark = kept.mark();
     let mut encoder = Encoder {
         target,
-        notes: Notes::default(),
-        own: false,
+        notes: Notes::resumed(mark.notes),
+        own: mark.own,
     };
+    encoder.input(request, from, kept);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("model"), Json::str(&request.model))];
     if !request.system.is_empty() {
         let system = request.system.join("\n\n");
         set(&mut body, "instructions", Json::str(system));
     }
-    set(&mut body, "input", encoder.input(request));
+    set(&mut body, "input", Json::List(Vec::new()));
     tools(&mut body, request, target);
     encoder.sampling(&mut body, request);
     if let Some(schema) = &request.response_schema {
@@ -58,7 +67,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target) -> Encoded {
     Encoded {
         path: "/responses".to_owned(),
         headers: Vec::new(),
-        body: Json::Object(body).to_bytes(),
+        body: kept.body(&body, "input", &[], &[]),
         notes: encoder.notes.into_list(),
     }
 }
@@ -93,9 +102,9 @@ struct ShownPiece {
 }
 
 impl<'a> Encoder<'a> {
-    fn input(&mut self, request: &'a ModelRequest) -> Json<'a> {
-        let mut list = Vec::with_capacity(request.messages.len());
-        for (index, message) in request.messages.iter().enumerate() {
+    fn input(&mut self, request: &'a ModelRequest, from: usize, kept: &mut Kept) {
+        let mut list = Vec::new();
+        for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
             let before = list.len();
             match message.role {
@@ -108,7 +117,16 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        Json::List(list)
+        let mark = Mark {
+            own: self.own,
+            notes: self.notes.first(self.notes.len()),
+            ..Mark::default()
+        };
+        kept.settle(
+            request.messages.get(from..).unwrap_or_default(),
+            &list,
+            mark,
+        );
     }
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {

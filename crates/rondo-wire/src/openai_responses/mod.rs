@@ -9,7 +9,8 @@ mod event;
 
 use crate::body::BodyDecoder;
 use crate::openai_chat::errors;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
 
 /// The dialect's name.
@@ -24,8 +25,13 @@ impl Dialect for OpenAiResponses {
         NAME
     }
 
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
-        encode::encode(request, target)
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>> {
+        encode::encode(kept, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

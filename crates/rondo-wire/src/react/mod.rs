@@ -21,7 +21,8 @@ mod text;
 mod written;
 
 use crate::openai_chat::OpenAiChat;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, Origin, TimeMs};
 
 /// The dialect's name.
@@ -64,9 +65,15 @@ impl Dialect for React {
         self.name
     }
 
-    fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
+    fn encode_onto(
+        &self,
+        kept: &mut Kept,
+        request: &ModelRequest,
+        target: &Target,
+    ) -> Encoded<Vec<Bytes>> {
         let (request, mut notes) = encode::rewrite(request, target, self.base().name());
-        let mut encoded = self.base().encode(&request, &self.below(target));
+        let below = self.below(target);
+        let mut encoded = self.base().encode_onto(kept, &request, &below);
         notes.append(&mut encoded.notes);
         Encoded { notes, ..encoded }
     }

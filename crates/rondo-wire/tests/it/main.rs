@@ -13,6 +13,7 @@ mod chat_encode;
 mod errors;
 mod gemini_decode;
 mod gemini_encode;
+mod kept;
 mod properties;
 mod react_decode;
 mod react_encode;

@@ -1,0 +1,190 @@
+//! What one request of a conversation leaves for the next.
+//!
+//! A conversation grows at its end, so nearly all of a request was encoded for the one before. The
+//! bytes of its messages are kept and extended, so that a request costs what is new in it, however
+//! long its history is. They are the bytes that a fresh encoding gives, which is also what the
+//! providers' prompt caches look for.
+//!
+//! How far the bytes stand depends on the dialect:
+//! - `openai-chat`, `openai-responses`: to the last message.
+//! - `gemini`: to the last content, since the next message may be joined to it.
+//! - `anthropic`: to the last but one message of the user; from there on the cache marks move.
+//! - `react`: not at all, since it rewrites the conversation before the dialect below encodes it.
+
+use crate::json::{Fields, Json};
+use crate::{LoweringNote, Quirks, Target};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use rondo_types::{Message, ModelRequest, Origin};
+use std::sync::{Arc, Weak};
+
+/// Kept bytes below this are copied into the body, since a piece of its own costs more.
+const PIECE_BYTES_MIN: usize = 16 * 1024;
+
+/// The encoded beginning of one conversation, for its next request.
+///
+/// Messages are told by their address, so it serves transcripts that share their messages, as those
+/// of one session do. It holds encoded bytes but none of the messages.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Whom the bytes are for.
+    target: Option<(Origin, Quirks)>,
+    /// The messages whose bytes are kept. Weak, so that the address of a message that is gone is
+    /// not given to another one.
+    messages: Vec<Weak<Message>>,
+    /// Their elements, with commas between them.
+    list: Bytes,
+    mark: Mark,
+}
+
+/// What an encoder knows between two messages.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mark {
+    /// Whether the latest assistant message came from this dialect and provider.
+    pub(crate) own: bool,
+    /// The notes so far.
+    pub(crate) notes: Vec<LoweringNote>,
+    /// Names of the tools that were called so far; `anthropic` only.
+    pub(crate) tools: Vec<String>,
+    /// Whether a message was added before the first one; `anthropic` only.
+    pub(crate) opened: bool,
+}
+
+impl Kept {
+    /// Returns the number of bytes that it holds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the address of the last message whose bytes are kept, by which the conversation can
+    /// be found again; nothing when nothing is kept.
+    #[must_use]
+    pub fn last_message(&self) -> Option<usize> {
+        self.messages.last().map(|message| message.as_ptr().addr())
+    }
+
+    /// Returns whether nobody has its messages any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let last = self.messages.last();
+        last.is_none_or(|message| message.strong_count() == 0)
+    }
+
+    /// Drops what does not stand at the beginning of this request to this target, and returns how
+    /// many messages need no encoding.
+    pub(crate) fn resume(&mut self, request: &ModelRequest, target: &Target) -> usize {
+        let same = matches!(&self.target, Some((origin, quirks))
+            if *origin == target.origin && *quirks == target.quirks);
+        if !same || !self.begins(&request.messages) {
+            *self = Self {
+                target: Some((target.origin.clone(), target.quirks.clone())),
+                ..Self::default()
+            };
+        }
+        self.messages.len()
+    }
+
+    fn begins(&self, messages: &[Arc<Message>]) -> bool {
+        let pairs = self.messages.iter().zip(messages);
+        self.messages.len() <= messages.len()
+            && pairs
+                .into_iter()
+                .all(|(kept, message)| kept.as_ptr() == Arc::as_ptr(message))
+    }
+
+    /// Returns what the encoder knew where the kept bytes end.
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark.clone()
+    }
+
+    /// Adds the elements of further messages, which stand as they are whatever comes after them.
+    pub(crate) fn settle(&mut self, more: &[Arc<Message>], elements: &[Json<'_>], mark: Mark) {
+        self.messages.extend(more.iter().map(Arc::downgrade));
+        self.mark = mark;
+        if elements.is_empty() {
+            return;
+        }
+        // In place where the request before was sent and dropped; else a copy.
+        let mut list = BytesMut::from(std::mem::take(&mut self.list));
+        for element in elements {
+            if !list.is_empty() {
+                list.put_u8(b',');
+            }
+            list.put_slice(&element.to_bytes());
+        }
+        self.list = list.freeze();
+    }
+
+    /// Writes a body, in pieces: its list called `name` has `before`, the kept elements and
+    /// `after`, unless something else was put in its place.
+    pub(crate) fn body(
+        &self,
+        fields: &Fields<'_>,
+        name: &str,
+        before: &[Json<'_>],
+        after: &[Json<'_>],
+    ) -> Vec<Bytes> {
+        let mut body = Pieces::default();
+        for (index, (key, value)) in fields.iter().enumerate() {
+            body.open.push(if index == 0 { b'{' } else { b',' });
+            body.write(&Json::str(key.as_ref()));
+            body.open.push(b':');
+            match value {
+                Json::List(_) if key == name => body.write_list(before, &self.list, after),
+                value => body.write(value),
+            }
+        }
+        body.open.push(b'}');
+        body.into_list()
+    }
+}
+
+#[derive(Default)]
+struct Pieces {
+    done: Vec<Bytes>,
+    open: Vec<u8>,
+}
+
+impl Pieces {
+    fn write(&mut self, value: &Json<'_>) {
+        self.open.extend_from_slice(&value.to_bytes());
+    }
+
+    fn write_list(&mut self, before: &[Json<'_>], kept: &Bytes, after: &[Json<'_>]) {
+        self.open.push(b'[');
+        let mut is_first = true;
+        for element in before {
+            self.comma(&mut is_first);
+            self.write(element);
+        }
+        if !kept.is_empty() {
+            self.comma(&mut is_first);
+            self.splice(kept);
+        }
+        for element in after {
+            self.comma(&mut is_first);
+            self.write(element);
+        }
+        self.open.push(b']');
+    }
+
+    fn comma(&mut self, is_first: &mut bool) {
+        if !std::mem::replace(is_first, false) {
+            self.open.push(b',');
+        }
+    }
+
+    fn splice(&mut self, bytes: &Bytes) {
+        if bytes.len() < PIECE_BYTES_MIN {
+            self.open.extend_from_slice(bytes);
+            return;
+        }
+        self.done.push(std::mem::take(&mut self.open).into());
+        self.done.push(bytes.clone());
+    }
+
+    fn into_list(mut self) -> Vec<Bytes> {
+        self.done.push(self.open.into());
+        self.done
+    }
+}
