@@ -47,7 +47,7 @@ pub(crate) trait Payloads: Send {
 }
 
 /// Decodes a body by a dialect's [`Payloads`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BodyDecoder<P> {
     framer: Framer,
     payloads: P,
@@ -70,17 +70,21 @@ impl<P: Payloads> BodyDecoder<P> {
     }
 
     fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        // What fits is read before the rest is refused, or else the cut would matter.
+        let left = usize::try_from(self.bytes_max.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
+        let (bytes, beyond) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
         let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(read);
-        if self.bytes > self.bytes_max {
-            return Err(ModelError::new(
-                ErrorClass::TooLarge,
-                format!("the response has more than {} bytes", self.bytes_max),
-            ));
-        }
         let payloads = &mut self.payloads;
         self.framer
-            .read(bytes, &mut |frame| take(payloads, frame, out))
+            .read(bytes, &mut |frame| take(payloads, frame, out))?;
+        if beyond.is_empty() || self.framer.is_done() {
+            return Ok(());
+        }
+        Err(ModelError::new(
+            ErrorClass::TooLarge,
+            format!("the response has more than {} bytes", self.bytes_max),
+        ))
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {

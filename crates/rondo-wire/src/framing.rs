@@ -32,7 +32,7 @@ pub(crate) enum BodyEnd {
 
 /// Cuts a body into frames: an event stream, a JSON value, an array of JSON values, or JSON values
 /// between the events of a stream.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Framer {
     bounds: Bounds,
     mode: Mode,
@@ -216,3 +216,8 @@ pub(crate) fn too_large(what: &str, bytes_max: usize) -> ModelError {
         format!("the response has a {what} of more than {bytes_max} bytes"),
     )
 }
+
+#[cfg(test)]
+mod any_body;
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 /// Finds the end of a JSON value by its brackets, over any number of pieces.
 ///
 /// Works on text that is not valid JSON too: brackets are only counted, not matched by kind.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct JsonScan {
     depth: u32,
     in_string: bool,

@@ -13,7 +13,7 @@ const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b"error:"];
 ///
 /// Takes `\n`, `\r\n` and `\r` as line ends, comments, unknown fields, and events whose blank line
 /// is missing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SseReader {
     /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,

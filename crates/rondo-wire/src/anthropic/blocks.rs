@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// A block of which more may come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Block {
     /// Text, with what else it came with.
     Text(Map<String, Value>),
@@ -20,7 +20,7 @@ pub(super) enum Block {
 }
 
 /// A block that goes back as it came: byte for byte where it came at once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kept {
     Whole(String),
     Grown {

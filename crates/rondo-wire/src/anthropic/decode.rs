@@ -17,7 +17,7 @@ const CANDIDATE: u32 = 0;
 const OPEN_BLOCKS_MAX: usize = 256;
 
 /// Reads the events of a message, or a whole message.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AnthropicPayloads {
     origin: Origin,
     calls_max: usize,
@@ -35,7 +35,7 @@ pub(crate) struct AnthropicPayloads {
     any: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Call {
     wire_id: Option<String>,
     named: bool,

@@ -53,7 +53,7 @@ pub(super) struct Delta<'a> {
 }
 
 /// Cumulative counts; every figure that is present replaces the one before.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<Count>,
     output_tokens: Option<Count>,

@@ -1,13 +1,25 @@
-//! Bodies that end at every offset: a clone of the decoder is ended behind each byte, which keeps
-//! the test linear.
+//! Recorded bodies that are cut, or end, at every offset. A clone of the decoder goes its own way
+//! behind each byte, which keeps the tests linear.
 
-use super::{BodyDecoder, Payloads};
+use super::BodyDecoder;
+use crate::anthropic::decode::AnthropicPayloads;
 use crate::gemini::decode::GeminiPayloads;
 use crate::openai_chat::decode::ChatPayloads;
+use crate::openai_responses::decode::ResponsesPayloads;
+use crate::react::decode::ReactDecoder;
 use crate::{Bounds, Decoder, Target};
 use rondo_types::{ErrorClass, ModelEvent, Origin};
 use serde_json::Value;
+use std::fmt::Debug;
 use std::path::Path;
+
+/// Bytes that a clone reads at once: about an event.
+const PIECE_BYTES: usize = 200;
+
+/// A decoder that can be forked and compared.
+trait Fork: Decoder + Clone + PartialEq + Debug {}
+
+impl<D: Decoder + Clone + PartialEq + Debug> Fork for D {}
 
 fn target(dialect: &str) -> Target {
     Target::new(Origin {
@@ -17,16 +29,34 @@ fn target(dialect: &str) -> Target {
     })
 }
 
+fn chat() -> BodyDecoder<ChatPayloads> {
+    let payloads = ChatPayloads::new(&target("openai-chat"), Bounds::default());
+    BodyDecoder::new(payloads, Bounds::default())
+}
+
+fn gemini() -> BodyDecoder<GeminiPayloads> {
+    let payloads = GeminiPayloads::new(&target("gemini"), Bounds::default());
+    BodyDecoder::new(payloads, Bounds::default())
+}
+
+fn responses() -> BodyDecoder<ResponsesPayloads> {
+    let payloads = ResponsesPayloads::new(&target("openai-responses"), Bounds::default());
+    BodyDecoder::new(payloads, Bounds::default())
+}
+
+fn anthropic() -> BodyDecoder<AnthropicPayloads> {
+    let payloads = AnthropicPayloads::new(&target("anthropic"), Bounds::default());
+    BodyDecoder::new(payloads, Bounds::default())
+}
+
+fn react() -> ReactDecoder<BodyDecoder<ChatPayloads>> {
+    ReactDecoder::new(chat(), &target("react"), Bounds::default())
+}
+
 /// Returns the bodies of all recorded 200 responses of a dialect.
 fn bodies(dialect: &str) -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fixtures/wire")
-        .join(dialect);
     let mut bodies = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (name, text) in files(dialect) {
         if name.ends_with(".cassette.json") {
             let cassette: Value = serde_json::from_str(&text).unwrap();
             let exchanges = cassette["exchanges"].as_array().unwrap();
@@ -34,14 +64,46 @@ fn bodies(dialect: &str) -> Vec<(String, String)> {
             let good = responses.filter(|response| response["status"] == 200);
             bodies.extend(good.map(|it| (name.clone(), it["body"].as_str().unwrap().to_owned())));
         } else if name.ends_with(".chunks.txt") {
-            let lines = text.lines().map(|line| format!("data: {line}\n\n"));
-            bodies.push((name, lines.collect()));
-        } else if name.starts_with("fire__vertexai") {
+            let lines = text.lines().filter(|line| !line.is_empty());
+            bodies.push((
+                name,
+                lines.map(|line| format!("data: {line}\n\n")).collect(),
+            ));
+        } else if name.ends_with(".txt") || name.starts_with("fire__vertexai") {
             bodies.push((name, text));
         }
     }
-    assert!(bodies.len() > 10, "the fixtures are missing");
+    assert!(bodies.len() >= 8, "the fixtures are missing");
     bodies
+}
+
+/// Returns the conversations with calls in their text.
+fn conversations() -> Vec<(String, String)> {
+    let files = files("text-xml").into_iter();
+    files
+        .filter(|(name, _)| name.ends_with(".json"))
+        .map(|(name, text)| {
+            let conversation: Value = serde_json::from_str(&text).unwrap();
+            let chunks = conversation["generate_stream"].as_array().unwrap().iter();
+            let lines =
+                chunks.map(|chunk| format!("data: {}\n\n", chunk["data"].as_str().unwrap()));
+            (name, lines.collect())
+        })
+        .collect()
+}
+
+fn files(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/wire")
+        .join(folder);
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect()
 }
 
 /// Leaves what may still come behind a finish reason: counts, and the reason once more.
@@ -57,43 +119,98 @@ fn any_finished_call(events: &[ModelEvent]) -> bool {
 }
 
 /// Ends `body` behind every byte and returns at how many offsets that was clean.
-fn check<P: Payloads + Clone>(name: &str, body: &str, payloads: P) -> usize {
+fn ends(name: &str, body: &str, decoder: impl Fork) -> usize {
     let mut whole = Vec::new();
-    let mut decoder = BodyDecoder::new(payloads.clone(), Bounds::default());
-    decoder.push(body.as_bytes(), &mut whole).unwrap();
-    decoder.finish(&mut whole).unwrap();
+    let mut at_once = decoder.clone();
+    at_once.push(body.as_bytes(), &mut whole).unwrap();
+    at_once.finish(&mut whole).unwrap();
 
-    let mut decoder = BodyDecoder::new(payloads, Bounds::default());
+    let mut decoder = decoder;
     let mut events = Vec::new();
     let mut clean = 0;
     for (offset, byte) in body.bytes().enumerate() {
-        let mut ended = decoder.clone();
-        let mut all = events.clone();
-        match ended.finish(&mut all) {
+        let mut last = Vec::new();
+        match decoder.clone().finish(&mut last) {
             Ok(()) => {
+                let all = [events.as_slice(), &last].concat();
                 assert_eq!(essence(&all), essence(&whole), "{name} at {offset}");
                 clean += 1;
             }
             Err(error) => {
-                assert_eq!(
-                    error.class,
-                    ErrorClass::Network,
-                    "{name} at {offset}: {error}"
-                );
+                let class = error.class;
+                assert_eq!(class, ErrorClass::Network, "{name} at {offset}: {error}");
                 assert!(error.retryable);
-                assert!(!any_finished_call(&all), "{name} at {offset}");
+                assert!(!any_finished_call(&last), "{name} at {offset}");
             }
         }
         decoder.push(&[byte], &mut events).unwrap();
+        assert!(!any_finished_call(
+            &events[events.len().saturating_sub(9)..]
+        ));
     }
     clean
+}
+
+/// Cuts `body` at every offset: what a clone reads on from there in one piece must be what is read
+/// byte by byte, and leave the decoder in the same state.
+fn cuts(name: &str, body: &str, decoder: impl Fork) {
+    let (mut behind, mut ahead) = (decoder.clone(), decoder);
+    let (mut seen, mut events) = (Vec::new(), Vec::new());
+    let bytes = body.as_bytes();
+    let mut end = 0;
+    for (offset, byte) in bytes.iter().enumerate() {
+        while end < bytes.len().min(offset + PIECE_BYTES) {
+            ahead.push(&bytes[end..=end], &mut events).unwrap();
+            end += 1;
+        }
+        let mut fork = behind.clone();
+        let mut read = Vec::new();
+        fork.push(&bytes[offset..end], &mut read).unwrap();
+        assert_eq!(read, events[seen.len()..], "{name} cut at {offset}");
+        assert!(fork == ahead, "{name} cut at {offset}: {fork:?} {ahead:?}");
+        behind.push(&[*byte], &mut seen).unwrap();
+    }
+}
+
+#[test]
+fn chat_bodies_are_read_alike_wherever_they_are_cut() {
+    for (name, body) in bodies("openai-chat") {
+        cuts(&name, &body, chat());
+    }
+}
+
+#[test]
+fn gemini_bodies_are_read_alike_wherever_they_are_cut() {
+    for (name, body) in bodies("gemini") {
+        cuts(&name, &body, gemini());
+    }
+}
+
+#[test]
+fn responses_bodies_are_read_alike_wherever_they_are_cut() {
+    for (name, body) in bodies("openai-responses") {
+        cuts(&name, &body, responses());
+    }
+}
+
+#[test]
+fn anthropic_bodies_are_read_alike_wherever_they_are_cut() {
+    for (name, body) in bodies("anthropic") {
+        cuts(&name, &body, anthropic());
+    }
+}
+
+#[test]
+fn text_calls_are_read_alike_wherever_they_are_cut() {
+    for (name, body) in conversations().into_iter().chain(bodies("openai-chat")) {
+        cuts(&name, &body, react());
+    }
 }
 
 #[test]
 fn a_chat_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("openai-chat") {
-        let payloads = ChatPayloads::new(&target("openai-chat"), Bounds::default());
-        let clean = check(&name, &body, payloads);
+        let clean = ends(&name, &body, chat());
         // Only where one of the few events behind the finish reason ends.
         assert!(clean <= 12, "{name}: {clean} clean ends");
     }
@@ -102,9 +219,35 @@ fn a_chat_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
 #[test]
 fn a_gemini_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
     for (name, body) in bodies("gemini") {
-        let payloads = GeminiPayloads::new(&target("gemini"), Bounds::default());
-        let clean = check(&name, &body, payloads);
+        let clean = ends(&name, &body, gemini());
         // The last event may lack its line ends; nothing else may be missing.
         assert!(clean <= "\r\n\r\n".len(), "{name}: {clean} clean ends");
+    }
+}
+
+#[test]
+fn a_responses_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
+    for (name, body) in bodies("openai-responses") {
+        let clean = ends(&name, &body, responses());
+        // A server may still say `[DONE]` behind the last event.
+        let done = "\n\ndata: [DONE]\n\n".len();
+        assert!(clean <= done, "{name}: {clean} clean ends");
+    }
+}
+
+#[test]
+fn an_anthropic_body_cut_anywhere_finishes_no_call_and_loses_nothing_silently() {
+    for (name, body) in bodies("anthropic") {
+        let clean = ends(&name, &body, anthropic());
+        let done = "\n\nevent: data\ndata: [DONE]\n\n".len();
+        assert!(clean <= done, "{name}: {clean} clean ends");
+    }
+}
+
+#[test]
+fn text_calls_cut_anywhere_finish_no_call_and_lose_nothing_silently() {
+    for (name, body) in conversations() {
+        let clean = ends(&name, &body, react());
+        assert!(clean <= 12, "{name}: {clean} clean ends");
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const EMPTY_SEAL: &str = "{}";
 
 /// Reads `GenerateContentResponse`s.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct GeminiPayloads {
     origin: Origin,
     bounds: Bounds,
@@ -22,7 +22,7 @@ pub(crate) struct GeminiPayloads {
     any: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct CandidateState {
     finish: Option<FinishReason>,
     /// Whether the latest part is text or a thought that more may be appended to.

@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Assembles the tool calls of a reply from their deltas.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Calls {
     list: Vec<Call>,
     calls_max: usize,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Call {
     candidate: u32,
     index: Option<u32>,

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Reads chunks, and whole replies, which have the same shape but for one name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChatPayloads {
     origin: Origin,
     candidates_max: usize,
@@ -23,7 +23,7 @@ pub(crate) struct ChatPayloads {
     tools: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct CandidateState {
     finish: Option<FinishReason>,
     /// Whether anything was said in it.

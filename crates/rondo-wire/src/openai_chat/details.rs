@@ -5,14 +5,14 @@ const TEXT_TYPE: &str = "reasoning.text";
 
 /// `reasoning_details` in their order, raw: signed models want them back unchanged. Only the pieces
 /// of one text are joined, since its signature is on the whole.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Details {
     list: Vec<String>,
     open: Option<Open>,
 }
 
 /// A text that more may follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Open {
     /// The first piece, which goes back as it is when no other came.
     raw: String,

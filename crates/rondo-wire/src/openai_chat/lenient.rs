@@ -16,7 +16,7 @@ const FENCE: &str = "```";
 const TAG: &str = "<tool_call>";
 
 /// Holds back the text in which a call may stand.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct HeldText {
     watch: Watch,
     held: String,

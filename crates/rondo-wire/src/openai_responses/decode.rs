@@ -15,7 +15,7 @@ const CANDIDATE: u32 = 0;
 const ITEMS_MAX: usize = 4096;
 
 /// Reads the events of a response, or a whole response.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ResponsesPayloads {
     origin: Origin,
     calls_max: usize,
@@ -29,7 +29,7 @@ pub(crate) struct ResponsesPayloads {
     any: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct ItemState {
     /// Its call's place in the list of calls.
     call: Option<usize>,
@@ -37,7 +37,7 @@ struct ItemState {
     done: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Call {
     named: bool,
     arguments: String,

@@ -11,7 +11,7 @@ const GENERIC: [&str; 4] = ["parameter", "param", "argument", "arg"];
 ///
 /// Strings in single quotes count as strings, since models write them and argument repair mends
 /// them: a bracket or a tag inside is content.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ValueScan {
     depth: u32,
     quote: Option<u8>,

@@ -53,7 +53,7 @@ pub(super) enum Seen {
 }
 
 /// Where the call begins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Opening {
     /// The text from the opening tag on, or from the fence before it.
     pub(super) raw: String,
@@ -90,7 +90,7 @@ enum Step {
 }
 
 /// Reads one call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallReader {
     raw: String,
     /// What was read of it.

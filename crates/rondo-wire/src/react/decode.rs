@@ -19,8 +19,9 @@ const CUT: &str = "cut after the first call";
 /// A call begins when its arguments are whole and ends when the reply does. Until then each piece
 /// of text that shows nothing gives an empty delta of the call, since a silence would look like a
 /// provider that stopped; deltas before a call's beginning are ignored.
-pub(super) struct ReactDecoder {
-    base: Box<dyn Decoder>,
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReactDecoder<D> {
+    base: D,
     candidates: BTreeMap<u32, CandidateText>,
     origin: Origin,
     tools: Arc<[String]>,
@@ -29,7 +30,7 @@ pub(super) struct ReactDecoder {
     finished: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 struct CandidateText {
     answer: AnswerText,
     finish: Option<FinishReason>,
@@ -37,8 +38,8 @@ struct CandidateText {
     begun: bool,
 }
 
-impl ReactDecoder {
-    pub(super) fn new(base: Box<dyn Decoder>, target: &Target, bounds: Bounds) -> Self {
+impl<D: Decoder> ReactDecoder<D> {
+    pub(crate) fn new(base: D, target: &Target, bounds: Bounds) -> Self {
         Self {
             base,
             candidates: BTreeMap::new(),
@@ -67,6 +68,9 @@ impl ReactDecoder {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         for event in events {
+            if self.is_cut() {
+                break;
+            }
             match event {
                 ModelEvent::TextDelta { candidate, text } => self.text(candidate, &text, out)?,
                 ModelEvent::Finished {
@@ -139,7 +143,7 @@ impl ReactDecoder {
     }
 }
 
-impl Decoder for ReactDecoder {
+impl<D: Decoder> Decoder for ReactDecoder<D> {
     fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -149,7 +153,11 @@ impl Decoder for ReactDecoder {
         }
         let mut events = Vec::new();
         let read = self.base.push(bytes, &mut events);
-        let result = self.translate(events, out).and(read);
+        let mut result = self.translate(events, out).and(read);
+        if self.is_cut() {
+            // What follows the cut is not looked at, so it cannot fail either.
+            result = Ok(());
+        }
         self.keep_failure(result)
     }
 

@@ -12,7 +12,7 @@
 
 mod arguments;
 mod call;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 mod prompt;
 mod quoting;

@@ -20,7 +20,7 @@ const SPACE_BYTES_MAX: usize = 64;
 const THOUGHT: &str = "thought";
 
 /// Where the reading of an answer stands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Mode {
     Text,
     Call(Box<CallReader>),
@@ -44,7 +44,7 @@ enum Step {
 }
 
 /// Reads the text of one candidate.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct AnswerText {
     mode: Mode,
     held: String,
@@ -65,7 +65,7 @@ pub(super) struct AnswerText {
 }
 
 /// What was read behind the call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct After {
     bytes: usize,
     calls: u32,

@@ -79,6 +79,16 @@ fn a_body_may_be_as_long_as_its_bound_and_no_longer() {
 }
 
 #[test]
+fn what_fits_into_the_bound_of_a_body_is_read_however_it_is_cut() {
+    let event = r#"data: {"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+    let body = format!("{event}\n\n").repeat(3000);
+    let whole = decode_within(&target("openai-chat"), SMALL, &[body.as_bytes()]);
+    let pieces: Vec<&[u8]> = body.as_bytes().chunks(97).collect();
+    assert_eq!(decode_within(&target("openai-chat"), SMALL, &pieces), whole);
+    assert!(!whole.events.is_empty());
+}
+
+#[test]
 fn calls_are_bounded_in_both_dialects() {
     let chat = |count: usize| {
         let call = |index: usize| {

@@ -7,9 +7,11 @@
 
 mod anthropic_decode;
 mod anthropic_encode;
+mod any_body;
 mod bounds;
 mod chat_decode;
 mod chat_encode;
+mod corpora;
 mod errors;
 mod gemini_decode;
 mod gemini_encode;

@@ -282,6 +282,15 @@ fn a_reply_that_goes_on_and_on_behind_its_call_is_not_awaited() {
 }
 
 #[test]
+fn what_is_behind_the_cut_is_dropped_wherever_the_pieces_end() {
+    let noise = "x".repeat(20_000);
+    let body = body(&[CALL, &noise, "more"], "length");
+    let whole = decode_pieces(&react(), &[body.as_bytes()]);
+    let pieces: Vec<&[u8]> = body.as_bytes().chunks(100).collect();
+    assert_eq!(decode_pieces(&react(), &pieces).events, whole.events);
+}
+
+#[test]
 fn a_call_is_bounded() {
     let bounds = Bounds {
         event_bytes_max: 1024,
