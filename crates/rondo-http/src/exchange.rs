@@ -1,7 +1,8 @@
-use crate::Transport;
 use crate::failure::{Stage, is_stale_connection, network_error, redirect_error, setup_error};
+use crate::limit::Slot;
 use crate::place::Place;
 use crate::secret::{Secret, scrub};
+use crate::{RequestLimit, Transport};
 use futures_util::stream;
 use reqwest::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response};
@@ -34,11 +35,19 @@ pub(crate) struct Link {
 }
 
 /// Opens the stream of one request; nothing happens before it is polled.
-pub(crate) fn open(link: Arc<Link>, request: Arc<ModelRequest>) -> ModelStream {
+pub(crate) fn open(
+    link: Arc<Link>,
+    limit: Option<RequestLimit>,
+    request: Arc<ModelRequest>,
+) -> ModelStream {
     let exchange = Exchange {
         link,
         pending: VecDeque::new(),
-        phase: Phase::Unsent(request),
+        slot: None,
+        phase: match limit {
+            Some(limit) => Phase::New(limit, request),
+            None => Phase::Unsent(request),
+        },
     };
     Box::pin(stream::try_unfold(exchange, Exchange::next))
 }
@@ -47,10 +56,15 @@ struct Exchange {
     link: Arc<Link>,
     /// At most the events of one piece of the body.
     pending: VecDeque<ModelEvent>,
+    /// Held until the exchange is over.
+    slot: Option<Slot>,
     phase: Phase,
 }
 
 enum Phase {
+    New(RequestLimit, Arc<ModelRequest>),
+    /// As many requests as may be are under way.
+    Queued(RequestLimit, Arc<ModelRequest>),
     Unsent(Arc<ModelRequest>),
     Reading(Response, Box<dyn Decoder>),
     /// The reply is whole; the rest of the body is of no interest.
@@ -66,6 +80,20 @@ impl Exchange {
                 return Ok(Some((event, self)));
             }
             self.phase = match self.phase {
+                Phase::New(limit, request) => {
+                    self.slot = limit.try_enter();
+                    if self.slot.is_some() {
+                        Phase::Unsent(request)
+                    } else {
+                        self.pending.push_back(ModelEvent::Queued);
+                        Phase::Queued(limit, request)
+                    }
+                }
+                Phase::Queued(limit, request) => {
+                    self.slot = limit.enter().await;
+                    self.pending.push_back(ModelEvent::Sent);
+                    Phase::Unsent(request)
+                }
                 Phase::Unsent(request) => self.link.start(&request).await,
                 Phase::Reading(response, decoder) => {
                     read(&self.link, response, decoder, &mut self.pending).await

@@ -8,6 +8,7 @@
 //! - `endpoint`, `network`, `secret`: where, how, and with which key; plain values.
 //! - `transport`: the shared connections; https is set up when it is first used.
 //! - `model`, `exchange`: the port, and one request under it.
+//! - `limit`: how many requests may be under way at once.
 //! - `place`, `failure`: what messages say of where and why.
 //! - [`probe`], `listing`: what a provider supports, found out by asking it.
 #![warn(missing_docs)]
@@ -16,6 +17,7 @@ mod endpoint;
 mod error;
 mod exchange;
 mod failure;
+mod limit;
 mod listing;
 mod model;
 mod network;
@@ -26,6 +28,7 @@ mod transport;
 
 pub use endpoint::{Auth, Endpoint, ModelCard};
 pub use error::HttpError;
+pub use limit::RequestLimit;
 pub use listing::list_models;
 pub use model::HttpModel;
 pub use network::{CONNECT_TIMEOUT, Network, Proxies};

@@ -1,6 +1,6 @@
 use crate::exchange::{self, Link};
 use crate::place::Place;
-use crate::{Auth, Endpoint, HttpError, ModelCard, Secret, Transport};
+use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
 use rondo_types::{ModelInfo, ModelRequest, Origin};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub struct HttpModel {
     info: ModelInfo,
     link: Arc<Link>,
+    limit: Option<RequestLimit>,
 }
 
 impl HttpModel {
@@ -64,7 +65,18 @@ impl HttpModel {
         Ok(Self {
             info,
             link: Arc::new(link),
+            limit: None,
         })
+    }
+
+    /// Returns the model under a bound on its requests, which it shares with all that have the same.
+    ///
+    /// A request that has to wait says so ([`ModelEvent::Queued`](rondo_types::ModelEvent::Queued));
+    /// its timers begin when it is sent.
+    #[must_use]
+    pub fn with_request_limit(mut self, limit: RequestLimit) -> Self {
+        self.limit = Some(limit);
+        self
     }
 
     pub(crate) fn link(&self) -> &Link {
@@ -78,7 +90,7 @@ impl Model for HttpModel {
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
-        exchange::open(Arc::clone(&self.link), request)
+        exchange::open(Arc::clone(&self.link), self.limit.clone(), request)
     }
 }
 

@@ -4,6 +4,7 @@
 mod connections;
 mod errors;
 mod faults;
+mod limit;
 mod probes;
 mod requests;
 mod secrets;
