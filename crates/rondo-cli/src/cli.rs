@@ -55,6 +55,9 @@ pub(crate) struct AskArgs {
     /// The model, as `provider/model`
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Who is asked when that model fails; may be repeated
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) fallback: Vec<String>,
     /// The profile (see `rondo profiles list`)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,

@@ -21,6 +21,8 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Layer {
     /// `provider/model`.
     pub(crate) model: Option<String>,
+    /// The models that follow it when its requests fail, in order.
+    pub(crate) fallbacks: Option<Vec<String>>,
     /// The profile's name.
     pub(crate) profile: Option<String>,
     /// The provider's address.
@@ -96,6 +98,7 @@ impl Layer {
     pub(crate) fn from_env(env: &Env) -> Result<Self> {
         Ok(Self {
             model: env.text("RONDO_MODEL"),
+            fallbacks: env.list("RONDO_FALLBACKS", ','),
             profile: env.text("RONDO_PROFILE"),
             base_url: env.text("RONDO_BASE_URL"),
             max_steps: env.parsed("RONDO_MAX_STEPS")?,
@@ -130,6 +133,7 @@ impl Layer {
         let switch = |on: bool| on.then_some(true);
         Self {
             model: args.model.clone(),
+            fallbacks: (!args.fallback.is_empty()).then(|| args.fallback.clone()),
             profile: args.profile.clone(),
             base_url: args.base_url.clone(),
             max_steps: args.max_steps,

@@ -4,6 +4,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 const TABLE: &str = include_str!("../data/providers.toml");
 
@@ -34,6 +35,8 @@ pub(crate) struct Provider {
     pub(crate) extra_body: toml::Table,
     /// Where it departs from its protocol.
     pub(crate) quirks: toml::Table,
+    /// How many of its requests may be under way at once.
+    pub(crate) max_concurrent_requests: Option<NonZeroUsize>,
     /// The vendor's own variable for the model.
     pub(crate) model_env: Option<String>,
     /// The model when nobody names one.
@@ -139,6 +142,9 @@ impl Provider {
             headers_env,
             extra_body,
             quirks,
+            max_concurrent_requests: self
+                .max_concurrent_requests
+                .or(other.max_concurrent_requests),
             model_env: self.model_env.or(other.model_env),
             default_model: self.default_model.or(other.default_model),
         }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
+use crate::request_limits::RequestLimits;
 use std::path::{Path, PathBuf};
 
 /// What each layer sets, lowest first, and what follows from all of them together.
@@ -22,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) paths: Paths,
     /// The working directory.
     pub(crate) directory: PathBuf,
+    /// How many requests each provider takes at once, counted over the whole process.
+    pub(crate) request_limits: RequestLimits,
 }
 
 /// One layer and its name.
@@ -63,6 +66,7 @@ impl Settings {
             env,
             paths,
             directory,
+            request_limits: RequestLimits::default(),
         })
     }
 
@@ -131,6 +135,7 @@ fn merge(sources: &[Source]) -> Layer {
         }
         override_with!(
             model,
+            fallbacks,
             profile,
             base_url,
             max_steps,

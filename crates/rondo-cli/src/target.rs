@@ -46,10 +46,41 @@ impl Choice {
     pub(crate) fn make(settings: &Settings) -> Result<Self> {
         let providers = Providers::load(&settings.values.providers)?;
         let explicit = settings.values.base_url.as_deref();
-        let (name, model) = match &settings.values.model {
+        let named = match &settings.values.model {
             Some(spec) => parse_model(spec, explicit, &providers, settings)?,
             None => default_model(explicit, &providers, settings)?,
         };
+        Self::of(named, explicit, &providers, settings)
+    }
+
+    /// Decides whom to ask when this one fails, in order and without anybody twice.
+    ///
+    /// An address that was said is that of the first model's provider alone.
+    ///
+    /// # Errors
+    /// When a model does not say its provider, or its provider is unknown.
+    pub(crate) fn fallbacks(&self, settings: &Settings) -> Result<Vec<Self>> {
+        let providers = Providers::load(&settings.values.providers)?;
+        let explicit = settings.values.base_url.as_deref();
+        let mut all: Vec<Self> = Vec::new();
+        for spec in settings.values.fallbacks.iter().flatten() {
+            let named = parse_model(spec, explicit, &providers, settings)?;
+            let address = explicit.filter(|_| named.0 == self.provider_name);
+            let choice = Self::of(named, address, &providers, settings)?;
+            let name = choice.full_name();
+            if self.full_name() != name && all.iter().all(|known| known.full_name() != name) {
+                all.push(choice);
+            }
+        }
+        Ok(all)
+    }
+
+    fn of(
+        (name, model): (String, String),
+        explicit: Option<&str>,
+        providers: &Providers,
+        settings: &Settings,
+    ) -> Result<Self> {
         let mut provider = providers.get(&name).cloned().unwrap_or_default();
         let base_url = base_url(explicit, &provider, settings)?;
         if name == OPENAI && is_loopback(&base_url) {
@@ -190,6 +221,18 @@ impl Choice {
             return Ok(None);
         }
         Err(self.missing_key())
+    }
+
+    /// Checks that there is a key or a way to one, where one is needed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn check_key(&self, settings: &Settings) -> Result<()> {
+        if has_key(&self.provider, settings) || self.keyless() {
+            Ok(())
+        } else {
+            Err(self.missing_key())
+        }
     }
 
     fn missing_key(&self) -> CliError {

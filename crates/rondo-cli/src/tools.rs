@@ -4,7 +4,6 @@ use crate::calls;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::settings::Settings;
-use crate::target::Choice;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{
     AllowedDirs, ExecOptions, ExecTool, GateOptions, HUB_BLACKLIST, StandardGate, SupervisorCommand,
@@ -74,13 +73,13 @@ pub(crate) fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Builds the tools of those names.
+/// Builds the tools of those names; commands do not find the variables `keys` in their environment.
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
 pub(crate) fn offer(
     names: &[String],
-    choice: &Choice,
+    keys: &[String],
     settings: &Settings,
     session: &SessionId,
 ) -> Result<Offer> {
@@ -91,7 +90,7 @@ pub(crate) fn offer(
     calls::prune(&calls, session.as_str());
     let workspace = workspace(settings, &state_dir)?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let options = exec_options(&workspace, state_dir, choice);
+    let options = exec_options(&workspace, state_dir, keys);
     let mut known = rondo_tools::file_tools(&workspace);
     known.push(Arc::new(ExecTool::exec(options.clone())));
     known.push(Arc::new(ExecTool::execute_command(options)));
@@ -123,11 +122,10 @@ fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
     Ok(Arc::new(workspace))
 }
 
-fn exec_options(workspace: &Workspace, state_dir: PathBuf, choice: &Choice) -> ExecOptions {
+fn exec_options(workspace: &Workspace, state_dir: PathBuf, keys: &[String]) -> ExecOptions {
     let directory = workspace.working_dir().to_owned();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
-    let keys = choice.key_variables().iter().cloned();
-    options.environment.withheld.extend(keys);
+    options.environment.withheld.extend_from_slice(keys);
     options
 }
 

@@ -40,7 +40,9 @@ pub(crate) fn http_model(
         price: choice.facts.price(),
         context_tokens: choice.facts.context_tokens,
     };
-    HttpModel::new(&endpoint, card).map_err(|err| CliError::caused(Exit::Config, err))
+    let model =
+        HttpModel::new(&endpoint, card).map_err(|err| CliError::caused(Exit::Config, err))?;
+    Ok(model.with_request_limit(settings.request_limits.of(choice)))
 }
 
 fn headers(choice: &Choice, settings: &Settings) -> Vec<(String, Secret)> {

@@ -13,7 +13,7 @@ use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::target::Choice;
 use crate::turn_loop::{self, Ended, Signals};
-use crate::{profiles, tools, transport};
+use crate::{fallbacks, profiles, tools, transport};
 use rondo_core::clock::Clock;
 use rondo_core::events;
 use rondo_core::ports::MemoryJournal;
@@ -113,9 +113,31 @@ struct Prepared {
     message: Message,
     profile: Profile,
     choice: Choice,
+    fallbacks: Vec<Choice>,
     tool_names: Vec<String>,
     schema: Option<Value>,
     answer_file: Option<PathBuf>,
+}
+
+impl Prepared {
+    /// Returns all who may be asked.
+    fn choices(&self) -> impl Iterator<Item = &Choice> {
+        std::iter::once(&self.choice).chain(&self.fallbacks)
+    }
+
+    /// Returns the variables that may hold a key.
+    fn key_variables(&self) -> Vec<String> {
+        let variables = self.choices().flat_map(Choice::key_variables);
+        variables.cloned().collect()
+    }
+
+    /// Returns who was asked last.
+    fn asked(&self, outcome: &Outcome) -> &Choice {
+        let name = outcome.model.as_deref();
+        self.choices()
+            .find(|choice| Some(choice.full_name().as_str()) == name)
+            .unwrap_or(&self.choice)
+    }
 }
 
 fn prepare(
@@ -132,6 +154,7 @@ fn prepare(
     let choice = Choice::make(&settings)?;
     let tool_names = tools::wanted(&profile, &settings);
     choice.check(&profile, tool_names.len())?;
+    let fallbacks = fallbacks::choose(&choice, &profile, tool_names.len(), &settings, &output)?;
     for name in tools::unknown(&profile, &settings) {
         output.note(&format!(
             "no tool is named `{name}`, so nothing is allowed or forbidden by it"
@@ -149,6 +172,7 @@ fn prepare(
         output,
         profile,
         choice,
+        fallbacks,
         tool_names,
         schema,
     })
@@ -256,7 +280,8 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
     let now = Clock::system().now();
     let id = fresh_id(now);
     let session = SessionId::new(format!("s-{id}"));
-    let offer = tools::offer(&prepared.tool_names, choice, settings, &session)?;
+    let keys = prepared.key_variables();
+    let offer = tools::offer(&prepared.tool_names, &keys, settings, &session)?;
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",
@@ -278,7 +303,7 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         turn: TurnId::new(format!("t-{id}")),
         turn_number: 1,
         model: Arc::new(model),
-        fallbacks: Vec::new(),
+        fallbacks: fallbacks::models(&prepared.fallbacks, profile, settings)?,
         gate: tools::gate(&offer, profile, settings)?,
         tools: offer.tools,
         approver: Arc::clone(&approver) as _,
@@ -389,7 +414,7 @@ fn explain(outcome: &Outcome, exit: Exit, circumstances: Circumstances, prepared
     let output = &prepared.output;
     match &outcome.error {
         Some(error) if !outcome.answered => {
-            let error = failure(error, exit, prepared);
+            let error = failure(error, exit, prepared.asked(outcome));
             output.error(&error);
         }
         _ if outcome.stop_reason == StopReason::Cancelled => output.note("the turn was stopped"),
@@ -419,8 +444,7 @@ fn explain(outcome: &Outcome, exit: Exit, circumstances: Circumstances, prepared
     }
 }
 
-fn failure(error: &ModelError, exit: Exit, prepared: &Prepared) -> CliError {
-    let choice = &prepared.choice;
+fn failure(error: &ModelError, exit: Exit, choice: &Choice) -> CliError {
     let shown = CliError::new(exit, error);
     match error.class {
         ErrorClass::Auth => match choice.key_variables().first() {

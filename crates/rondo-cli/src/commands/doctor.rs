@@ -107,12 +107,25 @@ fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
             return None;
         }
     };
-    report.good("model", &choice.full_name());
+    check_choice("model", &choice, settings, report);
+    match choice.fallbacks(settings) {
+        Ok(fallbacks) => {
+            for fallback in fallbacks {
+                check_choice("fallback", &fallback, settings, report);
+            }
+        }
+        Err(error) => report.bad("fallback", &explained(&error)),
+    }
+    Some(choice)
+}
+
+fn check_choice(what: &str, choice: &Choice, settings: &Settings, report: &mut Report) {
+    report.good(what, &choice.full_name());
     report.good(
         "address",
         &format!("{} ({})", choice.shown_url(), choice.dialect()),
     );
-    check_key(&choice, settings, report);
+    check_key(choice, settings, report);
     match choice.facts.context_tokens {
         Some(tokens) => report.good("context", &format!("{tokens} tokens")),
         None => report.info("context", "not known"),
@@ -126,7 +139,6 @@ fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
         Some(true) => report.good("function calling", "known to work"),
         None => report.info("function calling", "nothing known against it"),
     }
-    Some(choice)
 }
 
 fn check_key(choice: &Choice, settings: &Settings, report: &mut Report) {

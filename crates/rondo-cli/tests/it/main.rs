@@ -9,6 +9,7 @@ mod ask;
 mod attachments;
 mod configuration;
 mod doctor;
+mod fallback;
 mod faults;
 mod harness;
 mod limits;
