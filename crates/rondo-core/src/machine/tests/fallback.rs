@@ -67,20 +67,17 @@ fn fallbacks(ran: &Ran) -> Vec<(&str, &str, ErrorClass)> {
 #[test]
 fn the_list_is_walked_once_in_its_order_within_one_step() {
     let names = ["p/m", "q/f1", "q/f2"];
-    for failing in 0..3 {
+    for (failing, name) in names.into_iter().enumerate() {
         let mut script = vec![fail(ErrorClass::Auth); failing];
         script.push(text("ok"));
         let ran = sim(script).run();
         assert_eq!(ran.outcome.text, "ok");
-        assert_eq!(ran.outcome.model.as_deref(), Some(names[failing]));
+        assert_eq!(ran.outcome.model.as_deref(), Some(name));
         assert_eq!((ran.outcome.steps, ran.requests.len()), (1, failing + 1));
         assert_eq!(fallbacks(&ran).len(), failing);
         let answer = ran.outcome.transcript.last().unwrap();
         let origin = answer.origin.as_ref().unwrap();
-        assert_eq!(
-            format!("{}/{}", origin.provider, origin.model),
-            names[failing]
-        );
+        assert_eq!(format!("{}/{}", origin.provider, origin.model), name);
     }
     let ran = sim(vec![fail(ErrorClass::Auth); 3]).run();
     assert_eq!(ran.outcome.stop_reason, StopReason::Error);
