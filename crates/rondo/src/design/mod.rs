@@ -13,6 +13,13 @@
 //! The designs ask nobody before a tool runs: what a program registers may be called. Each loop
 //! takes a [`Gate`](crate::Gate) where that is too much.
 
+pub mod python;
+pub mod react;
+pub mod shell;
 pub mod stream;
 
 mod run;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/designs.md")]
+struct Guide;

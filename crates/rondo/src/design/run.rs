@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Model, Toolbox, TurnSetup, Verdict,
-    control, events, run_turn,
+    Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox,
+    TurnSetup, Verdict, control, events, run_turn,
 };
 use rondo_types::{
     CallId, EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId,
@@ -31,11 +31,29 @@ impl Run {
     ///
     /// # Cancel safety
     /// As [`run_turn`]: dropping ends everything at once.
-    pub(super) async fn to_end(
+    pub(super) async fn finish(
         self,
         cancel: &CancellationToken,
         mut on_event: impl FnMut(EventBody) + Send,
     ) -> Outcome {
+        let (turn, mut listener) = self.begin(cancel.cancelled());
+        let listen = async {
+            while let Some(event) = listener.next().await {
+                on_event(event.body);
+            }
+        };
+        let (outcome, ()) = tokio::join!(turn, listen);
+        outcome
+    }
+
+    /// Returns the turn, which is stopped when `stop` ends, and its events.
+    pub(super) fn begin<S>(
+        self,
+        stop: S,
+    ) -> (impl Future<Output = Outcome> + Send + use<S>, EventReceiver)
+    where
+        S: Future<Output = ()> + Send,
+    {
         let setup = TurnSetup {
             session: fresh_session(&self.profile.name),
             turn: TurnId::new("1"),
@@ -51,27 +69,22 @@ impl Run {
             response_schema: None,
             seed: random(),
         };
-        let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
-        let (handle, control) = control();
-        let turn = async {
-            let turn = run_turn(setup, self.history, self.input, sender, control);
+        let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());
+        let (history, input) = (self.history, self.input);
+        let turn = async move {
+            let (handle, control) = control();
+            let turn = run_turn(setup, history, input, sender, control);
             tokio::pin!(turn);
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => {
+                () = stop => {
                     handle.cancel();
                     turn.await
                 }
                 outcome = &mut turn => outcome,
             }
         };
-        let listen = async {
-            while let Some(event) = listener.next().await {
-                on_event(event.body);
-            }
-        };
-        let (outcome, ()) = tokio::join!(turn, listen);
-        outcome
+        (turn, listener)
     }
 }
 

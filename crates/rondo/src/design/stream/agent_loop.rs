@@ -120,7 +120,7 @@ impl AgentLoop {
             input,
         };
         let mut turns = Turns::default();
-        let outcome = run.to_end(&cancel, |event| turns.take(event)).await;
+        let outcome = run.finish(&cancel, |event| turns.take(event)).await;
         let turns = turns.finish(&outcome.transcript);
         Ok(AgentLoopResult::new(outcome, turns))
     }

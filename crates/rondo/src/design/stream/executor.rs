@@ -135,7 +135,7 @@ impl ToolExecutor {
             history: Transcript::new(),
             input: Message::synthetic_user("Run these calls."),
         };
-        let outcome = run.to_end(cancel_token, |event| turns.take(event)).await;
+        let outcome = run.finish(cancel_token, |event| turns.take(event)).await;
         Ok((turns, outcome))
     }
 

@@ -1,0 +1,3 @@
+//! The tools of the design.
+
+pub mod shell;
