@@ -7,7 +7,7 @@
 //!
 //! How far the bytes stand depends on the dialect:
 //! - `openai-chat`, `openai-responses`: to the last message.
-//! - `gemini`: to the last content, since the next message may be joined to it.
+//! - `gemini`: to the last content of the model, since later messages may be joined to those behind it.
 //! - `anthropic`: to the last but one message of the user; from there on the cache marks move.
 //! - `react`: not at all, since it rewrites the conversation before the dialect below encodes it.
 

@@ -142,6 +142,11 @@ impl<'a> Conversation<'a> {
             conversation.settle(kept, messages.unwrap_or_default(), settled, opened);
         }
         conversation.begin_and_end_with_user(opened, from == 0 && settled.is_none());
+        // Where the conversation goes on from an earlier place, what is kept would bear a mark.
+        if from > 0 && conversation.turns.iter().filter(|it| it.is_user()).count() < 2 {
+            *kept = Kept::default();
+            return Self::of(kept, request, target);
+        }
         conversation
     }
 

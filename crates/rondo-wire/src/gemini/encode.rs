@@ -79,7 +79,7 @@ struct Content<'a> {
     parts: Vec<Json<'a>>,
 }
 
-/// Where a message began a content of its own: no later one changes the contents before it.
+/// Where a message began a content of its own behind one of the model, to which nothing is joined.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     message: usize,
@@ -89,10 +89,9 @@ struct Open {
 }
 
 impl Open {
-    /// Returns whether the message added contents and joined nothing to the last one before.
-    fn is_left_alone(&self, list: &[Content<'_>], last_parts: Option<usize>) -> bool {
+    fn is_behind_model(&self, list: &[Content<'_>]) -> bool {
         let last = self.contents.checked_sub(1).and_then(|last| list.get(last));
-        list.len() > self.contents && last.map(|last| last.parts.len()) == last_parts
+        list.len() > self.contents && last.is_some_and(|last| last.kind == Kind::Model)
     }
 }
 
@@ -121,7 +120,6 @@ impl<'a> Encoder<'a> {
                 own: self.own,
                 notes: self.notes.len(),
             };
-            let last_parts = list.last().map(|last| last.parts.len());
             match message.role {
                 Role::User => self.add(&mut list, Kind::User, |it| it.parts(message)),
                 Role::Assistant => self.add(&mut list, Kind::Model, |it| it.model_parts(message)),
@@ -132,7 +130,7 @@ impl<'a> Encoder<'a> {
                     }
                 }
             }
-            if before.is_left_alone(&list, last_parts) {
+            if before.is_behind_model(&list) {
                 open = before;
             }
         }

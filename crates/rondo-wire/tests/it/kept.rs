@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// Cases of each property.
-const CASES: u32 = 64;
+const CASES: u32 = 256;
 
 /// Every dialect, and the text loop over two of them.
 const DIALECTS: [&str; 6] = [
