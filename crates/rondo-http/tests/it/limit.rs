@@ -14,7 +14,7 @@ use rondo_types::{
     Message, ModelEvent, ModelRequest, Outcome, SessionId, StopReason, ToolOutcome, ToolSpec,
     TurnId,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -42,11 +42,12 @@ async fn rest(stream: ModelStream) -> Vec<ModelEvent> {
     stream.map(Result::unwrap).collect().await
 }
 
-fn said(server: &Server, index: usize) -> String {
-    let body = server.requests()[index].json();
-    let messages = body["messages"].as_array().unwrap();
-    let last = messages.last().unwrap();
-    last["content"].as_str().unwrap().to_owned()
+/// Returns what the request with this number, from 0, asked.
+async fn said(server: &Server, index: usize) -> String {
+    let body = server.request(index).await.json();
+    let messages = body.get("messages").and_then(Value::as_array).unwrap();
+    let content = messages.last().and_then(|message| message.get("content"));
+    content.and_then(Value::as_str).unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn no_more_requests_than_the_bound_are_under_way_and_each_has_its_turn() {
             let events = run.await.unwrap();
             let waited = events.first() == Some(&ModelEvent::Sent);
             assert_eq!(waited, index >= max);
-            assert_eq!(said(&server, index), index.to_string());
+            assert_eq!(said(&server, index).await, index.to_string());
         }
     }
 }
@@ -117,7 +118,7 @@ async fn whoever_gives_up_leaves_the_queue_and_frees_what_it_holds() {
     running.abort();
     assert_eq!(first(&mut patient).await, ModelEvent::Sent);
     rest(patient).await;
-    assert_eq!(said(&server, 1), "c");
+    assert_eq!(said(&server, 1).await, "c");
 }
 
 #[tokio::test]
@@ -200,5 +201,5 @@ async fn a_turn_within_a_turn_does_not_wait_for_the_outer_one() {
     let outcome = turn(&model, vec![Arc::new(Delegate(model.clone()))]).await;
     assert_eq!(outcome.stop_reason, StopReason::Complete);
     assert_eq!(outcome.text, "outer");
-    assert!(said(&server, 2).contains("inner"));
+    assert!(said(&server, 2).await.contains("inner"));
 }
