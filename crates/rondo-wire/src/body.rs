@@ -199,12 +199,28 @@ fn take_json<P: Payloads>(
 
 /// Returns the reason that decides on the calls of a candidate when several came: a later one does
 /// not make whole what an earlier one refused or cut.
-pub(crate) fn stricter(earlier: Option<FinishReason>, later: FinishReason) -> FinishReason {
+fn stricter(earlier: Option<FinishReason>, later: FinishReason) -> FinishReason {
     match earlier {
         Some(earlier) if !earlier.is_acceptable() => earlier,
         Some(FinishReason::Length) if later.is_acceptable() => FinishReason::Length,
         _ => later,
     }
+}
+
+/// Reports a finish reason, and keeps the one that decides.
+pub(crate) fn finished(
+    kept: &mut Option<FinishReason>,
+    candidate: u32,
+    reason: FinishReason,
+    raw: &str,
+    out: &mut Vec<ModelEvent>,
+) {
+    *kept = Some(stricter(*kept, reason));
+    out.push(ModelEvent::Finished {
+        candidate,
+        reason,
+        raw: raw.to_owned(),
+    });
 }
 
 /// Builds the error of a payload that cannot be read.

@@ -11,8 +11,8 @@
 //! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
 //! - `json`: borrowed, tolerant JSON in both directions.
 //! - `kept`: the encoded beginning of a conversation, from one request to the next.
-//! - `names`: names of tools that a wire refuses.
-//! - `failure`: classes of errors that all dialects share.
+//! - `names`, `ids`: names of tools and ids of calls that a wire refuses.
+//! - `failure`, `errors`: classes of errors that all dialects share, and their usual shape.
 //! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
 //! - `react`: calls as text, over any of them.
 #![warn(missing_docs)]
@@ -21,9 +21,11 @@ mod anthropic;
 mod body;
 mod bounds;
 mod dialect;
+mod errors;
 mod failure;
 mod framing;
 mod gemini;
+mod ids;
 mod json;
 mod kept;
 mod lowering;
@@ -38,6 +40,6 @@ mod target;
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
 pub use kept::Kept;
-pub use lowering::{Lowering, LoweringNote};
+pub use lowering::{Lowering, LoweringCause, LoweringNote};
 pub use react::react_over;
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

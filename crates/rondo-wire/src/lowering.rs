@@ -1,7 +1,10 @@
+use rondo_types::{Message, Opaque, Origin, Part, ToolResult};
+use serde::Serialize;
 use std::fmt;
 
 /// What a dialect changed because its wire cannot carry it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lowering {
     /// Reasoning was left out: it came from elsewhere, or the provider does not take it back.
     ReasoningDropped,
@@ -11,7 +14,8 @@ pub enum Lowering {
     RefusalAsText,
     /// Arguments that are no JSON object were sent as `{}`.
     ArgumentsReplaced,
-    /// A call id was replaced by one that the provider accepts.
+    /// A call id was replaced by one that the provider accepts. A wire id of elsewhere always gives
+    /// way to the call's own id, and that is not noted.
     IdReplaced,
     /// A name that the provider refuses was replaced.
     NameReplaced,
@@ -33,13 +37,48 @@ pub enum Lowering {
     ToolsDeclared,
 }
 
-/// One change that encoding made to a request, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a dialect changed something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoweringCause {
+    /// It came from another dialect or provider, and would be refused or misread here.
+    Elsewhere,
+    /// The provider does not take it back, not even from itself.
+    NotTakenBack,
+    /// The wire has no place for it, or not there.
+    NoPlace,
+    /// It is not a JSON object, as the wire wants.
+    NoObject,
+    /// It breaks the wire's rule of length or characters.
+    NotAllowed,
+    /// The model or its provider refuses it, by what is known or configured of them.
+    Refused,
+    /// The wire demands it.
+    Demanded,
+    /// Nothing else was left.
+    NothingLeft,
+    /// The transcript says something else than this data does.
+    Outdated,
+    /// What must stand behind it is not there.
+    Unanswered,
+}
+
+/// One change that encoding made to a request: what, where and why.
+///
+/// Notes are complete: whatever of a transcript is not in a request has one. Text that holds
+/// nothing is no loss, and neither are names of media.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoweringNote {
     /// What was done.
     pub lowering: Lowering,
+    /// Why.
+    pub cause: LoweringCause,
     /// The message's index in the transcript; absent when it is about the whole request.
     pub message: Option<usize>,
+    /// The part's index in the message; absent when it is about the whole message.
+    pub part: Option<usize>,
+    /// The dialect that the part came from, where that is the cause and known.
+    pub from: Option<String>,
 }
 
 impl Lowering {
@@ -65,20 +104,78 @@ impl Lowering {
     }
 }
 
-impl fmt::Display for LoweringNote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.message {
-            Some(index) => write!(f, "message {index}: {}", self.lowering.as_str()),
-            None => f.write_str(self.lowering.as_str()),
+impl Lowering {
+    /// The cause, where it is always the same one or nothing more is known.
+    fn usual_cause(self) -> LoweringCause {
+        match self {
+            Self::ReasoningDropped | Self::OpaqueDropped => LoweringCause::Elsewhere,
+            Self::RefusalAsText | Self::MediaDropped | Self::MediaMoved => LoweringCause::NoPlace,
+            Self::ArgumentsReplaced => LoweringCause::NoObject,
+            Self::IdReplaced | Self::NameReplaced => LoweringCause::NotAllowed,
+            Self::SchemaDropped | Self::SamplingDropped => LoweringCause::Refused,
+            Self::MessageDropped => LoweringCause::NothingLeft,
+            Self::OutputBoundAdded | Self::UserMessageAdded | Self::ToolsDeclared => {
+                LoweringCause::Demanded
+            }
         }
     }
 }
 
-/// Collects notes, each once for a message.
+impl LoweringCause {
+    /// Returns the cause as the end of a sentence.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Elsewhere => "it came from elsewhere",
+            Self::NotTakenBack => "this provider takes none back",
+            Self::NoPlace => "this protocol has no place for it",
+            Self::NoObject => "it is no JSON object",
+            Self::NotAllowed => "this protocol does not allow it",
+            Self::Refused => "this model or provider refuses it",
+            Self::Demanded => "this provider demands it",
+            Self::NothingLeft => "nothing of it was left",
+            Self::Outdated => "the transcript says something else",
+            Self::Unanswered => "what must stand behind it is not there",
+        }
+    }
+}
+
+impl fmt::Display for LoweringNote {
+    /// Writes `message 3, part 1: reasoning left out: it came from gemini`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.message, self.part) {
+            (Some(message), Some(part)) => write!(f, "message {message}, part {part}: ")?,
+            (Some(message), None) => write!(f, "message {message}: ")?,
+            (None, _) => {}
+        }
+        write!(f, "{}: ", self.lowering.as_str())?;
+        match &self.from {
+            Some(from) => write!(f, "it came from {from}"),
+            None => f.write_str(self.cause.as_str()),
+        }
+    }
+}
+
+/// Returns whether provider data only says where a text ends, so that without it nothing is lost.
+pub(crate) fn closes_only(opaque: &Opaque) -> bool {
+    opaque.json == "{}"
+}
+
+/// Returns the results of a message with their indices among its parts.
+pub(crate) fn results(said: &Message) -> impl Iterator<Item = (usize, &ToolResult)> {
+    let parts = said.parts.iter().enumerate();
+    parts.filter_map(|(index, part)| match part {
+        Part::ToolResult(result) => Some((index, result)),
+        _ => None,
+    })
+}
+
+/// Collects notes, each once for a part.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     list: Vec<LoweringNote>,
     message: Option<usize>,
+    part: Option<usize>,
 }
 
 impl Notes {
@@ -86,7 +183,7 @@ impl Notes {
     pub(crate) fn resumed(list: Vec<LoweringNote>) -> Self {
         Self {
             list,
-            message: None,
+            ..Self::default()
         }
     }
 
@@ -99,14 +196,39 @@ impl Notes {
         self.list.iter().take(count).cloned().collect()
     }
 
+    /// Says which message the next notes are about; absent for the whole request.
     pub(crate) fn enter(&mut self, message: Option<usize>) {
         self.message = message;
+        self.part = None;
     }
 
+    /// Says which part of the message the next notes are about; absent for all of it.
+    pub(crate) fn enter_part(&mut self, part: Option<usize>) {
+        self.part = part;
+    }
+
+    /// Notes a change for its usual cause.
     pub(crate) fn add(&mut self, lowering: Lowering) {
+        self.push(lowering, lowering.usual_cause(), None);
+    }
+
+    pub(crate) fn add_for(&mut self, lowering: Lowering, cause: LoweringCause) {
+        self.push(lowering, cause, None);
+    }
+
+    /// Notes that something came from elsewhere.
+    pub(crate) fn add_from(&mut self, lowering: Lowering, origin: Option<&Origin>) {
+        let from = origin.map(|origin| origin.dialect.clone());
+        self.push(lowering, LoweringCause::Elsewhere, from);
+    }
+
+    fn push(&mut self, lowering: Lowering, cause: LoweringCause, from: Option<String>) {
         let note = LoweringNote {
             lowering,
+            cause,
             message: self.message,
+            part: self.part,
+            from,
         };
         let repeated = self
             .list

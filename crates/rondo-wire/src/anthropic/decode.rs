@@ -1,8 +1,8 @@
 use super::blocks::{Block, Kept, extra_fields, grow_extra};
 use super::event::{Delta, Event, WireMessage, WireUsage};
-use crate::body::{Payloads, malformed, stricter, unreadable};
+use crate::body::{Payloads, finished, malformed, unreadable};
+use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
-use crate::openai_chat::errors;
 use crate::scan::JsonScan;
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
@@ -362,12 +362,7 @@ impl AnthropicPayloads {
     fn finish(&mut self, reason: Option<&Text<'_>>, out: &mut Vec<ModelEvent>) {
         if let Some(raw) = nonempty(reason) {
             let reason = finish_reason(raw);
-            self.finish = Some(stricter(self.finish, reason));
-            out.push(ModelEvent::Finished {
-                candidate: CANDIDATE,
-                reason,
-                raw: raw.to_owned(),
-            });
+            finished(&mut self.finish, CANDIDATE, reason, raw, out);
         }
     }
 
@@ -456,13 +451,13 @@ fn may_run(reason: FinishReason) -> bool {
     matches!(reason, FinishReason::Stop | FinishReason::ToolCalls)
 }
 
-/// `stop_reason`, https://docs.claude.com/en/api/messages. A paused turn is `Other`: its text can be
-/// used, and to go on is not for a decoder.
+/// `stop_reason`, https://docs.claude.com/en/api/messages.
 fn finish_reason(raw: &str) -> FinishReason {
     match raw {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolCalls,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "pause_turn" => FinishReason::Paused,
         "refusal" => FinishReason::Refusal,
         _ => FinishReason::Other,
     }

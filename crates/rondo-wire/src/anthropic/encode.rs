@@ -1,5 +1,6 @@
 use super::cache;
 use super::messages::{Conversation, Turn, text_block};
+use super::structured;
 use super::thinking::{self, Thinking};
 use crate::json::{Fields, Json, merge, set};
 use crate::lowering::{Lowering, Notes};
@@ -55,9 +56,6 @@ pub(super) fn encode(
     }
     let messages: Vec<_> = turns.into_iter().map(Turn::into_json).collect();
     set(&mut body, "messages", Json::List(Vec::new()));
-    if request.response_schema.is_some() {
-        notes.add(Lowering::SchemaDropped);
-    }
     if target.streaming {
         set(&mut body, "stream", Json::Bool(true));
     }
@@ -128,13 +126,12 @@ fn sampling<'a>(
             ]);
             set(body, "thinking", thinking);
         }
-        Thinking::Adaptive(effort) => {
+        Thinking::Adaptive(_) => {
             let thinking = Json::object([("type", Json::str("adaptive"))]);
-            let config = Json::object([("effort", Json::str(effort_text(effort)))]);
             set(body, "thinking", thinking);
-            set(body, "output_config", config);
         }
     }
+    output_config(body, request, thinking, notes);
     let Some(temperature) = request.sampling.temperature else {
         return;
     };
@@ -146,6 +143,32 @@ fn sampling<'a>(
     if !refused && temperature.is_finite() {
         let temperature = temperature.min(TEMPERATURE_MAX);
         set(body, "temperature", Json::Float(temperature));
+    }
+}
+
+/// The effort and the form of the answer,
+/// https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
+fn output_config<'a>(
+    body: &mut Fields<'a>,
+    request: &'a ModelRequest,
+    thinking: Thinking,
+    notes: &mut Notes,
+) {
+    let mut config: Fields<'a> = Vec::new();
+    if let Thinking::Adaptive(effort) = thinking {
+        set(&mut config, "effort", Json::str(effort_text(effort)));
+    }
+    match &request.response_schema {
+        Some(schema) if structured::takes(&request.model, schema) => {
+            let kind = ("type", Json::str("json_schema"));
+            let format = Json::object([kind, ("schema", Json::Value(schema))]);
+            set(&mut config, "format", format);
+        }
+        Some(_) => notes.add(Lowering::SchemaDropped),
+        None => {}
+    }
+    if !config.is_empty() {
+        set(body, "output_config", Json::Object(config));
     }
 }
 

@@ -1,9 +1,11 @@
 //! The conversation as alternating messages of user and assistant.
 
+use super::server;
 use crate::Target;
+use crate::ids::IdRule;
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, Notes};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
 use crate::names::NameRule;
 use rondo_types::{
     Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, ReasoningPart, Role,
@@ -27,6 +29,9 @@ const NAME_RULE: NameRule = NameRule {
     chars_max: 64,
     starts_with_letter: false,
 };
+
+/// `^[a-zA-Z0-9_-]+$`; the bound is that of other providers.
+const ID_RULE: IdRule = IdRule { chars_max: 64 };
 
 /// A message being built. Results come first in it, whatever the order they were added in.
 pub(super) struct Turn<'a> {
@@ -121,7 +126,10 @@ impl<'a> Conversation<'a> {
             let start = conversation.start(index);
             match message.role {
                 Role::User => conversation.user(message),
-                Role::Assistant => conversation.assistant(message),
+                Role::Assistant => {
+                    let next = request.messages.get(index + 1).map(AsRef::as_ref);
+                    conversation.assistant(message, next);
+                }
                 Role::Tool => conversation.results(message),
             }
             let began = conversation.turns.get(start.turns);
@@ -141,7 +149,9 @@ impl<'a> Conversation<'a> {
             let messages = request.messages.get(from..settled.message);
             conversation.settle(kept, messages.unwrap_or_default(), settled, opened);
         }
-        conversation.begin_and_end_with_user(opened, from == 0 && settled.is_none());
+        let paused = request.messages.last().is_some_and(|last| last.paused);
+        conversation.begin_with_user(opened, from == 0 && settled.is_none());
+        conversation.end_with_user(paused && conversation.own);
         // Where the conversation goes on from an earlier place, what is kept would bear a mark.
         if from > 0 && conversation.turns.iter().filter(|it| it.is_user()).count() < 2 {
             *kept = Kept::default();
@@ -178,14 +188,18 @@ impl<'a> Conversation<'a> {
     }
 
     /// `is_whole` is whether nothing is kept, so that what is added to the front is not either.
-    fn begin_and_end_with_user(&mut self, opened: bool, is_whole: bool) {
+    fn begin_with_user(&mut self, opened: bool, is_whole: bool) {
         if opened {
             self.notes.add(Lowering::UserMessageAdded);
         }
         if opened && is_whole {
             self.turns.insert(0, Turn::go_on());
         }
-        if !self.turns.last().is_some_and(Turn::is_user) {
+    }
+
+    /// A reply that the provider paused is last as it is: anything behind it would end it.
+    fn end_with_user(&mut self, paused: bool) {
+        if !paused && !self.turns.last().is_some_and(Turn::is_user) {
             self.notes.add(Lowering::UserMessageAdded);
             self.turns.push(Turn::go_on());
         }
@@ -208,28 +222,44 @@ impl<'a> Conversation<'a> {
     }
 
     fn user(&mut self, said: &'a Message) {
-        let blocks: Vec<_> = said
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text(text) if !text.text.trim().is_empty() => Some(text_block(&text.text)),
-                Part::Media(media) => self.media(media),
-                _ => None,
-            })
-            .collect();
+        let mut blocks = Vec::with_capacity(said.parts.len());
+        for (index, part) in said.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
+            match part {
+                Part::Text(text) if !text.text.trim().is_empty() => {
+                    blocks.push(text_block(&text.text));
+                }
+                Part::Media(media) => blocks.extend(self.media(media)),
+                _ => {}
+            }
+        }
+        self.notes.enter_part(None);
         self.add(Vec::new(), blocks);
     }
 
-    fn assistant(&mut self, said: &'a Message) {
+    fn assistant(&mut self, said: &'a Message, next: Option<&'a Message>) {
         let target = &self.target.origin;
         self.own = said.origin.as_ref().is_some_and(|origin| {
             origin.dialect == target.dialect && origin.provider == target.provider
         });
+        let is_interrupted = next.is_some_and(|next| next.role != Role::Assistant);
+        let open = if said.paused && is_interrupted {
+            server::open_calls(&said.parts)
+        } else {
+            Vec::new()
+        };
         let mut turn = Turn::new(Speaker::Assistant);
-        for part in &said.parts {
-            let block = self.block(part);
+        for (index, part) in said.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
+            if open.contains(&index) {
+                let cause = LoweringCause::Unanswered;
+                self.notes.add_for(Lowering::OpaqueDropped, cause);
+                continue;
+            }
+            let block = self.block(part, said);
             turn.blocks.extend(block);
         }
+        self.notes.enter_part(None);
         if turn.blocks.is_empty() {
             self.notes.add(Lowering::MessageDropped);
         } else {
@@ -237,14 +267,14 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn block(&mut self, part: &'a Part) -> Option<Json<'a>> {
+    fn block(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => self.text(text),
             Part::Refusal(refusal) => {
                 self.notes.add(Lowering::RefusalAsText);
                 (!refusal.text.trim().is_empty()).then(|| text_block(&refusal.text))
             }
-            Part::Reasoning(reasoning) => self.thinking(reasoning),
+            Part::Reasoning(reasoning) => self.thinking(reasoning, said),
             Part::ToolCall(call) => Some(self.call(call)),
             Part::Opaque(opaque) => {
                 let json = self.own_json(opaque)?;
@@ -263,8 +293,13 @@ impl<'a> Conversation<'a> {
         let extra = text
             .opaque
             .as_ref()
+            .filter(|opaque| !closes_only(opaque))
             .and_then(|opaque| self.own_json(opaque));
         if text.text.trim().is_empty() {
+            if extra.is_some() {
+                let cause = LoweringCause::NothingLeft;
+                self.notes.add_for(Lowering::OpaqueDropped, cause);
+            }
             return None;
         }
         let mut fields: Fields<'a> = vec![
@@ -276,14 +311,20 @@ impl<'a> Conversation<'a> {
     }
 
     /// Thinking is taken back only with the signature that it came with.
-    fn thinking(&mut self, reasoning: &'a ReasoningPart) -> Option<Json<'a>> {
+    fn thinking(&mut self, reasoning: &'a ReasoningPart, said: &Message) -> Option<Json<'a>> {
         let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
         let extra = own.and_then(|opaque| raw_object(&opaque.json));
         let signed = |(key, value): &(Cow<'_, str>, &serde_json::value::RawValue)| {
             key == "signature" && !matches!(value.get(), "null" | "\"\"")
         };
         if !extra.is_some_and(|extra| extra.0.iter().any(signed)) {
-            self.notes.add(Lowering::ReasoningDropped);
+            if self.own {
+                let cause = LoweringCause::NotTakenBack;
+                self.notes.add_for(Lowering::ReasoningDropped, cause);
+            } else {
+                let origin = said.origin.as_ref();
+                self.notes.add_from(Lowering::ReasoningDropped, origin);
+            }
             return None;
         }
         let mut fields: Fields<'a> = vec![
@@ -312,7 +353,7 @@ impl<'a> Conversation<'a> {
         let id = self.id(call.wire_id.as_deref(), call.id.as_str());
         let mut fields: Fields<'a> = vec![
             (Cow::Borrowed("type"), Json::str("tool_use")),
-            (Cow::Borrowed("id"), Json::str(id)),
+            (Cow::Borrowed("id"), Json::Str(id)),
             (Cow::Borrowed("name"), Json::Str(name)),
             (Cow::Borrowed("input"), input),
         ];
@@ -321,22 +362,40 @@ impl<'a> Conversation<'a> {
         Json::Object(fields)
     }
 
-    fn id(&self, wire_id: Option<&'a str>, ours: &'a str) -> &'a str {
-        wire_id
-            .filter(|id| self.own && !id.is_empty())
-            .unwrap_or(ours)
+    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
+        if let Some(id) = wire_id.filter(|id| self.own && !id.is_empty()) {
+            return Cow::Borrowed(id);
+        }
+        let made = ID_RULE.apply(ours);
+        if made != ours {
+            self.notes.add(Lowering::IdReplaced);
+        }
+        made
     }
 
     fn results(&mut self, said: &'a Message) {
-        let results = said.results().map(|result| self.result(result)).collect();
+        let mut list = Vec::with_capacity(said.parts.len());
         let mut moved = Vec::new();
-        for result in said.results().filter(|it| is_moved(it)) {
-            self.notes.add(Lowering::MediaMoved);
-            let intro = format!("Returned by tool `{}`:", result.name);
-            moved.push(text_block(intro));
-            moved.extend(result.media.iter().filter_map(|media| self.media(media)));
+        for (index, result) in results(said) {
+            self.notes.enter_part(Some(index));
+            list.push(self.result(result));
+            if is_moved(result) {
+                moved.extend(self.moved_media(result));
+            }
         }
-        self.add(results, moved);
+        self.notes.enter_part(None);
+        self.add(list, moved);
+    }
+
+    fn moved_media(&mut self, result: &'a ToolResult) -> Vec<Json<'a>> {
+        let media = result.media.iter().filter_map(|media| self.media(media));
+        let media: Vec<_> = media.collect();
+        if media.is_empty() {
+            return media;
+        }
+        self.notes.add(Lowering::MediaMoved);
+        let intro = text_block(format!("Returned by tool `{}`:", result.name));
+        [intro].into_iter().chain(media).collect()
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
@@ -347,13 +406,15 @@ impl<'a> Conversation<'a> {
         };
         let mut fields: Fields<'a> = vec![
             (Cow::Borrowed("type"), Json::str("tool_result")),
-            (Cow::Borrowed("tool_use_id"), Json::str(id)),
+            (Cow::Borrowed("tool_use_id"), Json::Str(id)),
         ];
         if !result.media.is_empty() && !is_moved(result) {
             let mut blocks = Vec::with_capacity(result.media.len() + 1);
             blocks.extend((!text.trim().is_empty()).then(|| text_block(text)));
             blocks.extend(result.media.iter().filter_map(|media| self.media(media)));
-            set(&mut fields, "content", Json::List(blocks));
+            if !blocks.is_empty() {
+                set(&mut fields, "content", Json::List(blocks));
+            }
         } else if !text.is_empty() {
             set(&mut fields, "content", Json::Str(text));
         }
@@ -396,11 +457,17 @@ impl<'a> Conversation<'a> {
 
     /// Returns opaque JSON if it came from here.
     fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
-        if self.is_own(opaque) && raw_if_object(&opaque.json).is_some() {
-            return Some(&opaque.json);
+        if !self.is_own(opaque) {
+            let origin = Some(&opaque.origin);
+            self.notes.add_from(Lowering::OpaqueDropped, origin);
+            return None;
         }
-        self.notes.add(Lowering::OpaqueDropped);
-        None
+        if raw_if_object(&opaque.json).is_none() {
+            let cause = LoweringCause::NoObject;
+            self.notes.add_for(Lowering::OpaqueDropped, cause);
+            return None;
+        }
+        Some(&opaque.json)
     }
 }
 

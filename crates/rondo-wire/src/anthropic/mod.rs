@@ -3,6 +3,10 @@
 //! Blocks go back as they came: thinking with its signature, citations of a text, and every block
 //! that this version does not know. Usage counts cached tokens beside the input, so the input is
 //! converted; a count that a later event repeats replaces the earlier one.
+//!
+//! A reply that was paused is sent back as the last message, with nothing behind it. Where something
+//! had to be said behind it, the call that the provider's own tool did not answer is left out, since
+//! it is refused without its result.
 
 mod blocks;
 mod cache;
@@ -10,10 +14,12 @@ pub(crate) mod decode;
 mod encode;
 mod event;
 mod messages;
+mod server;
+mod structured;
 mod thinking;
 
 use crate::body::BodyDecoder;
-use crate::openai_chat::errors;
+use crate::errors;
 use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};

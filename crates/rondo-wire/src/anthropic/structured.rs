@@ -56,14 +56,19 @@ fn fits(schema: &Value, level: usize) -> bool {
     let Value::Object(fields) = schema else {
         return matches!(schema, Value::Bool(true));
     };
-    let is_object = fields.get("type").is_some_and(names_object) || fields.contains_key("properties");
+    let is_object =
+        fields.get("type").is_some_and(names_object) || fields.contains_key("properties");
     let is_closed = fields.get("additionalProperties") == Some(&Value::Bool(false));
-    let is_few = fields.get("minItems").is_none_or(|min| min.as_u64() <= Some(1));
+    let is_few = fields
+        .get("minItems")
+        .is_none_or(|min| min.as_u64() <= Some(1));
     let known = |key: &String| key != "$ref" && !REFUSED.contains(&key.as_str());
     (!is_object || is_closed)
         && is_few
         && fields.keys().all(known)
-        && fields.iter().all(|(key, value)| inner_fits(key, value, level + 1))
+        && fields
+            .iter()
+            .all(|(key, value)| inner_fits(key, value, level + 1))
 }
 
 fn names_object(kind: &Value) -> bool {
@@ -83,9 +88,9 @@ fn inner_fits(key: &str, value: &Value, level: usize) -> bool {
         }
         ("oneOf", _) => false,
         ("items", schema) => fits(schema, level),
-        ("enum", Value::Array(values)) => {
-            values.iter().all(|value| !value.is_object() && !value.is_array())
-        }
+        ("enum", Value::Array(values)) => values
+            .iter()
+            .all(|value| !value.is_object() && !value.is_array()),
         _ => true,
     }
 }

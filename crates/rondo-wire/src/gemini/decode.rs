@@ -1,6 +1,6 @@
 use super::chunk::{Chunk, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
 use super::errors;
-use crate::body::{Payloads, stricter, unreadable};
+use crate::body::{Payloads, finished, unreadable};
 use crate::json::{Count, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
@@ -60,12 +60,7 @@ impl GeminiPayloads {
         if let Some(raw) = nonempty(wire.finish_reason.as_ref()) {
             let reason = finish_reason(raw);
             let state = self.candidate(candidate)?;
-            state.finish = Some(stricter(state.finish, reason));
-            out.push(ModelEvent::Finished {
-                candidate,
-                reason,
-                raw: raw.to_owned(),
-            });
+            finished(&mut state.finish, candidate, reason, raw, out);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 use crate::json::{Fields, Json, merge, raw, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, Notes};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
 use crate::names::NameRule;
 use crate::{Encoded, Target};
 use bytes::Bytes;
@@ -179,11 +179,13 @@ impl<'a> Encoder<'a> {
     }
 
     fn parts(&mut self, message: &'a Message) -> Vec<Json<'a>> {
-        message
-            .parts
-            .iter()
-            .filter_map(|part| self.part(part))
-            .collect()
+        let mut parts = Vec::with_capacity(message.parts.len());
+        for (index, part) in message.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
+            parts.extend(self.part(part, message));
+        }
+        self.notes.enter_part(None);
+        parts
     }
 
     fn model_parts(&mut self, message: &'a Message) -> Vec<Json<'a>> {
@@ -196,14 +198,15 @@ impl<'a> Encoder<'a> {
         parts
     }
 
-    fn part(&mut self, part: &'a Part) -> Option<Json<'a>> {
+    fn part(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => self.text(&text.text, text.opaque.as_ref(), false),
             Part::Reasoning(reasoning) if self.own => {
                 self.text(&reasoning.text, reasoning.opaque.as_ref(), true)
             }
             Part::Reasoning(_) => {
-                self.notes.add(Lowering::ReasoningDropped);
+                let origin = said.origin.as_ref();
+                self.notes.add_from(Lowering::ReasoningDropped, origin);
                 None
             }
             Part::Refusal(refusal) => {
@@ -225,6 +228,7 @@ impl<'a> Encoder<'a> {
         thought: bool,
     ) -> Option<Json<'a>> {
         let more = opaque
+            .filter(|opaque| !closes_only(opaque))
             .and_then(|opaque| self.own_json(opaque))
             .and_then(raw_object)
             .unwrap_or_default();
@@ -268,31 +272,36 @@ impl<'a> Encoder<'a> {
     }
 
     fn results(&mut self, message: &'a Message) -> Vec<Json<'a>> {
-        message
-            .results()
-            .map(|result| self.result(result))
-            .collect()
+        let mut parts = Vec::with_capacity(message.parts.len());
+        for (index, result) in results(message) {
+            self.notes.enter_part(Some(index));
+            parts.push(self.result(result));
+        }
+        self.notes.enter_part(None);
+        parts
     }
 
-    fn result(&self, result: &'a ToolResult) -> Json<'a> {
+    fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
         let mut fields: Fields<'a> = Vec::with_capacity(3);
         set_id(&mut fields, result.wire_id.as_deref(), self.own);
-        set(
-            &mut fields,
-            "name",
-            Json::Str(NAME_RULE.apply(&result.name)),
-        );
+        let name = NAME_RULE.apply(&result.name);
+        if name != result.name {
+            self.notes.add(Lowering::NameReplaced);
+        }
+        set(&mut fields, "name", Json::Str(name));
         set(&mut fields, "response", response(result));
         Json::object([("functionResponse", Json::Object(fields))])
     }
 
     fn result_media(&mut self, message: &'a Message) -> Vec<Json<'a>> {
-        self.notes.add(Lowering::MediaMoved);
         let mut parts = Vec::new();
-        for result in message.results().filter(|it| !it.media.is_empty()) {
+        for (index, result) in results(message).filter(|(_, it)| !it.media.is_empty()) {
+            self.notes.enter_part(Some(index));
+            self.notes.add(Lowering::MediaMoved);
             parts.push(text_part(format!("Returned by tool `{}`:", result.name)));
             parts.extend(result.media.iter().map(media_part));
         }
+        self.notes.enter_part(None);
         parts
     }
 
@@ -301,8 +310,14 @@ impl<'a> Encoder<'a> {
         let origin = &self.target.origin;
         let own =
             opaque.origin.dialect == origin.dialect && opaque.origin.provider == origin.provider;
-        if !own || raw_if_object(&opaque.json).is_none() {
-            self.notes.add(Lowering::OpaqueDropped);
+        if !own {
+            let origin = Some(&opaque.origin);
+            self.notes.add_from(Lowering::OpaqueDropped, origin);
+            return None;
+        }
+        if raw_if_object(&opaque.json).is_none() {
+            let cause = LoweringCause::NoObject;
+            self.notes.add_for(Lowering::OpaqueDropped, cause);
             return None;
         }
         Some(&opaque.json)

@@ -11,7 +11,7 @@ use std::fmt;
 /// What most chunks lack is boxed, since a chunk is moved often while it is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Box<WireUsage>>,
@@ -55,7 +55,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) reasoning_details: Option<Vec<&'a RawValue>>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     #[serde(borrow)]
     pub(super) function_call: Option<Box<FunctionDelta<'a>>>,
@@ -133,6 +133,16 @@ struct PromptDetails {
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionDetails {
     reasoning_tokens: Option<Count>,
+}
+
+/// Reads a list and leaves out what is null in it.
+fn present<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list: Option<Vec<Option<T>>> = Deserialize::deserialize(deserializer)?;
+    Ok(list.map(|list| list.into_iter().flatten().collect()))
 }
 
 impl Delta<'_> {

@@ -1,9 +1,9 @@
 use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;
-use super::errors;
 use super::lenient::{HeldText, find_call};
-use crate::body::{Payloads, stricter, unreadable};
+use crate::body::{Payloads, finished, unreadable};
+use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
@@ -70,12 +70,7 @@ impl ChatPayloads {
         if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {
             let reason = finish_reason(raw);
             let state = self.candidate(candidate)?;
-            state.finish = Some(stricter(state.finish, reason));
-            out.push(ModelEvent::Finished {
-                candidate,
-                reason,
-                raw: raw.to_owned(),
-            });
+            finished(&mut state.finish, candidate, reason, raw, out);
         }
         self.count(choice.usage, out);
         Ok(())

@@ -1,7 +1,7 @@
-use super::ids::nine_chars;
+use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, Notes};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
 use crate::names::NameRule;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
@@ -21,6 +21,9 @@ const NAME_RULE: NameRule = NameRule {
     chars_max: 64,
     starts_with_letter: false,
 };
+
+/// Longer ids were refused with "maximum length 40", and later with 64.
+const ID_RULE: IdRule = IdRule { chars_max: 40 };
 
 /// Encodes a request as the body of `POST /chat/completions`.
 pub(super) fn encode(
@@ -95,11 +98,16 @@ impl<'a> Encoder<'a> {
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
         if said.parts.iter().any(|part| matches!(part, Part::Media(_))) {
-            let parts: Vec<_> = said
-                .parts
-                .iter()
-                .filter_map(|part| self.user_part(part))
-                .collect();
+            let mut parts = Vec::with_capacity(said.parts.len());
+            for (index, part) in said.parts.iter().enumerate() {
+                self.notes.enter_part(Some(index));
+                parts.extend(self.user_part(part));
+            }
+            self.notes.enter_part(None);
+            if parts.is_empty() {
+                self.notes.add(Lowering::MessageDropped);
+                return None;
+            }
             return Some(message("user", Json::List(parts)));
         }
         let text = self.text(said);
@@ -112,7 +120,7 @@ impl<'a> Encoder<'a> {
 
     fn user_part(&mut self, part: &'a Part) -> Option<Json<'a>> {
         match part {
-            Part::Text(text) => Some(text_part(&text.text)),
+            Part::Text(text) => (!text.text.is_empty()).then(|| text_part(&text.text)),
             Part::Media(media) => self.media(media),
             Part::Refusal(_)
             | Part::Reasoning(_)
@@ -149,21 +157,41 @@ impl<'a> Encoder<'a> {
     /// Joins what is text in a message; a refusal has no place in a request, but was said.
     fn text(&mut self, said: &'a Message) -> Cow<'a, str> {
         let mut text = Cow::Borrowed("");
-        for part in &said.parts {
+        for (index, part) in said.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
             match part {
-                Part::Text(more) => text += more.text.as_str(),
+                Part::Text(more) => {
+                    text += more.text.as_str();
+                    self.note_attached(more.opaque.as_ref());
+                }
                 Part::Refusal(more) => {
                     self.notes.add(Lowering::RefusalAsText);
                     text += more.text.as_str();
+                    self.note_attached(more.opaque.as_ref());
                 }
-                Part::Reasoning(_)
-                | Part::ToolCall(_)
-                | Part::ToolResult(_)
-                | Part::Media(_)
-                | Part::Opaque(_) => {}
+                Part::Media(_) => self.notes.add(Lowering::MediaDropped),
+                Part::Reasoning(_) | Part::ToolCall(_) | Part::ToolResult(_) | Part::Opaque(_) => {}
             }
         }
+        self.notes.enter_part(None);
         text
+    }
+
+    /// What belongs to a text has no place in a message whose texts are one.
+    fn note_attached(&mut self, opaque: Option<&Opaque>) {
+        if let Some(opaque) = opaque.filter(|opaque| !closes_only(opaque)) {
+            self.note_opaque(opaque);
+        }
+    }
+
+    fn note_opaque(&mut self, opaque: &Opaque) {
+        if self.is_own(opaque) {
+            let cause = LoweringCause::NoPlace;
+            self.notes.add_for(Lowering::OpaqueDropped, cause);
+        } else {
+            let origin = Some(&opaque.origin);
+            self.notes.add_from(Lowering::OpaqueDropped, origin);
+        }
     }
 
     fn assistant(&mut self, said: &'a Message) -> Option<Json<'a>> {
@@ -172,15 +200,9 @@ impl<'a> Encoder<'a> {
                 && origin.provider == self.target.origin.provider
         });
         let text = self.text(said);
-        let calls: Vec<_> = said.tool_calls().map(|call| self.call(call)).collect();
-        if text.is_empty() && calls.is_empty() {
-            self.notes.add(Lowering::MessageDropped);
-            return None;
-        }
-        let content = match (
-            text.is_empty(),
-            self.target.quirks.empty_content_instead_of_null,
-        ) {
+        let calls = self.calls(said);
+        let empty = text.is_empty();
+        let content = match (empty, self.target.quirks.empty_content_instead_of_null) {
             (true, false) => Json::Null,
             _ => Json::Str(text),
         };
@@ -190,46 +212,84 @@ impl<'a> Encoder<'a> {
         ];
         self.reasoning(&mut fields, said, !calls.is_empty());
         self.opaque_parts(&mut fields, said);
+        if empty && calls.is_empty() {
+            self.note_dropped(said);
+            return None;
+        }
         if !calls.is_empty() {
             set(&mut fields, "tool_calls", Json::List(calls));
         }
         Some(Json::Object(fields))
     }
 
-    fn reasoning(&mut self, fields: &mut Fields<'a>, said: &'a Message, calls: bool) {
-        let mut text = Cow::Borrowed("");
-        let mut any = false;
-        for part in &said.parts {
-            if let Part::Reasoning(reasoning) = part {
-                text += reasoning.text.as_str();
-                any = true;
+    /// A message of provider data alone is refused, and the data with it.
+    fn note_dropped(&mut self, said: &Message) {
+        for (index, part) in said.parts.iter().enumerate() {
+            if matches!(part, Part::Opaque(opaque) if self.is_own(opaque)) {
+                self.notes.enter_part(Some(index));
+                let cause = LoweringCause::NothingLeft;
+                self.notes.add_for(Lowering::OpaqueDropped, cause);
             }
         }
-        match &self.target.quirks.echo_reasoning {
-            // Required beside calls even when it is empty.
-            Some(field) if calls => {
-                if any && !self.own {
-                    self.notes.add(Lowering::ReasoningDropped);
-                    text = Cow::Borrowed("");
-                }
-                set(fields, field.as_str(), Json::Str(text));
+        self.notes.enter_part(None);
+        self.notes.add(Lowering::MessageDropped);
+    }
+
+    fn calls(&mut self, said: &'a Message) -> Vec<Json<'a>> {
+        let mut calls = Vec::new();
+        for (index, part) in said.parts.iter().enumerate() {
+            if let Part::ToolCall(call) = part {
+                self.notes.enter_part(Some(index));
+                calls.push(self.call(call));
             }
-            _ if any => self.notes.add(Lowering::ReasoningDropped),
-            _ => {}
+        }
+        self.notes.enter_part(None);
+        calls
+    }
+
+    fn reasoning(&mut self, fields: &mut Fields<'a>, said: &'a Message, calls: bool) {
+        let field = self.target.quirks.echo_reasoning.as_ref();
+        let field = field.filter(|_| calls);
+        let mut text = Cow::Borrowed("");
+        for (index, part) in said.parts.iter().enumerate() {
+            let Part::Reasoning(reasoning) = part else {
+                continue;
+            };
+            self.notes.enter_part(Some(index));
+            if self.own && field.is_some() {
+                text += reasoning.text.as_str();
+            } else if self.own {
+                let cause = LoweringCause::NotTakenBack;
+                self.notes.add_for(Lowering::ReasoningDropped, cause);
+            } else {
+                let origin = said.origin.as_ref();
+                self.notes.add_from(Lowering::ReasoningDropped, origin);
+            }
+        }
+        self.notes.enter_part(None);
+        // Required beside calls even when it is empty.
+        if let Some(field) = field {
+            set(fields, field.as_str(), Json::Str(text));
         }
     }
 
     fn opaque_parts(&mut self, fields: &mut Fields<'a>, said: &'a Message) {
-        for part in &said.parts {
+        for (index, part) in said.parts.iter().enumerate() {
             if let Part::Opaque(opaque) = part {
+                self.notes.enter_part(Some(index));
                 self.add_opaque(fields, opaque);
             }
         }
+        self.notes.enter_part(None);
     }
 
     fn add_opaque(&mut self, fields: &mut Fields<'a>, opaque: &'a Opaque) {
         match raw_object(&opaque.json).filter(|_| self.is_own(opaque)) {
-            None => self.notes.add(Lowering::OpaqueDropped),
+            None if self.is_own(opaque) => {
+                let cause = LoweringCause::NoObject;
+                self.notes.add_for(Lowering::OpaqueDropped, cause);
+            }
+            None => self.note_opaque(opaque),
             Some(more) => {
                 for (key, value) in more.0 {
                     set(fields, key, Json::Raw(value));
@@ -272,27 +332,30 @@ impl<'a> Encoder<'a> {
     }
 
     fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
-        let id = wire_id
-            .filter(|id| self.own && !id.is_empty())
-            .unwrap_or(ours);
-        if !self.target.quirks.nine_char_ids {
-            return Cow::Borrowed(id);
-        }
-        let made = nine_chars(id);
-        if made != id {
+        let own = wire_id.filter(|id| self.own && !id.is_empty());
+        let made = match own {
+            Some(id) if self.target.quirks.nine_char_ids => nine_chars(id),
+            Some(id) => Cow::Borrowed(id),
+            None if self.target.quirks.nine_char_ids => nine_chars(ours),
+            None => ID_RULE.apply(ours),
+        };
+        if made != own.unwrap_or(ours) {
             self.notes.add(Lowering::IdReplaced);
         }
         made
     }
 
     fn results(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
-        for result in said.results() {
+        for (index, result) in results(said) {
+            self.notes.enter_part(Some(index));
             list.push(self.result(result));
         }
         // Only behind the last result, since all results must follow the calls directly.
-        for result in said.results().filter(|result| !result.media.is_empty()) {
-            list.push(self.media_of_result(result));
+        for (index, result) in results(said).filter(|(_, result)| !result.media.is_empty()) {
+            self.notes.enter_part(Some(index));
+            list.extend(self.media_of_result(result));
         }
+        self.notes.enter_part(None);
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
@@ -308,11 +371,16 @@ impl<'a> Encoder<'a> {
         ])
     }
 
-    fn media_of_result(&mut self, result: &'a ToolResult) -> Json<'a> {
+    fn media_of_result(&mut self, result: &'a ToolResult) -> Option<Json<'a>> {
+        let media = result.media.iter().filter_map(|media| self.media(media));
+        let media: Vec<_> = media.collect();
+        if media.is_empty() {
+            return None;
+        }
         self.notes.add(Lowering::MediaMoved);
         let mut parts = vec![text_part(format!("Returned by tool `{}`:", result.name))];
-        parts.extend(result.media.iter().filter_map(|media| self.media(media)));
-        message("user", Json::List(parts))
+        parts.extend(media);
+        Some(message("user", Json::List(parts)))
     }
 
     fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {

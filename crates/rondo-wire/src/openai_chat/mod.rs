@@ -8,11 +8,10 @@ mod chunk;
 pub(crate) mod decode;
 mod details;
 pub(crate) mod encode;
-pub(crate) mod errors;
-mod ids;
 mod lenient;
 
 use crate::body::BodyDecoder;
+use crate::errors;
 use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};

@@ -1,7 +1,7 @@
 use super::event::{Event, Item, Response, argument_text, pieces};
 use crate::body::{Payloads, malformed, unreadable};
+use crate::errors;
 use crate::json::{Count, Text, nonempty};
-use crate::openai_chat::errors;
 use crate::scan::JsonScan;
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};

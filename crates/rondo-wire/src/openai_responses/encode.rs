@@ -1,6 +1,7 @@
+use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, Notes};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
 use crate::names::NameRule;
 use crate::openai_chat::encode::{address, effort_text, is_strict};
 use crate::{Encoded, Target};
@@ -29,6 +30,9 @@ const NAME_RULE: NameRule = NameRule {
     chars_max: 64,
     starts_with_letter: false,
 };
+
+/// Longer ids are refused with "maximum length 64".
+const ID_RULE: IdRule = IdRule { chars_max: 64 };
 
 /// Encodes a request as the body of `POST /responses`.
 pub(super) fn encode(
@@ -110,8 +114,14 @@ impl<'a> Encoder<'a> {
             match message.role {
                 Role::User => list.extend(self.user(message)),
                 Role::Assistant => self.assistant(message, &mut list),
-                Role::Tool => list.extend(message.results().map(|it| self.result(it))),
+                Role::Tool => {
+                    for (index, result) in results(message) {
+                        self.notes.enter_part(Some(index));
+                        list.push(self.result(result));
+                    }
+                }
             }
+            self.notes.enter_part(None);
             if list.len() == before {
                 self.notes.add(Lowering::MessageDropped);
             }
@@ -137,31 +147,11 @@ impl<'a> Encoder<'a> {
                 Part::Text(text) if !text.text.is_empty() => {
                     Some(text_part("input_text", &text.text))
                 }
-                Part::Media(media) => self.media(media),
+                Part::Media(media) => Some(media_part(media)),
                 _ => None,
             })
             .collect();
         (!content.is_empty()).then(|| message("user", content))
-    }
-
-    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
-        let address = Json::Str(address(media, &media.source));
-        Some(match (media.kind, &media.source) {
-            (MediaKind::Image, _) => {
-                Json::object([("type", Json::str("input_image")), ("image_url", address)])
-            }
-            (MediaKind::File, MediaSource::Url(_)) => {
-                Json::object([("type", Json::str("input_file")), ("file_url", address)])
-            }
-            (MediaKind::File, MediaSource::Base64(_)) => Json::object([
-                ("type", Json::str("input_file")),
-                (
-                    "filename",
-                    Json::str(media.name.as_deref().unwrap_or("file")),
-                ),
-                ("file_data", address),
-            ]),
-        })
     }
 
     fn assistant(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
@@ -172,7 +162,9 @@ impl<'a> Encoder<'a> {
         // Text and refusal of one message item are parts of their own, and the last is sealed.
         let mut group: Vec<&'a str> = Vec::new();
         let before = list.len();
-        for part in &said.parts {
+        let mut thoughts = Vec::new();
+        for (index, part) in said.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
             match part {
                 Part::Text(text) => self.spoken(&text.text, text.opaque.as_ref(), &mut group, list),
                 Part::Refusal(text) => {
@@ -181,7 +173,13 @@ impl<'a> Encoder<'a> {
                 }
                 other => {
                     flush(&mut group, list);
-                    list.extend(self.item(other));
+                    let item = self.item(other, said);
+                    thoughts.extend(
+                        item.as_ref()
+                            .filter(|item| is_reasoning(item))
+                            .map(|_| index),
+                    );
+                    list.extend(item);
                 }
             }
         }
@@ -189,7 +187,9 @@ impl<'a> Encoder<'a> {
         // Reasoning of a reply that was cut has no item behind it, and is refused without one.
         while list.len() > before && list.last().is_some_and(is_reasoning) {
             list.pop();
-            self.notes.add(Lowering::ReasoningDropped);
+            let cause = LoweringCause::Unanswered;
+            self.notes.enter_part(thoughts.pop());
+            self.notes.add_for(Lowering::ReasoningDropped, cause);
         }
     }
 
@@ -209,6 +209,7 @@ impl<'a> Encoder<'a> {
         if !text.is_empty() {
             group.push(text);
         }
+        let opaque = opaque.filter(|opaque| !closes_only(opaque));
         let Some(item) = opaque.and_then(|opaque| self.own_item(opaque)) else {
             return;
         };
@@ -217,17 +218,22 @@ impl<'a> Encoder<'a> {
             list.push(Json::Raw(item));
         } else {
             flush(group, list);
-            self.notes.add(Lowering::OpaqueDropped);
+            let cause = LoweringCause::Outdated;
+            self.notes.add_for(Lowering::OpaqueDropped, cause);
         }
     }
 
-    fn item(&mut self, part: &'a Part) -> Option<Json<'a>> {
+    fn item(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
         match part {
             Part::Reasoning(reasoning) => {
                 let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
                 let item = own.and_then(|opaque| raw_if_object(&opaque.json));
-                if item.is_none() {
-                    self.notes.add(Lowering::ReasoningDropped);
+                if item.is_none() && self.own {
+                    let cause = LoweringCause::NotTakenBack;
+                    self.notes.add_for(Lowering::ReasoningDropped, cause);
+                } else if item.is_none() {
+                    let origin = said.origin.as_ref();
+                    self.notes.add_from(Lowering::ReasoningDropped, origin);
                 }
                 item.map(Json::Raw)
             }
@@ -261,16 +267,21 @@ impl<'a> Encoder<'a> {
         let id = self.id(call.wire_id.as_deref(), call.id.as_str());
         Json::object([
             ("type", Json::str("function_call")),
-            ("call_id", Json::str(id)),
+            ("call_id", Json::Str(id)),
             ("name", Json::Str(name)),
             ("arguments", Json::str(arguments.unwrap_or("{}"))),
         ])
     }
 
-    fn id(&self, wire_id: Option<&'a str>, ours: &'a str) -> &'a str {
-        wire_id
-            .filter(|id| self.own && !id.is_empty())
-            .unwrap_or(ours)
+    fn id(&mut self, wire_id: Option<&'a str>, ours: &'a str) -> Cow<'a, str> {
+        if let Some(id) = wire_id.filter(|id| self.own && !id.is_empty()) {
+            return Cow::Borrowed(id);
+        }
+        let made = ID_RULE.apply(ours);
+        if made != ours {
+            self.notes.add(Lowering::IdReplaced);
+        }
+        made
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
@@ -282,13 +293,13 @@ impl<'a> Encoder<'a> {
         let output = if result.media.is_empty() {
             Json::Str(text)
         } else {
-            let mut parts = vec![text_part("input_text", text)];
-            parts.extend(result.media.iter().filter_map(|media| self.media(media)));
-            Json::List(parts)
+            let text = (!text.is_empty()).then(|| text_part("input_text", text));
+            let media = result.media.iter().map(media_part);
+            Json::List(text.into_iter().chain(media).collect())
         };
         Json::object([
             ("type", Json::str("function_call_output")),
-            ("call_id", Json::str(id)),
+            ("call_id", Json::Str(id)),
             ("output", output),
         ])
     }
@@ -300,8 +311,12 @@ impl<'a> Encoder<'a> {
 
     fn own_item(&mut self, opaque: &'a Opaque) -> Option<&'a RawValue> {
         let item = raw_if_object(&opaque.json).filter(|_| self.is_own(opaque));
-        if item.is_none() {
-            self.notes.add(Lowering::OpaqueDropped);
+        if item.is_none() && self.is_own(opaque) {
+            let cause = LoweringCause::NoObject;
+            self.notes.add_for(Lowering::OpaqueDropped, cause);
+        } else if item.is_none() {
+            let origin = Some(&opaque.origin);
+            self.notes.add_from(Lowering::OpaqueDropped, origin);
         }
         item
     }
@@ -320,6 +335,26 @@ impl<'a> Encoder<'a> {
         if let Some(effort) = request.sampling.effort {
             let effort = Json::object([("effort", Json::str(effort_text(effort)))]);
             set(body, "reasoning", effort);
+        }
+    }
+}
+
+fn media_part(media: &Media) -> Json<'_> {
+    let address = Json::Str(address(media, &media.source));
+    match (media.kind, &media.source) {
+        (MediaKind::Image, _) => {
+            Json::object([("type", Json::str("input_image")), ("image_url", address)])
+        }
+        (MediaKind::File, MediaSource::Url(_)) => {
+            Json::object([("type", Json::str("input_file")), ("file_url", address)])
+        }
+        (MediaKind::File, MediaSource::Base64(_)) => {
+            let name = media.name.as_deref().unwrap_or("file");
+            Json::object([
+                ("type", Json::str("input_file")),
+                ("filename", Json::str(name)),
+                ("file_data", address),
+            ])
         }
     }
 }

@@ -8,7 +8,7 @@ mod encode;
 mod event;
 
 use crate::body::BodyDecoder;
-use crate::openai_chat::errors;
+use crate::errors;
 use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};

@@ -2,25 +2,51 @@ use super::prompt::with_tools;
 use super::quoting::{escape, nonce};
 use super::written::{Written, is_react};
 use crate::Target;
-use crate::lowering::{Lowering, LoweringNote, Notes};
+use crate::lowering::{Lowering, LoweringNote, Notes, results};
 use rondo_types::{
     CallId, Message, ModelRequest, Origin, Part, Role, TextPart, ToolCall, ToolChoice, ToolContent,
     ToolResult,
 };
 use std::sync::Arc;
 
+/// A request as the dialect below gets it.
+pub(super) struct Rewritten {
+    pub(super) request: ModelRequest,
+    notes: Vec<LoweringNote>,
+    /// Which part of the transcript each part of the messages came from, the first where several
+    /// became one.
+    sources: Vec<Vec<usize>>,
+}
+
+impl Rewritten {
+    /// Returns all notes, those of the dialect below with the places that the transcript has.
+    pub(super) fn notes(self, below: Vec<LoweringNote>) -> Vec<LoweringNote> {
+        let Self {
+            mut notes, sources, ..
+        } = self;
+        notes.extend(below.into_iter().map(|mut note| {
+            let parts = note.message.and_then(|index| sources.get(index));
+            note.part = note.part.map(|part| {
+                let source = parts.and_then(|parts| parts.get(part));
+                source.copied().unwrap_or(part)
+            });
+            note
+        }));
+        // Stable, so what is about the whole request stays last.
+        notes.sort_by_key(|note| note.message.unwrap_or(usize::MAX));
+        notes
+    }
+}
+
 /// Rewrites a request so that the dialect below, which gets no tools, carries calls as text.
-pub(super) fn rewrite(
-    request: &ModelRequest,
-    target: &Target,
-    base: &str,
-) -> (ModelRequest, Vec<LoweringNote>) {
+pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Rewritten {
     let mut rewriter = Rewriter {
         nonce: nonce(request),
         base,
         provider: &target.origin.provider,
         ignored: Vec::new(),
         notes: Notes::default(),
+        sources: Vec::with_capacity(request.messages.len()),
     };
     let messages = request.messages.iter().enumerate();
     let messages = messages
@@ -40,7 +66,11 @@ pub(super) fn rewrite(
         sampling: request.sampling.clone(),
         response_schema: response_schema.filter(|_| request.tools.is_empty()),
     };
-    (rewritten, rewriter.notes.into_list())
+    Rewritten {
+        request: rewritten,
+        notes: rewriter.notes.into_list(),
+        sources: rewriter.sources,
+    }
 }
 
 struct Rewriter<'a> {
@@ -50,13 +80,18 @@ struct Rewriter<'a> {
     /// How many calls were dropped behind which call of the latest assistant message.
     ignored: Vec<(CallId, u32)>,
     notes: Notes,
+    /// [`Rewritten::sources`].
+    sources: Vec<Vec<usize>>,
 }
 
 impl Rewriter<'_> {
     fn message(&mut self, index: usize, message: &Arc<Message>) -> Arc<Message> {
         self.notes.enter(Some(index));
         match message.role {
-            Role::User => Arc::clone(message),
+            Role::User => {
+                self.sources.push((0..message.parts.len()).collect());
+                Arc::clone(message)
+            }
             Role::Assistant => Arc::new(self.assistant(message)),
             Role::Tool => Arc::new(self.observations(message)),
         }
@@ -65,7 +100,9 @@ impl Rewriter<'_> {
     fn assistant(&mut self, said: &Message) -> Message {
         self.ignored.clear();
         let mut parts: Vec<Part> = Vec::with_capacity(said.parts.len());
-        for part in &said.parts {
+        let mut sources = Vec::with_capacity(said.parts.len());
+        for (index, part) in said.parts.iter().enumerate() {
+            self.notes.enter_part(Some(index));
             match part {
                 Part::ToolCall(call) => {
                     let block = self.block(call);
@@ -73,7 +110,10 @@ impl Rewriter<'_> {
                 }
                 other => parts.push(other.clone()),
             }
+            sources.resize(parts.len(), index);
         }
+        self.notes.enter_part(None);
+        self.sources.push(sources);
         Message {
             role: Role::Assistant,
             parts,
@@ -102,8 +142,9 @@ impl Rewriter<'_> {
                 written.text
             }
             None => {
-                if call.opaque.is_some() {
-                    self.notes.add(Lowering::OpaqueDropped);
+                if let Some(opaque) = &call.opaque {
+                    let origin = Some(&opaque.origin);
+                    self.notes.add_from(Lowering::OpaqueDropped, origin);
                 }
                 canonical(call)
             }
@@ -113,13 +154,18 @@ impl Rewriter<'_> {
     fn observations(&mut self, message: &Message) -> Message {
         let mut texts = Vec::new();
         let mut media = Vec::new();
-        for result in message.results() {
+        let mut sources = vec![0];
+        for (index, result) in results(message) {
             texts.push(self.observation(result));
             media.extend(result.media.iter().cloned().map(Part::Media));
+            sources.resize(media.len() + 1, index);
+            if !result.media.is_empty() {
+                self.notes.enter_part(Some(index));
+                self.notes.add(Lowering::MediaMoved);
+            }
         }
-        if !media.is_empty() {
-            self.notes.add(Lowering::MediaMoved);
-        }
+        self.notes.enter_part(None);
+        self.sources.push(sources);
         let mut parts = vec![Part::text(texts.join("\n"))];
         parts.append(&mut media);
         Message {

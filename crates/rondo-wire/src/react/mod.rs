@@ -71,11 +71,12 @@ impl Dialect for React {
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        let (request, mut notes) = encode::rewrite(request, target, self.base().name());
+        let rewritten = encode::rewrite(request, target, self.base().name());
         let below = self.below(target);
-        let mut encoded = self.base().encode_onto(kept, &request, &below);
-        notes.append(&mut encoded.notes);
-        Encoded { notes, ..encoded }
+        let base = self.base();
+        let mut encoded = base.encode_onto(kept, &rewritten.request, &below);
+        encoded.notes = rewritten.notes(encoded.notes);
+        encoded
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

@@ -205,7 +205,7 @@ fn stop_reasons_are_told() {
         ("max_tokens", FinishReason::Length),
         ("model_context_window_exceeded", FinishReason::Length),
         ("refusal", FinishReason::Refusal),
-        ("pause_turn", FinishReason::Other),
+        ("pause_turn", FinishReason::Paused),
         ("compaction", FinishReason::Other),
     ] {
         let decoded = decode(NAME, &sse(&[START, &end(raw), STOP]));

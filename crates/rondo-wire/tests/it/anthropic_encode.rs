@@ -397,7 +397,7 @@ fn media_stay_with_their_result_unless_it_failed() {
     assert_eq!(sent[0]["content"][2], block);
     assert_eq!(
         lowerings(&anthropic(), &request)[..2],
-        [Lowering::MediaMoved, Lowering::MediaDropped]
+        [Lowering::MediaDropped, Lowering::MediaMoved]
     );
 }
 
@@ -420,4 +420,124 @@ fn a_stream_that_was_cut_goes_back_paired() {
     ]);
     assert_eq!(sent[1]["content"][0]["input"], json!({}));
     assert_eq!(sent[2]["content"][0]["tool_use_id"], "c1");
+}
+
+const SEARCH: &str = r#"{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}"#;
+const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}"#;
+
+/// What a reply said that was paused in the middle of a search.
+fn paused() -> Message {
+    let origin = origin(NAME);
+    let search = Part::Opaque(opaque(origin.clone(), SEARCH));
+    Message {
+        paused: true,
+        ..assistant(vec![Part::text("I look."), search], Some(origin))
+    }
+}
+
+#[test]
+fn a_paused_reply_goes_back_last_and_unchanged() {
+    let body = json!({"type": "message", "stop_reason": "pause_turn", "content": [
+        {"type": "text", "text": "I look."},
+        serde_json::from_str::<Value>(SEARCH).unwrap()]})
+    .to_string();
+    let decoded = decode(NAME, &body);
+    let said = decoded.candidate().into_message(Some(origin(NAME)));
+    assert!(said.paused);
+    let sent = messages(vec![Message::user("q"), said]);
+    let sent = sent.as_array().unwrap();
+    assert_eq!(sent.len(), 2, "nothing is said behind it");
+    assert_eq!(sent[1]["role"], "assistant");
+    assert_eq!(sent[1]["content"][1].to_string(), {
+        let search: Value = serde_json::from_str(SEARCH).unwrap();
+        search.to_string()
+    });
+}
+
+#[test]
+fn a_paused_reply_and_what_it_went_on_with_stand_together() {
+    let found = Part::Opaque(opaque(origin(NAME), FOUND));
+    let went_on = assistant(vec![found, Part::text("42")], Some(origin(NAME)));
+    let list = vec![Message::user("q"), paused(), went_on, Message::user("why?")];
+    let sent = messages(list);
+    assert_eq!(sent[1]["content"][1]["id"], "srv_1");
+    assert_eq!(sent[2]["content"][0]["tool_use_id"], "srv_1");
+    assert_eq!(sent[3]["content"][0]["text"], "why?");
+}
+
+#[test]
+fn a_search_that_was_never_answered_is_left_out_once_somebody_else_speaks() {
+    let list = vec![Message::user("q"), paused(), Message::user("sum up")];
+    let sent = messages(list.clone());
+    assert_eq!(
+        sent[1]["content"],
+        json!([{"type": "text", "text": "I look."}])
+    );
+    let notes = lowerings(&anthropic(), &with_messages(list));
+    assert!(notes.contains(&Lowering::OpaqueDropped));
+}
+
+#[test]
+fn a_reply_that_another_provider_paused_is_not_gone_on_with() {
+    let mut other = paused();
+    other.origin.as_mut().unwrap().provider = "other".to_owned();
+    let sent = messages(vec![Message::user("q"), other]);
+    assert_eq!(sent[2]["content"][0]["text"], "Continue.");
+}
+
+fn with_schema(model: &str, schema: &Value) -> ModelRequest {
+    ModelRequest {
+        model: model.to_owned(),
+        messages: vec![Arc::new(Message::user("hi"))],
+        response_schema: Some(schema.clone()),
+        ..request()
+    }
+}
+
+#[test]
+fn an_answer_is_held_to_its_schema_where_the_model_can() {
+    let closed = json!({"type": "object", "additionalProperties": false,
+        "properties": {"a": {"type": "array", "minItems": 1, "items": {"type": ["string", "null"]}}}});
+    let sent = encode(&anthropic(), &with_schema("claude-sonnet-4-5", &closed));
+    let format = json!({"type": "json_schema", "schema": closed});
+    assert_eq!(sent["output_config"], json!({"format": format}));
+
+    let mut request = with_schema("claude-opus-4-6", &closed);
+    request.sampling.effort = Some(Effort::High);
+    let sent = encode(&anthropic(), &request);
+    let config = json!({"effort": "high", "format": format});
+    assert_eq!(sent["output_config"], config);
+}
+
+#[test]
+fn a_schema_that_would_be_refused_is_left_out() {
+    let closed = json!({"type": "object", "additionalProperties": false, "properties": {}});
+    let refused = [
+        ("claude-3-7-sonnet-latest", closed.clone()),
+        ("claude-opus-4-1", closed.clone()),
+        ("claude-sonnet-4-20250514", closed),
+        ("claude-sonnet-4-5", json!({"type": "object"})),
+        (
+            "claude-sonnet-4-5",
+            json!({"properties": {"a": {"type": "string"}}}),
+        ),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": "integer", "minimum": 1}),
+        ),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": "array", "minItems": 2, "items": {"type": "null"}}),
+        ),
+        ("claude-sonnet-4-5", json!({"anyOf": [{"type": "object"}]})),
+        ("claude-sonnet-4-5", json!({"$ref": "#"})),
+        ("claude-sonnet-4-5", json!({"enum": [{}]})),
+    ];
+    for (model, schema) in refused {
+        let request = with_schema(model, &schema);
+        let sent = encode(&anthropic(), &request);
+        assert!(sent.get("output_config").is_none(), "{model} {schema}");
+        let notes = lowerings(&anthropic(), &request);
+        assert!(notes.contains(&Lowering::SchemaDropped), "{model} {schema}");
+    }
 }

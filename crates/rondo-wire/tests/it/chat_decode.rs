@@ -679,3 +679,17 @@ fn pieces_of_a_reasoning_text_go_back_as_one_with_its_signature() {
     ]);
     assert_eq!(kept["reasoning_details"], expected);
 }
+
+#[test]
+fn nulls_in_lists_are_passed_over() {
+    let body = sse(&[
+        r#"{"choices":[null,{"index":0,"delta":{"content":"a","tool_calls":[null]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[null,{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+        "[DONE]",
+    ]);
+    let decoded = decode("openai-chat", &body);
+    assert_eq!(decoded.error, None);
+    assert_eq!(decoded.candidate().text(), "a");
+    assert_eq!(decoded.calls(), [("f".to_owned(), "{}".to_owned(), true)]);
+}

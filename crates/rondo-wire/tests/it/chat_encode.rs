@@ -267,7 +267,7 @@ fn opaque_fields_go_back_unchanged_to_their_provider_only() {
         !body.contains("signature") && !body.contains("details"),
         "{body}"
     );
-    assert_eq!(other.notes.len(), 1);
+    assert_eq!(other.notes.len(), 2, "one for each part");
 }
 
 #[test]

@@ -240,7 +240,12 @@ fn nothing_opaque_goes_to_another_provider() {
     );
     assert_eq!(
         lowerings(&gemini(), &request),
-        [Lowering::ReasoningDropped, Lowering::OpaqueDropped]
+        [
+            Lowering::ReasoningDropped,
+            Lowering::OpaqueDropped,
+            Lowering::OpaqueDropped,
+            Lowering::OpaqueDropped
+        ]
     );
 }
 

@@ -25,3 +25,4 @@ mod responses_encode;
 mod responses_transfer;
 mod sessions;
 mod support;
+mod transfer;
