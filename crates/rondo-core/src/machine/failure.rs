@@ -6,6 +6,9 @@ use super::turn::{Cx, Phase, TurnMachine};
 use rondo_types::{ErrorClass, EventBody, Message, ModelError, ModelInfo, StopReason, TimeMs};
 use std::time::Duration;
 
+/// What a model is told that follows one whose reply was paused.
+const GO_ON: &str = "Go on from there.";
+
 impl TurnMachine {
     /// Decides what a failed request leads to.
     pub(super) fn reply_failed(
@@ -81,6 +84,10 @@ impl TurnMachine {
         self.asked = next;
         self.attempt = 0;
         self.spent.reprice(self.model().price);
+        // Only who paused a reply can go on with it.
+        if std::mem::take(&mut self.pauses) > 0 {
+            self.push(Message::synthetic_user(GO_ON));
+        }
         cx.emit(EventBody::ModelFallback {
             from,
             to: self.model().full_name(),

@@ -1,9 +1,10 @@
 //! What follows when a model's requests fail for good: the next model of the list, within the same
 //! limits.
 
-use super::sim::{Ran, Say, Sim, calls, text};
+use super::sim::{Ran, Say, Sim, calls, reply, text};
 use rondo_types::{
-    ErrorClass, EventBody, ModelError, ModelInfo, NanoUsd, Origin, Price, StopReason,
+    ErrorClass, EventBody, FinishReason, ModelError, ModelInfo, NanoUsd, Origin, Part, Price, Role,
+    StopReason,
 };
 use std::time::Duration;
 
@@ -182,6 +183,17 @@ fn the_model_that_answered_is_asked_for_the_rest_of_the_turn() {
     assert_eq!(request.model, "f1");
     let first = ran.requests[1].request.messages.clone();
     assert_eq!(request.messages, first, "the same transcript goes there");
+}
+
+#[test]
+fn a_reply_that_its_provider_paused_is_not_left_hanging_with_another() {
+    let paused = reply(vec![Part::text("looking")], FinishReason::Paused);
+    let script = vec![Say::Reply(paused), fail(ErrorClass::Auth), text("ok")];
+    let ran = sim(script).run();
+    assert_eq!(asked(&ran), [(0, 0), (0, 0), (1, 0)]);
+    let last = |call: usize| ran.requests[call].request.messages.last().unwrap();
+    assert!(last(1).paused);
+    assert_eq!((last(2).role, last(2).synthetic), (Role::User, true));
 }
 
 #[test]
