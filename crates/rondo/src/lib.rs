@@ -10,6 +10,7 @@
 //! - The root: what a program needs to run a turn with a model over HTTP and tools of its own.
 //! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
+//! - [`design`]: the agent loops of four designs, in their own words.
 //! - [`supervisor`]: the hook that a program needs for commands.
 //! - [`types`], [`core`]: everything else, for those who write hosts.
 //!
@@ -141,6 +142,8 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod design;
+
 pub use async_trait::async_trait;
 pub use rondo_core as core;
 pub use rondo_core::events;
@@ -160,6 +163,7 @@ pub use rondo_types::{
     ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 pub use rondo_wire::{Bounds, Quirks};
+pub use tokio_util::sync::CancellationToken;
 
 /// The built-in tools (commands on a PTY, files and search beneath a directory) and the gate that
 /// judges their calls.

@@ -6,6 +6,10 @@
 )]
 
 mod chaos;
+mod design_python;
+mod design_react;
+mod design_shell;
+mod design_stream;
 mod faults;
 mod hub;
 mod limits;
