@@ -1,21 +1,66 @@
 //! The library front door of Rondo: turns that end, whatever the model, the network or a tool does.
 //!
-//! A *turn* takes one input to one outcome. [`run_turn`] runs it: the model is asked, the tools it
-//! calls are run, their results go back, until there is an answer or a limit is met. Limits come
-//! with a [`Profile`]; what happens on the way comes as [`TurnEvent`]s, and the [`Outcome`] holds
-//! the answer, why the turn ended, what was found and the whole transcript. Failures are outcomes
-//! too, so nothing of the work is lost with them.
+//! An [`Agent`] is a model with its tools, rules and limits. It takes a message to an [`Outcome`]:
+//! the model is asked, the tools it calls are run, their results go back, until there is an answer
+//! or a limit is met. An agent with a tool of its own:
+//!
+//! ```
+//! use rondo::{Agent, Endpoint, HttpModel, JsonSchema, ModelCard};
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(ask())
+//! # }
+//! async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+//! #   use rondo_testkit::{CallScript, ReplyScript, Server, openai};
+//! #   let call = CallScript::new("c", "add", &serde_json::json!({"a": 17, "b": 25}));
+//! #   let replies = [ReplyScript::calls([call]), ReplyScript::text(["It is 42."])];
+//! #   let server = Server::start(replies.map(|reply| openai::streamed(&reply))).await;
+//! #   let base_url = server.url("/v1");
+//!     let endpoint = Endpoint::new("local", "openai-chat", base_url);
+//!     let add = rondo::tool("add", "Adds two integers.", |args: Add, _cx| async move {
+//!         args.a.checked_add(args.b).ok_or("the sum is too large")
+//!     });
+//!     let agent = Agent::builder(HttpModel::new(&endpoint, ModelCard::new("any"))?)
+//!         .tool(add)
+//!         .build()?;
+//!     let outcome = agent.run("What is 17 plus 25?").await?;
+//!     assert_eq!(outcome.text, "It is 42.");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # What to use when
+//! | to | there is |
+//! |---|---|
+//! | ask once, or after other messages | [`Agent::run`], [`Agent::run_with_messages`], [`Agent::continue_from`] |
+//! | hold a conversation | [`Agent::session`] |
+//! | watch, stop or steer a turn | [`Agent::start`], which returns a [`Run`] |
+//! | get a value instead of text | [`Agent::run_typed`] |
+//! | add a function as a tool | [`tool()`] |
+//! | add files and commands | [`AgentBuilder::files`], [`AgentBuilder::commands`] |
+//! | decide or be asked what may run | [`AgentBuilder::approve_with`], [`approvals`], [`AgentBuilder::gate`] |
+//! | change limits | [`AgentBuilder::limits`], [`AgentBuilder::profile`] |
+//!
+//! `docs/library.md` goes through them, and the crate's `examples` are programs that can be run.
 //!
 //! # Layout
-//! - The root: what a program needs to run a turn with a model over HTTP and tools of its own.
+//! - The root: agents, typed tools, and the vocabulary that a program meets.
 //! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
 //! - [`design`]: the agent loops of four designs, in their own words.
 //! - [`supervisor`]: the hook that a program needs for commands.
 //! - [`types`], [`core`]: everything else, for those who write hosts.
 //!
-//! # A turn with a tool
-//! The model here is a script of two replies; [`HttpModel`] takes its place in a program.
+//! # Beneath
+//! An agent fills in a [`TurnSetup`] and hands it to [`run_turn`]. A host that wants to decide every
+//! part itself (ids, journal, gate, approver) does the same:
 //!
 //! ```
 //! use rondo::types::{Concurrency, Effects, FinishReason, ModelEvent, Origin, Recovery};
@@ -144,6 +189,14 @@
 
 pub mod design;
 
+mod agent;
+mod schema;
+mod tool;
+
+pub use agent::{
+    Agent, AgentBuilder, ApprovalQuestion, ApprovalQuestions, BuildError, Run, Session, TurnError,
+    Typed, TypedError, approvals,
+};
 pub use async_trait::async_trait;
 pub use rondo_core as core;
 pub use rondo_core::events;
@@ -159,11 +212,14 @@ pub use rondo_http as http;
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 pub use rondo_types as types;
 pub use rondo_types::{
-    EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId, StopReason,
-    ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+    CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,
+    StopReason, ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 pub use rondo_wire::{Bounds, Quirks};
+pub use schemars;
+pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
+pub use tool::{FnTool, NoArgs, ToolContext, tool};
 
 /// The built-in tools (commands on a PTY, files and search beneath a directory) and the gate that
 /// judges their calls.

@@ -4,12 +4,18 @@
     clippy::indexing_slicing,
     reason = "what fails here must fail its test"
 )]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "each example brings the module that finds its model"
+)]
 
+mod agents;
 mod chaos;
 mod design_python;
 mod design_react;
 mod design_shell;
 mod design_stream;
+mod examples;
 mod faults;
 mod hub;
 mod limits;
@@ -20,3 +26,4 @@ mod sessions;
 mod shell;
 mod stream;
 mod support;
+mod surface;

@@ -1,0 +1,91 @@
+use super::ids;
+use super::run::Run;
+use rondo_core::ports::MemoryJournal;
+use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
+use rondo_types::{Message, Profile, SessionId, Transcript};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Precedes the schema in the system prompt: providers enforce a schema in different degrees, and
+/// some not at all where there are tools.
+const ANSWER_PROMPT: &str = "When you are done, answer with JSON alone, without any words around \
+    it, that fits this JSON Schema:";
+/// Replaces the profile's corrective message, which asks for plain text.
+const ANSWER_CORRECTIVE: &str = "Your last reply could not be used: {problem}. Call a tool, or \
+    answer with JSON alone that fits the schema.";
+/// Replaces the profile's message of the last request.
+const ANSWER_FINALISE: &str = "Stop here: {limit}. No more tools are available. Answer now, with \
+    JSON alone that fits the schema, by what you have found.";
+
+/// What all turns of an agent share.
+pub(super) struct Parts {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) fallbacks: Vec<Arc<dyn Model>>,
+    pub(super) tools: Toolbox,
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) approver: Arc<dyn Approver>,
+    pub(super) profile: Profile,
+    pub(super) system: Vec<String>,
+    pub(super) response_schema: Option<Value>,
+}
+
+/// One turn that is asked for.
+pub(super) struct Task {
+    pub(super) session: SessionId,
+    pub(super) turn_number: u32,
+    pub(super) journal: Arc<dyn Journal>,
+    /// The schema of this turn's answer, before the agent's own.
+    pub(super) answer: Option<Value>,
+}
+
+impl Parts {
+    /// Starts a turn in a session of its own.
+    pub(super) fn start(
+        &self,
+        history: Transcript,
+        message: Message,
+        answer: Option<Value>,
+    ) -> Run {
+        let task = Task {
+            session: ids::new_session(),
+            turn_number: after(&history),
+            journal: Arc::new(MemoryJournal::default()),
+            answer,
+        };
+        Run::start(self.setup(task), message, Arc::new(Mutex::new(history)))
+    }
+
+    pub(super) fn setup(&self, task: Task) -> TurnSetup {
+        let answer = task.answer.or_else(|| self.response_schema.clone());
+        let mut profile = self.profile.clone();
+        let mut system = self.system.clone();
+        if let Some(schema) = &answer {
+            system.push(format!("{ANSWER_PROMPT}\n{schema}"));
+            profile.texts.corrective = ANSWER_CORRECTIVE.to_owned();
+            profile.texts.finalise = ANSWER_FINALISE.to_owned();
+        }
+        TurnSetup {
+            turn: ids::turn(&task.session, task.turn_number),
+            session: task.session,
+            turn_number: task.turn_number,
+            model: Arc::clone(&self.model),
+            fallbacks: self.fallbacks.clone(),
+            tools: self.tools.clone(),
+            gate: Arc::clone(&self.gate),
+            approver: Arc::clone(&self.approver),
+            journal: task.journal,
+            profile,
+            system,
+            response_schema: answer,
+            seed: ids::random(),
+        }
+    }
+}
+
+/// Returns a turn number that the history has not seen: each turn adds a message at least.
+pub(super) fn after(history: &Transcript) -> u32 {
+    u32::try_from(history.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1)
+}

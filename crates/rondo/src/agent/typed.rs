@@ -1,0 +1,69 @@
+use super::error::TurnError;
+use crate::schema::AnswerSchema;
+use rondo_types::{Outcome, StopReason};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// An answer that is a value.
+#[derive(Debug, Clone)]
+pub struct Typed<T> {
+    /// The value.
+    pub value: T,
+    /// The turn it came of; its text is the JSON that the value was read from.
+    pub outcome: Outcome,
+}
+
+/// Why there is no value.
+#[derive(Debug, thiserror::Error)]
+pub enum TypedError {
+    /// The turn failed.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    /// The turn ended without an answer that fits: at a limit, by a cancel, by a refusal, or because
+    /// the model went on giving others.
+    #[error("the turn ended without an answer of that type: {}", .outcome.stop_reason)]
+    NoAnswer {
+        /// What there is of the turn.
+        outcome: Box<Outcome>,
+    },
+    /// The answer fits the type's schema, but its own reading of it refuses it.
+    #[error("the answer could not be read")]
+    Unreadable {
+        /// What it says.
+        #[source]
+        source: serde_json::Error,
+        /// What there is of the turn.
+        outcome: Box<Outcome>,
+    },
+}
+
+impl TypedError {
+    /// Returns what there is of the turn; `None` where no runtime ran it.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Turn(error) => error.outcome(),
+            Self::NoAnswer { outcome } | Self::Unreadable { outcome, .. } => Some(outcome),
+        }
+    }
+}
+
+/// Reads the value out of the turn's answer. An answer out of the reserve is one too, where it fits.
+pub(super) fn decoded<T: DeserializeOwned>(
+    answer: &AnswerSchema,
+    ended: Result<Outcome, TurnError>,
+) -> Result<Typed<T>, TypedError> {
+    let outcome = ended?;
+    let read = serde_json::from_str::<Value>(&outcome.text)
+        .and_then(|json| serde_json::from_value(answer.unwrap(json)));
+    match read {
+        Ok(value) if outcome.answered => Ok(Typed { value, outcome }),
+        Err(source) if outcome.stop_reason == StopReason::Complete => Err(TypedError::Unreadable {
+            source,
+            outcome: Box::new(outcome),
+        }),
+        _ => Err(TypedError::NoAnswer {
+            outcome: Box::new(outcome),
+        }),
+    }
+}

@@ -1,0 +1,197 @@
+//! Tools that are functions over the program's own types.
+//!
+//! The arguments' schema is derived from their type, so that what the model is told, what is
+//! checked and what the function gets cannot differ.
+
+mod context;
+mod failure;
+
+#[cfg(test)]
+mod tests;
+
+pub use context::ToolContext;
+
+use crate::schema;
+use async_trait::async_trait;
+use failure::{BoxError, described, ended_early};
+use futures_util::future::BoxFuture;
+use rondo_core::{Tool, ToolInvocation};
+use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+type Work = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
+
+/// A tool that is a function; built by [`tool`].
+pub struct FnTool {
+    spec: ToolSpec,
+    work: Box<Work>,
+}
+
+/// The arguments of a tool that takes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+pub struct NoArgs {}
+
+/// Builds a tool from a function.
+///
+/// - `name` is what the model calls it by: `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
+/// - `description` tells the model what it does and when to use it; the documentation comments of
+///   the fields of `A` describe the arguments.
+/// - `A` is a struct with named fields ([`NoArgs`] where there are none). Its JSON Schema is sent
+///   with subschemas in place; references remain only where a type holds itself.
+/// - The output is what the model reads: text where it serialises to a string, JSON otherwise, cut
+///   in its middle past 256 KiB.
+/// - An error becomes a result of code `failed`, with the message and its causes, which the model
+///   reads; the turn goes on. So do wrong arguments (`invalid_args`) and panics (`internal`).
+///
+/// The tool counts as one that changes something, runs alone, and is never repeated after a crash.
+/// [`FnTool::read_only`] and its neighbours say otherwise.
+///
+/// # Cancel safety
+/// When a call is cancelled or its time is up, its future is dropped, wherever it waits. One that
+/// has asked for [`ToolContext::cancellation`] is instead given the profile's `cancel_grace` to end
+/// by itself.
+///
+/// ```
+/// # use schemars::JsonSchema;
+/// # use serde::Deserialize;
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Lookup {
+///     /// The city, in English.
+///     city: String,
+/// }
+///
+/// let weather = rondo::tool("weather", "Tells the weather.", |args: Lookup, _cx| async move {
+///     match args.city.as_str() {
+///         "Lisbon" => Ok("sunny"),
+///         other => Err(format!("no station in {other}")),
+///     }
+/// })
+/// .read_only();
+/// assert_eq!(weather.spec().parameters["properties"]["city"]["description"], "The city, in English.");
+/// ```
+pub fn tool<A, O, E, F, R>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    function: F,
+) -> FnTool
+where
+    A: DeserializeOwned + JsonSchema,
+    O: Serialize + Send + 'static,
+    E: Into<BoxError> + Send + 'static,
+    F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, E>> + Send + 'static,
+{
+    let spec = ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        parameters: schema::parameters::<A>(),
+        effects: Effects::Writes,
+        concurrency: Concurrency::Exclusive,
+        recovery: Recovery::AtMostOnce,
+    };
+    let work = move |mut call: ToolInvocation| -> BoxFuture<'static, ToolOutcome> {
+        let arguments = std::mem::take(&mut call.arguments);
+        match serde_json::from_value::<A>(arguments) {
+            Ok(arguments) => {
+                let context = ToolContext::new(call);
+                Box::pin(run(function(arguments, context.clone()), context))
+            }
+            Err(error) => {
+                let outcome = ToolOutcome::error(ToolErrorCode::InvalidArgs, error.to_string());
+                Box::pin(std::future::ready(outcome))
+            }
+        }
+    };
+    FnTool {
+        spec,
+        work: Box::new(work),
+    }
+}
+
+async fn run<O, E, R>(work: R, context: ToolContext) -> ToolOutcome
+where
+    O: Serialize + Send,
+    E: Into<BoxError> + Send,
+    R: Future<Output = Result<O, E>>,
+{
+    let mut work = Box::pin(work);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut work => ended,
+        () = context.cancelled() => {
+            if !context.is_watched() {
+                return ended_early("the call was ended early");
+            }
+            work.await
+        }
+    };
+    match ended {
+        Ok(output) => serde_json::to_value(output).map_or_else(
+            |error| ToolOutcome::error(ToolErrorCode::Internal, error.to_string()),
+            ToolOutcome::json,
+        ),
+        Err(error) if context.is_cancelled() => ended_early(described(error)),
+        Err(error) => ToolOutcome::error(ToolErrorCode::Failed, described(error)),
+    }
+}
+
+impl FnTool {
+    /// Returns what the model is told of it, and what the engine knows.
+    #[must_use]
+    pub fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// Says that the tool only looks: calls may overlap with others, and may be repeated.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        self.effects(Effects::ReadOnly)
+            .concurrency(Concurrency::Shared)
+            .recovery(Recovery::ReadOnly)
+    }
+
+    /// Says whether it changes anything outside.
+    ///
+    /// A call of one that does is not run on arguments whose meaning had to be guessed.
+    #[must_use]
+    pub fn effects(mut self, effects: Effects) -> Self {
+        self.spec.effects = effects;
+        self
+    }
+
+    /// Says whether its calls may overlap with others of the same step.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.spec.concurrency = concurrency;
+        self
+    }
+
+    /// Says what happens to a call whose end was not recorded.
+    #[must_use]
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.spec.recovery = recovery;
+        self
+    }
+}
+
+impl fmt::Debug for FnTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnTool")
+            .field("spec", &self.spec)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Tool for FnTool {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        (self.work)(invocation).await
+    }
+}
