@@ -20,6 +20,7 @@ mod faults;
 mod hub;
 mod limits;
 mod log;
+mod pauses;
 mod python;
 mod react;
 mod sessions;

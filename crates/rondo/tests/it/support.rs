@@ -51,6 +51,11 @@ impl Bench {
         )
     }
 
+    /// Speaks Anthropic Messages, by the profile of that name.
+    pub(crate) fn anthropic(profile: &str, server: &Server) -> Self {
+        Self::new(profile, Endpoint::new("local", "anthropic", server.url("")))
+    }
+
     fn new(profile: &str, mut endpoint: Endpoint) -> Self {
         let profile = profiles::builtin(profile).unwrap();
         endpoint.streaming = profile.streaming;
