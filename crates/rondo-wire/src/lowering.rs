@@ -104,6 +104,14 @@ impl Lowering {
     }
 }
 
+impl LoweringNote {
+    /// What orders notes: messages and their parts in turn, then what is about all of them.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        let or_last = |index: Option<usize>| index.unwrap_or(usize::MAX);
+        (or_last(self.message), or_last(self.part))
+    }
+}
+
 impl Lowering {
     /// The cause, where it is always the same one or nothing more is known.
     fn usual_cause(self) -> LoweringCause {
@@ -241,7 +249,9 @@ impl Notes {
         }
     }
 
-    pub(crate) fn into_list(self) -> Vec<LoweringNote> {
+    /// Returns the notes in the order of what they are about.
+    pub(crate) fn into_list(mut self) -> Vec<LoweringNote> {
+        self.list.sort_by_key(LoweringNote::place);
         self.list
     }
 }

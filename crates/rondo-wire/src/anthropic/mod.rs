@@ -4,9 +4,15 @@
 //! that this version does not know. Usage counts cached tokens beside the input, so the input is
 //! converted; a count that a later event repeats replaces the earlier one.
 //!
-//! A reply that was paused is sent back as the last message, with nothing behind it. Where something
-//! had to be said behind it, the call that the provider's own tool did not answer is left out, since
-//! it is refused without its result.
+//! A reply that was paused is sent back as the last message, with nothing behind it. Where
+//! something had to be said behind it, the call that the provider's own tool did not answer is left
+//! out, since it is refused without its result.
+//!
+//! Lowering: thinking goes back only with its own signature; a refusal is text; texts without
+//! anything to see are left out; media stand in their result, and behind it where it failed, but
+//! files other than PDF and media of the model are left out; tools that only the history names are
+//! declared; the user is made to speak first and last; an output bound is added; a response schema
+//! is left out where the model would refuse it.
 
 mod blocks;
 mod cache;

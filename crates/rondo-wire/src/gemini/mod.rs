@@ -3,6 +3,11 @@
 //! Parts that carry a signature go back as they came: text and reasoning parts keep every field
 //! beside their text, and a call keeps its whole part. Tools are sent as `parametersJsonSchema`
 //! rather than `parameters`, whose OpenAPI subset would need a lossy translation.
+//!
+//! Lowering: reasoning and signatures of elsewhere are left out; a refusal is text; ids of
+//! elsewhere are not sent, since order tells calls apart; a result that is no object is wrapped as
+//! `output` or `error`; media of results follow in a content of the user; a response schema is left
+//! out beside tools.
 
 mod chunk;
 pub(crate) mod decode;

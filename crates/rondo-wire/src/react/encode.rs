@@ -32,8 +32,7 @@ impl Rewritten {
             });
             note
         }));
-        // Stable, so what is about the whole request stays last.
-        notes.sort_by_key(|note| note.message.unwrap_or(usize::MAX));
+        notes.sort_by_key(LoweringNote::place);
         notes
     }
 }
