@@ -9,6 +9,7 @@
 //! - [`profile`]: named sets of limits, as TOML data in layers.
 //! - [`driver`]: the only loop that awaits.
 //! - [`observe`]: the moments of a turn, for those who measure it.
+//! - [`redrive`]: a machine driven again from its records.
 //! - [`pairing`]: every call has its one result.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
@@ -23,9 +24,10 @@ pub mod observe;
 pub mod pairing;
 pub mod ports;
 pub mod profile;
+pub mod redrive;
 pub mod toolbox;
 
-pub use driver::{TurnControl, TurnHandle, TurnSetup, control, run_turn};
+pub use driver::{ResumeError, TurnControl, TurnHandle, TurnSetup, control, resume_turn, run_turn};
 pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
 pub use ports::{

@@ -34,7 +34,8 @@ pub use reply::{Candidate, FinishReason, Reply};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    Concurrency, Effects, Recovery, ToolError, ToolErrorCode, ToolOutcome, ToolOutput, ToolSpec,
+    Concurrency, Effects, InDoubtDecision, Recovery, ToolError, ToolErrorCode, ToolOutcome,
+    ToolOutput, ToolSpec,
 };
 pub use turn_event::{
     EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent, TurnEvent,

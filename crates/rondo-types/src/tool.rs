@@ -56,6 +56,20 @@ pub enum Recovery {
     Confirm,
 }
 
+/// What is done about a call that was started before a crash and whose end was not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InDoubtDecision {
+    /// It had ended; its tool found out how.
+    Done,
+    /// It runs again, or goes on, with the same key.
+    Retry,
+    /// A person is asked whether it shall run again.
+    Ask,
+    /// It counts as failed with code `in_doubt`, which the model reads.
+    Fail,
+}
+
 /// The closed set of reasons why a tool call has no good result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

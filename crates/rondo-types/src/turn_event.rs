@@ -1,5 +1,6 @@
 use crate::{
-    CallId, ErrorClass, Finding, Limits, SessionId, StopReason, TimeMs, ToolErrorCode, TurnId,
+    CallId, ErrorClass, Finding, InDoubtDecision, Limits, SessionId, StopReason, TimeMs,
+    ToolErrorCode, TurnId,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -145,6 +146,22 @@ pub enum EventBody {
     Steered {
         /// The message.
         text: String,
+    },
+    /// The turn goes on after a crash; the events before it were told by another process.
+    Resumed {
+        /// The step under way.
+        step: u32,
+        /// How long nobody worked on it. The turn's time leaves it out.
+        downtime_ms: u64,
+    },
+    /// A call was started before a crash and its end was not recorded.
+    ToolCallInDoubt {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: String,
+        /// What is done about it.
+        decision: InDoubtDecision,
     },
     /// Older messages were replaced by a summary.
     Compacted {

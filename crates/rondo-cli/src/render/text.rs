@@ -8,7 +8,7 @@ use super::tool_line::{cut, tool_line};
 use super::view::{Ending, View};
 use crate::output::Output;
 use crate::screen::Screen;
-use rondo_types::{CallId, EventBody, ToolErrorCode, TurnEvent};
+use rondo_types::{CallId, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -232,6 +232,17 @@ impl TextView {
     }
 }
 
+/// What a person is told of a call that a crash cut off.
+fn in_doubt(name: &str, decision: InDoubtDecision) -> String {
+    let what = match decision {
+        InDoubtDecision::Done => "it had ended, and its result was found",
+        InDoubtDecision::Retry => "it is run again, or goes on",
+        InDoubtDecision::Ask => "somebody is asked whether to run it again",
+        InDoubtDecision::Fail => "it is not run again, and the model is told",
+    };
+    format!("`{name}` was running when the turn was cut off: {what}")
+}
+
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
         match event.body {
@@ -278,6 +289,14 @@ impl View for TextView {
                 self.aside(&format!(
                     "the reply cannot be used ({reason}); asking again"
                 ));
+            }
+            EventBody::Resumed { step, .. } => {
+                self.end_text()?;
+                self.aside(&format!("going on with step {step}"));
+            }
+            EventBody::ToolCallInDoubt { name, decision, .. } => {
+                self.end_text()?;
+                self.aside(&in_doubt(&name, decision));
             }
             EventBody::ArgumentsRepaired { .. }
             | EventBody::Steered { .. }

@@ -5,6 +5,7 @@
 //!
 //! # Layout
 //! - `model_work`: one model request with its timers.
+//! - `resume`: how a turn that was cut off goes on, from its records.
 //! - `tool_work`: one tool call with its timeout and its end.
 //! - `spans`: what a log shows of a turn.
 //! - `writer`: what the journal is told, and when.
@@ -12,6 +13,7 @@
 
 mod control;
 mod model_work;
+mod resume;
 mod spans;
 mod tool_work;
 mod writer;
@@ -20,6 +22,7 @@ mod writer;
 mod tests;
 
 pub use control::{TurnControl, TurnHandle, control};
+pub use resume::{ResumeError, resume_turn};
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
@@ -27,13 +30,13 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Verdict,
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
 use model_work::ModelWork;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, ModelInfo, Outcome, Profile, ResultEvent,
-    SessionId, StopReason, TimeMs, Transcript, TurnId,
+    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, ModelInfo, Outcome, Profile,
+    ResultEvent, SessionId, StopReason, TimeMs, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -103,52 +106,10 @@ pub async fn run_turn(
     events: EventSender,
     control: TurnControl,
 ) -> Outcome {
-    let clock = Clock::system();
-    let specs = setup.tools.specs();
-    let (catalog, broken) = match Catalog::new(Arc::clone(&specs), setup.response_schema.as_ref()) {
-        Ok(catalog) => (catalog, None),
-        Err(error) => {
-            let error = ModelError::new(
-                ErrorClass::BadRequest,
-                format!("the schema of the answer cannot be used: {error}"),
-            );
-            (Catalog::without_answer(Arc::clone(&specs)), Some(error))
-        }
-    };
-    let config = TurnConfig {
-        session: setup.session.clone(),
-        turn: setup.turn.clone(),
-        turn_number: setup.turn_number,
-        model: setup.model.info(),
-        fallbacks: setup.fallbacks.iter().map(|model| model.info()).collect(),
-        profile: setup.profile.clone(),
-        system: setup.system.clone(),
-        tools: specs,
-        response_schema: setup.response_schema.clone(),
-        seed: setup.seed,
-    };
-    let writer = Writer::new(&setup);
-    let driver = Driver {
-        machine: TurnMachine::new(config),
-        ready: broken
-            .map(|error| Input::Fault { error })
-            .into_iter()
-            .collect(),
-        setup,
-        catalog,
-        clock,
-        events,
-        control,
-        writer,
-        model: None,
-        wait: None,
-        tasks: JoinSet::new(),
-        tasks_cancel: CancellationToken::new(),
-        asking: Arc::default(),
-    };
+    let driver = Driver::new(setup, Clock::system(), events, control);
     let span = spans::turn(&driver.setup);
     let history = crate::pairing::paired(history);
-    driver.run(history, input).instrument(span).await
+    driver.begin(history, input).instrument(span).await
 }
 
 struct Driver {
@@ -156,6 +117,9 @@ struct Driver {
     setup: TurnSetup,
     catalog: Catalog,
     clock: Clock,
+    /// When the input under way came: the time of all that it leads to, so that a replay of the
+    /// same inputs tells the same.
+    at: TimeMs,
     events: EventSender,
     control: TurnControl,
     writer: Writer,
@@ -171,27 +135,66 @@ struct Driver {
 }
 
 impl Driver {
-    async fn run(mut self, history: Transcript, message: Message) -> Outcome {
+    fn new(setup: TurnSetup, clock: Clock, events: EventSender, control: TurnControl) -> Self {
+        let (catalog, broken) = catalog(&setup);
+        Self {
+            machine: TurnMachine::new(turn_config(&setup)),
+            ready: broken
+                .map(|error| Input::Fault { error })
+                .into_iter()
+                .collect(),
+            writer: Writer::new(&setup),
+            setup,
+            catalog,
+            at: clock.now(),
+            clock,
+            events,
+            control,
+            model: None,
+            wait: None,
+            tasks: JoinSet::new(),
+            tasks_cancel: CancellationToken::new(),
+            asking: Arc::default(),
+        }
+    }
+
+    async fn begin(mut self, history: Transcript, message: Message) -> Outcome {
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
             message: &message,
         });
         self.emit(EventBody::Init(self.init_event()));
-        self.writer.begin(self.clock.now(), &message);
-        let mut input = Input::Begin { history, message };
-        loop {
-            let at = self.clock.now();
-            spans::note_decision(&input);
-            self.events.observe(&Moment::Input(&input));
-            self.writer.note_input(at, self.machine.steps(), &input);
-            let actions = self.machine.handle(at, input, &self.catalog);
-            for action in actions {
-                if let Some(outcome) = self.act(action).await {
-                    return self.end(outcome).await;
-                }
-            }
-            input = self.next_input().await;
+        self.writer.begin(self.at, &message);
+        match self.take(Input::Begin { history, message }).await {
+            Some(outcome) => self.end(outcome).await,
+            None => self.run().await,
         }
+    }
+
+    /// Takes inputs until the turn is over.
+    async fn run(mut self) -> Outcome {
+        loop {
+            let input = self.next_input().await;
+            self.at = self.clock.now();
+            if let Some(outcome) = self.take(input).await {
+                return self.end(outcome).await;
+            }
+        }
+    }
+
+    /// Takes one input and does what the machine says.
+    async fn take(&mut self, input: Input) -> Option<Outcome> {
+        spans::note_decision(&input);
+        self.events.observe(&Moment::Input(&input));
+        self.writer
+            .note_input(self.at, self.machine.steps(), &input);
+        let actions = self.machine.handle(self.at, input, &self.catalog);
+        for action in actions {
+            if let Some(outcome) = self.act(action).await {
+                return Some(outcome);
+            }
+        }
+        None
     }
 
     fn init_event(&self) -> InitEvent {
@@ -213,7 +216,7 @@ impl Driver {
     }
 
     fn emit(&self, body: EventBody) {
-        self.events.send(self.clock.now(), body);
+        self.events.send(self.at, body);
     }
 
     async fn act(&mut self, action: Action) -> Option<Outcome> {
@@ -221,7 +224,7 @@ impl Driver {
             Action::Emit(body) => {
                 spans::note_event(&body);
                 if let EventBody::Steered { text } = &body {
-                    self.writer.note_steered(self.clock.now(), text);
+                    self.writer.note_steered(self.at, text);
                 }
                 self.emit(body);
             }
@@ -241,7 +244,7 @@ impl Driver {
     }
 
     async fn call_model(&mut self, call: ModelCall) {
-        self.writer.note_request(self.clock.now(), &call);
+        self.writer.note_request(self.at, &call);
         if self.flush().await {
             let model = self.setup.model_at(call.model);
             let stream = model.stream(Arc::clone(&call.request));
@@ -299,12 +302,8 @@ impl Driver {
     }
 
     async fn ask(&mut self, call: PlannedCall, prompt: String, until: Option<TimeMs>) {
-        self.writer.note_ask(
-            self.clock.now(),
-            self.machine.steps(),
-            &call.call_id,
-            &prompt,
-        );
+        self.writer
+            .note_ask(self.at, self.machine.steps(), &call.call_id, &prompt);
         if !self.flush().await {
             return;
         }
@@ -336,34 +335,42 @@ impl Driver {
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
-        let at = self.clock.now();
-        let session = self.setup.session.clone();
-        for call in &calls {
-            let key = tool_work::idempotency_key(&session, &call.call_id);
+        let evidence = resume::evidence(&self.setup.tools, &calls).await;
+        for (call, evidence) in calls.iter().zip(evidence) {
+            let key = tool_work::idempotency_key(&self.setup.session, &call.call_id);
+            let step = self.machine.steps();
             self.writer
-                .note_tool_started(at, self.machine.steps(), call, key);
+                .note_tool_started(self.at, step, call, key, evidence);
         }
         if !self.flush().await {
             return;
         }
         for call in calls {
-            let Some(tool) = self.setup.tools.get(&call.name) else {
-                continue;
-            };
-            self.events.observe(&Moment::ToolStarted(&call));
-            let span = spans::tool_call(&call);
-            let output = self.output_sink(call.call_id.clone());
-            let work = tool_work::ToolWork {
-                tool,
-                session: session.clone(),
-                turn: self.setup.turn.clone(),
-                call,
-                output,
-                cancel: self.tasks_cancel.child_token(),
-                grace: self.setup.profile.limits.cancel_grace,
-                clock: self.clock,
-            };
-            self.tasks.spawn(work.run().instrument(span));
+            self.start_tool(call);
+        }
+    }
+
+    /// Runs a call whose beginning is recorded.
+    fn start_tool(&mut self, call: PlannedCall) {
+        let Some(tool) = self.setup.tools.get(&call.name) else {
+            return;
+        };
+        self.events.observe(&Moment::ToolStarted(&call));
+        let span = spans::tool_call(&call);
+        let work = self.tool_work(tool, call);
+        self.tasks.spawn(work.run().instrument(span));
+    }
+
+    fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> tool_work::ToolWork {
+        tool_work::ToolWork {
+            tool,
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            output: self.output_sink(call.call_id.clone()),
+            call,
+            cancel: self.tasks_cancel.child_token(),
+            grace: self.setup.profile.limits.cancel_grace,
+            clock: self.clock,
         }
     }
 
@@ -450,7 +457,7 @@ impl Driver {
         if timeout(grace, teardown).await.is_err() {
             tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
         }
-        self.writer.note_final(self.clock.now(), &outcome);
+        self.writer.note_final(self.at, &outcome);
         if let Err(error) = self.writer.flush(self.flush_limit()).await {
             outcome.error.get_or_insert(error);
         }
@@ -472,6 +479,36 @@ impl Driver {
         ))));
         self.events.observe(&Moment::Ended(&outcome));
         outcome
+    }
+}
+
+fn turn_config(setup: &TurnSetup) -> TurnConfig {
+    TurnConfig {
+        session: setup.session.clone(),
+        turn: setup.turn.clone(),
+        turn_number: setup.turn_number,
+        model: setup.model.info(),
+        fallbacks: setup.fallbacks.iter().map(|model| model.info()).collect(),
+        profile: setup.profile.clone(),
+        system: setup.system.clone(),
+        tools: setup.tools.specs(),
+        response_schema: setup.response_schema.clone(),
+        seed: setup.seed,
+    }
+}
+
+/// Returns what checks arguments and the answer, and what is wrong with the answer's schema.
+fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
+    let specs = setup.tools.specs();
+    match Catalog::new(Arc::clone(&specs), setup.response_schema.as_ref()) {
+        Ok(catalog) => (catalog, None),
+        Err(error) => {
+            let error = ModelError::new(
+                ErrorClass::BadRequest,
+                format!("the schema of the answer cannot be used: {error}"),
+            );
+            (Catalog::without_answer(specs), Some(error))
+        }
     }
 }
 

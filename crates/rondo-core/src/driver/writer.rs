@@ -2,8 +2,10 @@ use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
 use rondo_types::{
-    CallId, ErrorClass, Message, ModelError, ModelRequest, Outcome, Profile, TimeMs, TurnId,
+    CallId, ErrorClass, InDoubtDecision, Message, ModelError, ModelRequest, Outcome, Profile,
+    TimeMs, TurnId,
 };
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::io;
@@ -62,6 +64,7 @@ impl Writer {
             profile: Box::new(self.profile.clone()),
             seed: self.seed,
             tools_hash: self.tools_hash.clone(),
+            models: self.models.clone(),
         };
         self.note(at, body);
         self.note(
@@ -143,6 +146,7 @@ impl Writer {
         step: u32,
         call: &PlannedCall,
         idempotency_key: String,
+        evidence: Option<Value>,
     ) {
         self.step = step;
         let body = RecordBody::ToolStarted {
@@ -151,8 +155,24 @@ impl Writer {
             arguments: call.arguments.clone(),
             recovery: call.recovery,
             idempotency_key,
+            evidence,
         };
         self.note(at, body);
+    }
+
+    pub(super) fn note_resumed(&mut self, at: TimeMs, step: u32, downtime_ms: u64) {
+        self.step = step;
+        self.note(at, RecordBody::Resumed { downtime_ms });
+    }
+
+    pub(super) fn note_in_doubt(
+        &mut self,
+        at: TimeMs,
+        call_id: &CallId,
+        decision: InDoubtDecision,
+    ) {
+        let call_id = call_id.clone();
+        self.note(at, RecordBody::ToolInDoubt { call_id, decision });
     }
 
     pub(super) fn note_final(&mut self, at: TimeMs, outcome: &Outcome) {

@@ -248,7 +248,11 @@ mod tests {
     fn a_paused_reply_goes_on_only_where_it_may_and_without_calls() {
         let paused = text("so far", FinishReason::Paused);
         let judged = |candidate: &Candidate, may_pause| {
-            judge(reply(vec![candidate.clone()]), EmptyReply::Invalid, may_pause)
+            judge(
+                reply(vec![candidate.clone()]),
+                EmptyReply::Invalid,
+                may_pause,
+            )
         };
         assert_eq!(judged(&paused, true), Judged::Paused(paused.clone()));
         assert_eq!(judged(&paused, false), Judged::Answer(paused));

@@ -1,8 +1,8 @@
 use super::gate::{Approval, Verdict};
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, Message, ModelError, Profile, Recovery, Reply, SessionId, StopReason, TimeMs,
-    ToolOutcome, TurnId,
+    CallId, InDoubtDecision, Message, ModelError, Profile, Recovery, Reply, SessionId, StopReason,
+    TimeMs, ToolOutcome, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -97,6 +97,9 @@ pub enum RecordBody {
         seed: u64,
         /// SHA-256 of the tools on offer, in hex.
         tools_hash: String,
+        /// Who may be asked, in order, as `provider/model`.
+        #[serde(default)]
+        models: Vec<String>,
     },
     /// A message entered the transcript from outside: the user's, or a steering message.
     UserMessage {
@@ -147,6 +150,22 @@ pub enum RecordBody {
         recovery: Recovery,
         /// The call's key towards the outside.
         idempotency_key: String,
+        /// What will tell whether it was done, from the tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Value>,
+    },
+    /// The turn goes on after a crash.
+    Resumed {
+        /// How long nobody worked on it. The turn's time leaves it out: what is recorded from here
+        /// on happened that much later.
+        downtime_ms: u64,
+    },
+    /// After a crash: a call was begun and its end was not recorded.
+    ToolInDoubt {
+        /// The call.
+        call_id: CallId,
+        /// What is done about it.
+        decision: InDoubtDecision,
     },
     /// A call ended.
     ToolFinished {
@@ -195,6 +214,14 @@ pub struct MemoryJournal {
 impl MemoryJournal {
     /// The bound on records.
     pub const RECORDS_MAX: usize = 100_000;
+
+    /// Holds records from before.
+    #[must_use]
+    pub fn with_records(records: Vec<Record>) -> Self {
+        Self {
+            records: Mutex::new(records),
+        }
+    }
 
     /// Returns a copy of all records.
     #[must_use]

@@ -8,4 +8,4 @@ mod tool;
 pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
 pub use model::{Model, ModelStream};
-pub use tool::{OutputSink, Tool, ToolInvocation};
+pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

@@ -1,4 +1,6 @@
 use async_trait::async_trait;
+#[cfg(doc)]
+use rondo_types::Recovery;
 use rondo_types::{CallId, SessionId, ToolOutcome, ToolSpec, TurnId};
 use serde_json::Value;
 use std::fmt;
@@ -22,6 +24,45 @@ pub trait Tool: Send + Sync {
     /// it started and returns what it has, with code `cancelled` (the driver makes it `timeout`
     /// where that was the reason). One that does not return within the grace period is dropped.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome;
+
+    /// Notes what will tell later whether a call was done, such as the hash of a file before it.
+    ///
+    /// Asked only of tools that declare [`Recovery::Checkable`], before the call is recorded as
+    /// begun; kept with that record, so at most a few hundred bytes. Nothing may have an effect.
+    async fn evidence(&self, _arguments: &Value) -> Option<Value> {
+        None
+    }
+
+    /// Says what became of a call that was begun and whose end was not recorded.
+    ///
+    /// Asked only of tools that declare [`Recovery::Checkable`], after a crash. Quick: a call that
+    /// still runs under a keeper of its own is [`Reconciled::NotDone`], and [`Self::call`] with the
+    /// same key goes on with it.
+    async fn reconcile(&self, _call: &DoubtfulCall) -> Reconciled {
+        Reconciled::Unknown
+    }
+}
+
+/// A call that was begun before a crash.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DoubtfulCall {
+    /// Its key, the same as that of [`ToolInvocation::idempotency_key`].
+    pub idempotency_key: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// What [`Tool::evidence`] returned before it.
+    pub evidence: Option<Value>,
+}
+
+/// What became of a call that was begun before a crash.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reconciled {
+    /// It was done: this is how it ended.
+    Done(ToolOutcome),
+    /// It had no effect yet, or goes on: it can be called again with the same key.
+    NotDone,
+    /// Nothing tells.
+    Unknown,
 }
 
 /// One call, ready to run.

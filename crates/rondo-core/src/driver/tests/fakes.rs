@@ -45,7 +45,11 @@ pub(super) struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    fn new(name: &'static str, script: Vec<Vec<Beat>>, journal: &Arc<MemoryJournal>) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        script: Vec<Vec<Beat>>,
+        journal: &Arc<MemoryJournal>,
+    ) -> Self {
         Self {
             name,
             script: Mutex::new(script.into()),

@@ -20,6 +20,8 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::ToolFinished { .. } => "tool_finished",
             RecordBody::ApprovalRequested { .. } => "approval_requested",
             RecordBody::ApprovalResolved { .. } => "approval_resolved",
+            RecordBody::Resumed { .. } => "resumed",
+            RecordBody::ToolInDoubt { .. } => "tool_in_doubt",
             RecordBody::Cancelled => "cancelled",
             RecordBody::Final { .. } => "final",
         })

@@ -2,8 +2,9 @@
 
 mod bounds;
 mod cancel;
-mod fallback;
 mod fakes;
+mod fallback;
 mod journal;
 mod queue;
+mod resume;
 mod simulation;

@@ -1,0 +1,331 @@
+use super::{Driver, TurnControl, TurnSetup, guarded, millis, spans};
+use crate::clock::Clock;
+use crate::events::EventSender;
+use crate::machine::{Input, PlannedCall};
+use crate::observe::Moment;
+use crate::ports::{Approval, ApprovalRequest, DoubtfulCall, Reconciled, Record, RecordBody};
+use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
+use crate::toolbox::Toolbox;
+use futures_util::future::join_all;
+use rondo_types::{
+    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Recovery, ToolErrorCode,
+    ToolOutcome, Transcript,
+};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tracing::Instrument as _;
+
+/// How long a tool may take to say what is known of a call.
+const KNOW_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a turn cannot go on.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ResumeError {
+    /// It is over.
+    #[error("the turn is over")]
+    Finished,
+    /// Its records lead elsewhere.
+    #[error(transparent)]
+    Redrive(#[from] RedriveError),
+}
+
+/// Goes on with a turn that was cut off, from its records.
+///
+/// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
+/// A call that was begun and whose end is not recorded is settled by its [`Recovery`]. The turn
+/// runs under the profile and the seed that it began with; the time when nobody worked on it does
+/// not count. `records` are those of this turn only, `history` is what came before it.
+///
+/// # Errors
+/// When the turn is over, or the records do not follow from one another under this setup.
+///
+/// # Cancel safety
+/// As [`run_turn`](super::run_turn).
+pub async fn resume_turn(
+    mut setup: TurnSetup,
+    history: Transcript,
+    records: &[Record],
+    events: EventSender,
+    control: TurnControl,
+) -> Result<Outcome, ResumeError> {
+    under_what_it_began(&mut setup, records);
+    let (catalog, _) = super::catalog(&setup);
+    let history = crate::pairing::paired(history);
+    let redriven = redrive(super::turn_config(&setup), &catalog, history, records)?;
+    if redriven.finished {
+        return Err(ResumeError::Finished);
+    }
+    let downtime = Clock::system().now().since(redriven.last_at);
+    let clock = Clock::starting_at(redriven.last_at);
+    let driver = Driver::new(setup, clock, events, control);
+    let span = spans::turn(&driver.setup);
+    let message = first_message(records);
+    let resumed = driver.resume(redriven, message, millis(downtime));
+    Ok(resumed.instrument(span).await)
+}
+
+fn under_what_it_began(setup: &mut TurnSetup, records: &[Record]) {
+    for record in records {
+        if let RecordBody::TurnStarted { profile, seed, .. } = &record.body {
+            setup.profile = (**profile).clone();
+            setup.seed = *seed;
+        }
+    }
+}
+
+fn first_message(records: &[Record]) -> Message {
+    let said = records.iter().find_map(|record| match &record.body {
+        RecordBody::UserMessage { message } => Some(message.clone()),
+        _ => None,
+    });
+    said.unwrap_or_else(|| Message::user(""))
+}
+
+/// Asks the tools for what will tell whether their calls were done. A tool that does not say in
+/// time, or panics, gives none.
+pub(super) async fn evidence(tools: &Toolbox, calls: &[PlannedCall]) -> Vec<Option<Value>> {
+    let asked = calls.iter().map(|call| async {
+        if call.recovery != Recovery::Checkable {
+            return None;
+        }
+        let tool = tools.get(&call.name)?;
+        let said = guarded(tool.evidence(&call.arguments));
+        timeout(KNOW_TIMEOUT, said).await.ok()?.ok()?
+    });
+    join_all(asked).await
+}
+
+/// A call that a crash cut off, and what is done about it.
+struct Settled {
+    call: PlannedCall,
+    decision: InDoubtDecision,
+    /// Its result, where it is known.
+    outcome: Option<ToolOutcome>,
+}
+
+impl Driver {
+    async fn resume(mut self, redriven: Redriven, message: Message, downtime_ms: u64) -> Outcome {
+        self.machine = redriven.machine;
+        self.events.observe(&Moment::Begun {
+            setup: &self.setup,
+            message: &message,
+        });
+        self.emit(EventBody::Init(self.init_event()));
+        let step = self.machine.steps();
+        self.writer.note_resumed(self.at, step, downtime_ms);
+        self.emit(EventBody::Resumed { step, downtime_ms });
+        let (open, started) = (redriven.open, redriven.started);
+        match self.reopen(open, &started, redriven.sent).await {
+            Some(outcome) => self.end(outcome).await,
+            None => self.run().await,
+        }
+    }
+
+    /// Takes up what was open.
+    async fn reopen(
+        &mut self,
+        open: Open,
+        started: &HashMap<rondo_types::CallId, Started>,
+        sent: u32,
+    ) -> Option<Outcome> {
+        if let Some(outcome) = open.outcome {
+            return Some(*outcome);
+        }
+        self.wait = open.wait;
+        if open.aborted {
+            self.tasks_cancel.cancel();
+        }
+        for ask in open.asks {
+            self.ask(ask.call, ask.prompt, ask.until).await;
+        }
+        self.check_gate(open.gates);
+        match open.model {
+            Some(_) if open.aborted => self.ready.push_back(cancelled_request()),
+            Some(mut call) => {
+                call.attempt = call.attempt.saturating_add(sent);
+                self.call_model(call).await;
+            }
+            None => {}
+        }
+        let (cut_off, fresh): (Vec<_>, Vec<_>) = open
+            .running
+            .into_iter()
+            .partition(|call| started.contains_key(&call.call_id));
+        self.settle(cut_off, started, open.aborted).await;
+        if open.aborted {
+            let not_run = "the turn was cancelled";
+            fresh
+                .into_iter()
+                .for_each(|call| self.ended(call, ToolErrorCode::NotRun, not_run));
+        } else if !fresh.is_empty() {
+            self.run_tools(fresh).await;
+        }
+        None
+    }
+
+    /// Decides what becomes of the calls that were cut off, and records it first.
+    async fn settle(
+        &mut self,
+        calls: Vec<PlannedCall>,
+        started: &HashMap<rondo_types::CallId, Started>,
+        aborted: bool,
+    ) {
+        let tools = &self.setup.tools;
+        let decided = calls.into_iter().filter_map(|call| {
+            let started = started.get(&call.call_id)?.clone();
+            Some(decide(tools, call, started, aborted))
+        });
+        let decided = join_all(decided).await;
+        if decided.is_empty() {
+            return;
+        }
+        for it in &decided {
+            let (id, decision) = (it.call.call_id.clone(), it.decision);
+            self.writer.note_in_doubt(self.at, &id, decision);
+            let name = it.call.name.clone();
+            self.emit(EventBody::ToolCallInDoubt { id, name, decision });
+        }
+        if !self.flush().await {
+            return;
+        }
+        for it in decided {
+            self.carry_out(it);
+        }
+    }
+
+    fn carry_out(&mut self, settled: Settled) {
+        let call = settled.call;
+        match (settled.decision, settled.outcome) {
+            (InDoubtDecision::Done, Some(outcome)) => self.ready.push_back(Input::ToolFinished {
+                call_id: call.call_id,
+                outcome,
+                duration_ms: 0,
+            }),
+            (InDoubtDecision::Retry, _) => self.start_tool(call),
+            (InDoubtDecision::Ask, _) => self.ask_to_repeat(call),
+            (InDoubtDecision::Done | InDoubtDecision::Fail, _) => {
+                self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
+            }
+        }
+    }
+
+    fn ended(&mut self, call: PlannedCall, code: ToolErrorCode, text: &str) {
+        self.ready.push_back(Input::ToolFinished {
+            call_id: call.call_id,
+            outcome: ToolOutcome::error(code, text),
+            duration_ms: 0,
+        });
+    }
+
+    /// Asks a person, then runs the call: its beginning is recorded already.
+    fn ask_to_repeat(&mut self, call: PlannedCall) {
+        let Some(tool) = self.setup.tools.get(&call.name) else {
+            return self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
+        };
+        let prompt = format!(
+            "`{}` was running when the turn was cut off, and may have been done. Run it again?",
+            call.name
+        );
+        let (approver, asking) = (Arc::clone(&self.setup.approver), Arc::clone(&self.asking));
+        let (events, clock) = (self.events.clone(), self.clock);
+        let cancel = self.tasks_cancel.clone();
+        let call_id = call.call_id.clone();
+        let request = ApprovalRequest {
+            call_id: call_id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            prompt: prompt.clone(),
+        };
+        let work = self.tool_work(tool, call);
+        let asked = async move {
+            let id = call_id.clone();
+            events.send(clock.now(), EventBody::ApprovalRequested { id, prompt });
+            let answer = guarded(async move {
+                let _turn_to_ask = asking.lock().await;
+                approver.ask(&request).await
+            });
+            let approval = tokio::select! {
+                () = cancel.cancelled() => super::not_approved("the turn was cancelled"),
+                answer = answer => answer.unwrap_or_else(|panic| super::not_approved(&panic)),
+            };
+            let (approved, reason) = match approval {
+                Approval::Approved => (true, None),
+                Approval::Denied { reason } => (false, Some(reason)),
+            };
+            let id = call_id.clone();
+            let resolved = EventBody::ApprovalResolved {
+                id,
+                approved,
+                reason,
+            };
+            events.send(clock.now(), resolved);
+            if approved {
+                return work.run().await;
+            }
+            Input::ToolFinished {
+                call_id,
+                outcome: ToolOutcome::error(ToolErrorCode::InDoubt, IN_DOUBT),
+                duration_ms: 0,
+            }
+        };
+        self.tasks.spawn(asked.in_current_span());
+    }
+}
+
+/// What the model reads of a call whose end nobody knows.
+const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
+                        whether it was done: look before you repeat it";
+
+async fn decide(tools: &Toolbox, call: PlannedCall, started: Started, aborted: bool) -> Settled {
+    let (decision, outcome) = match call.recovery {
+        Recovery::Checkable => reconciled(tools, &call, started).await,
+        Recovery::ReadOnly | Recovery::Idempotent => (InDoubtDecision::Retry, None),
+        Recovery::Confirm => (InDoubtDecision::Ask, None),
+        Recovery::AtMostOnce => (InDoubtDecision::Fail, None),
+    };
+    // Nothing is begun in a turn that was stopped.
+    let decision = match decision {
+        InDoubtDecision::Retry | InDoubtDecision::Ask if aborted => InDoubtDecision::Fail,
+        // Nobody can run it.
+        InDoubtDecision::Retry if tools.get(&call.name).is_none() => InDoubtDecision::Fail,
+        other => other,
+    };
+    Settled {
+        call,
+        decision,
+        outcome,
+    }
+}
+
+async fn reconciled(
+    tools: &Toolbox,
+    call: &PlannedCall,
+    started: Started,
+) -> (InDoubtDecision, Option<ToolOutcome>) {
+    let Some(tool) = tools.get(&call.name) else {
+        return (InDoubtDecision::Fail, None);
+    };
+    let doubtful = DoubtfulCall {
+        idempotency_key: started.idempotency_key,
+        arguments: call.arguments.clone(),
+        evidence: started.evidence,
+    };
+    let said = guarded(tool.reconcile(&doubtful));
+    match timeout(KNOW_TIMEOUT, said).await {
+        Ok(Ok(Reconciled::Done(outcome))) => (InDoubtDecision::Done, Some(outcome)),
+        Ok(Ok(Reconciled::NotDone)) => (InDoubtDecision::Retry, None),
+        Ok(Ok(Reconciled::Unknown) | Err(_)) | Err(_) => (InDoubtDecision::Fail, None),
+    }
+}
+
+fn cancelled_request() -> Input {
+    Input::ReplyFailed {
+        error: ModelError::new(ErrorClass::Cancelled, "the request was cancelled"),
+        partial: String::new(),
+        committed: false,
+        received: false,
+    }
+}

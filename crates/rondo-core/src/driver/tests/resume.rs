@@ -1,0 +1,438 @@
+//! A turn is cut off at every point there is, goes on from its records, and ends as it would have.
+
+use super::fakes::{AllowAll, Beat, NobodyThere, ScriptedModel, answer, calls};
+use crate::driver::{ResumeError, TurnSetup, control, resume_turn, run_turn};
+use crate::events;
+use crate::ports::{
+    AppendError, DoubtfulCall, Fence, Journal, MemoryJournal, Model, ModelStream, Reconciled,
+    Record, RecordBody, Seq, Tool, ToolInvocation,
+};
+use crate::profile;
+use crate::redrive::RedriveError;
+use crate::toolbox::Toolbox;
+use async_trait::async_trait;
+use rondo_types::{
+    Concurrency, Effects, InDoubtDecision, Message, ModelInfo, ModelRequest, Outcome, Recovery,
+    SessionId, StopReason, ToolOutcome, ToolSpec, Transcript, TurnId,
+};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// Where the process dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Death {
+    Never,
+    BeforeCommit(usize),
+    AfterCommit(usize),
+    /// In the n-th tool call, before or after its effect.
+    BeforeEffect(usize),
+    AfterEffect(usize),
+}
+
+/// What outlives a process: the journal, and the effects of its tools by key.
+#[derive(Default)]
+struct World {
+    records: Mutex<Vec<Record>>,
+    effects: Mutex<HashMap<String, usize>>,
+    requests: Mutex<usize>,
+}
+
+/// What one process knows.
+struct Process {
+    world: Arc<World>,
+    death: Death,
+    appends: Mutex<usize>,
+    calls: Mutex<usize>,
+    died: Notify,
+}
+
+impl Process {
+    /// Says so, and does nothing more.
+    async fn die(&self) {
+        self.died.notify_one();
+        std::future::pending().await
+    }
+}
+
+fn next(counter: &Mutex<usize>) -> usize {
+    let mut counter = counter.lock().unwrap();
+    *counter += 1;
+    *counter - 1
+}
+
+struct Durable(Arc<Process>);
+
+#[async_trait]
+impl Journal for Durable {
+    fn head(&self) -> Seq {
+        Seq(self.0.world.records.lock().unwrap().len() as u64)
+    }
+
+    async fn append(
+        &self,
+        _: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let n = next(&self.0.appends);
+        if self.0.death == Death::BeforeCommit(n) {
+            self.0.die().await;
+        }
+        assert_eq!(self.head(), expected);
+        self.0.world.records.lock().unwrap().extend(batch);
+        if self.0.death == Death::AfterCommit(n) {
+            self.0.die().await;
+        }
+        Ok(self.head())
+    }
+}
+
+struct Worker {
+    name: &'static str,
+    recovery: Recovery,
+    process: Arc<Process>,
+}
+
+#[async_trait]
+impl Tool for Worker {
+    fn spec(&self) -> ToolSpec {
+        let reads = self.recovery == Recovery::ReadOnly;
+        ToolSpec {
+            name: self.name.into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            effects: if reads {
+                Effects::ReadOnly
+            } else {
+                Effects::Writes
+            },
+            concurrency: if reads {
+                Concurrency::Shared
+            } else {
+                Concurrency::Exclusive
+            },
+            recovery: self.recovery,
+        }
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let n = next(&self.process.calls);
+        if self.process.death == Death::BeforeEffect(n) {
+            self.process.die().await;
+        }
+        let key = invocation.idempotency_key;
+        let effects = &self.process.world.effects;
+        *effects.lock().unwrap().entry(key).or_default() += 1;
+        if self.process.death == Death::AfterEffect(n) {
+            self.process.die().await;
+        }
+        ToolOutcome::text(format!("{} did", self.name))
+    }
+
+    async fn evidence(&self, _: &Value) -> Option<Value> {
+        Some(json!({"before": self.name}))
+    }
+
+    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+        assert_eq!(call.evidence, Some(json!({"before": self.name})));
+        let effects = self.process.world.effects.lock().unwrap();
+        match effects.get(&call.idempotency_key) {
+            Some(_) => Reconciled::Done(ToolOutcome::text(format!("{} did", self.name))),
+            None => Reconciled::NotDone,
+        }
+    }
+}
+
+/// Replies by how many replies there were, so that it need not remember.
+struct Stateless {
+    script: Vec<Vec<Beat>>,
+    process: Arc<Process>,
+}
+
+impl Model for Stateless {
+    fn info(&self) -> ModelInfo {
+        ScriptedModel::new("m", vec![], &Arc::default()).info()
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        next(&self.process.world.requests);
+        let replies = request.messages.iter().filter(|it| it.origin.is_some());
+        let beats = self.script.get(replies.count()).cloned();
+        let journal = Arc::new(MemoryJournal::with_records(
+            self.process.world.records.lock().unwrap().clone(),
+        ));
+        let script = vec![beats.unwrap_or_else(|| answer("too many"))];
+        ScriptedModel::new("m", script, &journal).stream(request)
+    }
+}
+
+const TOOLS: [(&str, Recovery); 5] = [
+    ("look", Recovery::ReadOnly),
+    ("list", Recovery::ReadOnly),
+    ("send", Recovery::AtMostOnce),
+    ("put", Recovery::Idempotent),
+    ("edit", Recovery::Checkable),
+];
+
+fn script() -> Vec<Vec<Beat>> {
+    vec![
+        calls(&[("look", "{}"), ("list", "{}")]),
+        calls(&[("send", "{}")]),
+        calls(&[("put", "{}"), ("edit", "{}"), ("look", "{\"n\":1}")]),
+        answer("done"),
+    ]
+}
+
+fn setup(process: &Arc<Process>) -> TurnSetup {
+    let tools = TOOLS.map(|(name, recovery)| {
+        let process = Arc::clone(process);
+        let tool = Worker {
+            name,
+            recovery,
+            process,
+        };
+        Arc::new(tool) as Arc<dyn Tool>
+    });
+    TurnSetup {
+        session: SessionId::new("s"),
+        turn: TurnId::new("t"),
+        turn_number: 1,
+        model: Arc::new(Stateless {
+            script: script(),
+            process: Arc::clone(process),
+        }),
+        fallbacks: vec![],
+        tools: Toolbox::new(tools).unwrap(),
+        gate: Arc::new(AllowAll),
+        approver: Arc::new(NobodyThere),
+        journal: Arc::new(Durable(Arc::clone(process))),
+        profile: profile::builtin("default").unwrap(),
+        system: vec![],
+        response_schema: None,
+        seed: 1,
+    }
+}
+
+/// Lives until the turn ends or the process dies; then nothing of it is left.
+async fn live(world: &Arc<World>, death: Death) -> (Option<Outcome>, usize) {
+    let process = Arc::new(Process {
+        world: Arc::clone(world),
+        death,
+        appends: Mutex::default(),
+        calls: Mutex::default(),
+        died: Notify::new(),
+    });
+    let setup = setup(&process);
+    let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (_handle, turn_control) = control();
+    let records = world.records.lock().unwrap().clone();
+    let turn = async {
+        if records.is_empty() {
+            let message = Message::user("q");
+            run_turn(setup, Transcript::new(), message, tx, turn_control).await
+        } else {
+            resume_turn(setup, Transcript::new(), &records, tx, turn_control)
+                .await
+                .unwrap()
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = turn => Some(outcome),
+        () = process.died.notified() => None,
+    };
+    let calls = *process.calls.lock().unwrap();
+    let appends = *process.appends.lock().unwrap();
+    (outcome, calls.max(appends))
+}
+
+fn is_over(world: &World) -> bool {
+    let records = world.records.lock().unwrap();
+    records
+        .iter()
+        .any(|it| matches!(it.body, RecordBody::Final { .. }))
+}
+
+/// What must be true of a world whose turn is over, however often its process died.
+fn check(world: &World, outcome: &Outcome, deaths: &[Death]) {
+    assert_eq!(outcome.text, "done", "{deaths:?}");
+    assert_eq!(outcome.stop_reason, StopReason::Complete, "{deaths:?}");
+    assert!(crate::pairing::is_paired(&outcome.transcript), "{deaths:?}");
+    let records = world.records.lock().unwrap();
+    let mut ended = HashMap::new();
+    let mut names = HashMap::new();
+    for record in records.iter() {
+        match &record.body {
+            RecordBody::ToolStarted {
+                call_id,
+                name,
+                idempotency_key,
+                ..
+            } => {
+                names.insert(call_id.clone(), (name.clone(), idempotency_key.clone()));
+            }
+            RecordBody::ToolFinished { call_id, .. } => {
+                *ended.entry(call_id.clone()).or_insert(0) += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(names.len(), 6, "{deaths:?}");
+    assert!(ended.values().all(|count| *count == 1), "{deaths:?}");
+    let effects = world.effects.lock().unwrap();
+    for (name, key) in names.values() {
+        let count = effects.get(key).copied().unwrap_or(0);
+        let (least, most) = match name.as_str() {
+            "send" => (0, 1),
+            "edit" => (1, 1),
+            _ => (1, 1 + deaths.len()),
+        };
+        assert!(
+            (least..=most).contains(&count),
+            "{name} {count}: {deaths:?}"
+        );
+    }
+}
+
+/// Lives through one death after another, then to the end.
+async fn live_through(deaths: &[Death]) {
+    let world = Arc::new(World::default());
+    for death in deaths {
+        if !is_over(&world) {
+            live(&world, *death).await;
+        }
+    }
+    // Nothing was begun before the first commit: then it is the first turn that runs.
+    let outcome = match is_over(&world) {
+        true => return,
+        false => live(&world, Death::Never).await.0.unwrap(),
+    };
+    check(&world, &outcome, deaths);
+}
+
+fn deaths(points: usize) -> Vec<Death> {
+    (0..points)
+        .flat_map(|n| {
+            [
+                Death::BeforeCommit(n),
+                Death::AfterCommit(n),
+                Death::BeforeEffect(n),
+                Death::AfterEffect(n),
+            ]
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_cut_off_anywhere_goes_on_and_ends_as_it_would_have() {
+    let world = Arc::new(World::default());
+    let (outcome, points) = live(&world, Death::Never).await;
+    check(&world, &outcome.unwrap(), &[]);
+    assert!(points >= 10, "{points}");
+    for death in deaths(points) {
+        live_through(&[death]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_cut_off_twice_goes_on_all_the_same() {
+    for first in deaths(10) {
+        for second in deaths(10) {
+            live_through(&[first, second]).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_reply_is_not_asked_for_again() {
+    // The second commit is the one with the first reply.
+    for (death, requests) in [
+        (Death::AfterCommit(0), 4),
+        (Death::BeforeCommit(1), 5),
+        (Death::AfterCommit(1), 4),
+    ] {
+        let world = Arc::new(World::default());
+        live(&world, death).await;
+        live(&world, Death::Never).await;
+        assert_eq!(*world.requests.lock().unwrap(), requests, "{death:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_decided_about_a_cut_off_call_is_recorded_by_its_class() {
+    let expected = [
+        (0, InDoubtDecision::Retry),
+        (2, InDoubtDecision::Fail),
+        (3, InDoubtDecision::Retry),
+        (4, InDoubtDecision::Done),
+    ];
+    for (n, decision) in expected {
+        let world = Arc::new(World::default());
+        live(&world, Death::AfterEffect(n)).await;
+        live(&world, Death::Never).await;
+        let records = world.records.lock().unwrap();
+        let decided: Vec<_> = records
+            .iter()
+            .filter_map(|it| match it.body {
+                RecordBody::ToolInDoubt { decision, .. } => Some(decision),
+                _ => None,
+            })
+            .collect();
+        assert!(decided.contains(&decision), "{n}: {decided:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_over_or_was_never_begun_does_not_go_on() {
+    let world = Arc::new(World::default());
+    live(&world, Death::Never).await;
+    let records = world.records.lock().unwrap().clone();
+    for (records, error) in [
+        (&records[..], ResumeError::Finished),
+        (&records[..1], ResumeError::Redrive(RedriveError::NoMessage)),
+    ] {
+        let process = Arc::new(Process {
+            world: Arc::clone(&world),
+            death: Death::Never,
+            appends: Mutex::default(),
+            calls: Mutex::default(),
+            died: Notify::new(),
+        });
+        let setup = setup(&process);
+        let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
+        let (_handle, control) = control();
+        let resumed = resume_turn(setup, Transcript::new(), records, tx, control).await;
+        assert_eq!(resumed.unwrap_err(), error);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_another_kind_of_turn_are_refused() {
+    let world = Arc::new(World::default());
+    live(&world, Death::Never).await;
+    let mut records = world.records.lock().unwrap().clone();
+    records.retain(|it| {
+        !matches!(
+            it.body,
+            RecordBody::GateJudged { .. } | RecordBody::Final { .. }
+        )
+    });
+    *world.records.lock().unwrap() = records.clone();
+    let process = Arc::new(Process {
+        world: Arc::clone(&world),
+        death: Death::Never,
+        appends: Mutex::default(),
+        calls: Mutex::default(),
+        died: Notify::new(),
+    });
+    let setup = setup(&process);
+    let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (_handle, control) = control();
+    let refused = resume_turn(setup, Transcript::new(), &records, tx, control).await;
+    let error = refused.unwrap_err();
+    assert!(matches!(
+        error,
+        ResumeError::Redrive(RedriveError::Diverged { .. })
+    ));
+}

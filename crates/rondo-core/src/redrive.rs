@@ -1,0 +1,311 @@
+//! Drives a machine again from the records of a turn: pure, and the same for the same records.
+
+use crate::machine::{Action, Arguments, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::ports::{Record, RecordBody};
+use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Where a turn stood when its records end.
+#[derive(Debug)]
+pub struct Redriven {
+    /// The machine, ready for the next input.
+    pub machine: TurnMachine,
+    /// What was asked of the driver and not yet answered.
+    pub open: Open,
+    /// Calls whose beginning is recorded, with what was recorded then.
+    pub started: HashMap<CallId, Started>,
+    /// How often the open request was sent already.
+    pub sent: u32,
+    /// What was told on the way, with its time.
+    pub events: Vec<(TimeMs, EventBody)>,
+    /// The time of the last record.
+    pub last_at: TimeMs,
+    /// Whether the turn's end is recorded.
+    pub finished: bool,
+}
+
+/// What is recorded of a call's beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Started {
+    /// Its key towards the outside.
+    pub idempotency_key: String,
+    /// What the tool noted before it.
+    pub evidence: Option<Value>,
+}
+
+/// What was asked of the driver and not yet answered.
+#[derive(Debug, Default)]
+pub struct Open {
+    /// A request without its reply.
+    pub model: Option<ModelCall>,
+    /// Calls that the gate did not judge.
+    pub gates: Vec<PlannedCall>,
+    /// Questions that nobody answered.
+    pub asks: Vec<OpenAsk>,
+    /// Calls without their end.
+    pub running: Vec<PlannedCall>,
+    /// A wait that was not over.
+    pub wait: Option<TimeMs>,
+    /// Whether all that runs was told to end.
+    pub aborted: bool,
+    /// The outcome, where the turn is over.
+    pub outcome: Option<Box<Outcome>>,
+}
+
+/// A question that nobody answered.
+#[derive(Debug)]
+pub struct OpenAsk {
+    /// The call.
+    pub call: PlannedCall,
+    /// The question.
+    pub prompt: String,
+    /// When to stop waiting for an answer.
+    pub until: Option<TimeMs>,
+}
+
+/// Why records cannot be driven again.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RedriveError {
+    /// The turn's message is not among them.
+    #[error("the records do not hold the message that the turn began with")]
+    NoMessage,
+    /// A record does not follow from those before it: another version wrote them, or the profile or
+    /// the tools are not the ones they were written under.
+    #[error("record {index} of the turn does not follow from those before it ({kind})")]
+    Diverged {
+        /// From 0.
+        index: usize,
+        /// What was recorded.
+        kind: &'static str,
+    },
+}
+
+/// Drives a machine through the records of one turn.
+///
+/// # Errors
+/// When the records are not those of one turn under this configuration.
+pub fn redrive(
+    config: TurnConfig,
+    arguments: &dyn Arguments,
+    history: Transcript,
+    records: &[Record],
+) -> Result<Redriven, RedriveError> {
+    let mut drive = Drive {
+        state: Redriven {
+            machine: TurnMachine::new(config),
+            open: Open::default(),
+            started: HashMap::new(),
+            sent: 0,
+            events: Vec::new(),
+            last_at: TimeMs::default(),
+            finished: false,
+        },
+        arguments,
+        history: Some(history),
+    };
+    for (index, record) in records.iter().enumerate() {
+        drive.state.last_at = drive.state.last_at.max(record.at_ms);
+        // What the user said meanwhile entered the transcript with what follows from this record.
+        let rest = records.get(index + 1..).unwrap_or_default();
+        drive
+            .record(record, rest)
+            .map_err(|kind| RedriveError::Diverged { index, kind })?;
+    }
+    match drive.history {
+        Some(_) => Err(RedriveError::NoMessage),
+        None => Ok(drive.state),
+    }
+}
+
+struct Drive<'a> {
+    state: Redriven,
+    arguments: &'a dyn Arguments,
+    /// Until the turn has begun.
+    history: Option<Transcript>,
+}
+
+type Step = Result<(), &'static str>;
+
+impl Drive<'_> {
+    fn record(&mut self, record: &Record, rest: &[Record]) -> Step {
+        let at = record.at_ms;
+        match &record.body {
+            RecordBody::UserMessage { message } => self.said(at, message),
+            RecordBody::ModelRequested { .. } => self.requested(at),
+            RecordBody::ModelReplied { reply } => {
+                let input = Input::Reply {
+                    reply: (**reply).clone(),
+                };
+                self.replied(at, input, rest)
+            }
+            RecordBody::ModelFailed {
+                error,
+                partial,
+                committed,
+                received,
+            } => {
+                let input = Input::ReplyFailed {
+                    error: error.clone(),
+                    partial: partial.clone(),
+                    committed: *committed,
+                    received: *received,
+                };
+                self.replied(at, input, rest)
+            }
+            RecordBody::Cancelled => {
+                self.input(at, Input::Cancel);
+                Ok(())
+            }
+            RecordBody::Final { .. } => self.finished(at),
+            RecordBody::TurnStarted { .. }
+            | RecordBody::ApprovalRequested { .. }
+            | RecordBody::Resumed { .. }
+            | RecordBody::ToolInDoubt { .. } => Ok(()),
+            RecordBody::GateJudged { .. }
+            | RecordBody::ToolStarted { .. }
+            | RecordBody::ToolFinished { .. }
+            | RecordBody::ApprovalResolved { .. } => self.of_a_call(record, rest),
+        }
+    }
+
+    fn of_a_call(&mut self, record: &Record, rest: &[Record]) -> Step {
+        let (at, open) = (record.at_ms, &mut self.state.open);
+        let input = match &record.body {
+            RecordBody::GateJudged { call_id, verdict } => {
+                take(&mut open.gates, call_id).ok_or("a verdict")?;
+                Input::Gate {
+                    call_id: call_id.clone(),
+                    verdict: verdict.clone(),
+                }
+            }
+            RecordBody::ApprovalResolved { call_id, approval } => {
+                let asked = |it: &OpenAsk| it.call.call_id == *call_id;
+                let place = open.asks.iter().position(asked).ok_or("an answer")?;
+                open.asks.remove(place);
+                Input::Approval {
+                    call_id: call_id.clone(),
+                    approval: approval.clone(),
+                }
+            }
+            RecordBody::ToolFinished {
+                call_id,
+                outcome,
+                duration_ms,
+            } => {
+                take(&mut open.running, call_id).ok_or("a call's end")?;
+                Input::ToolFinished {
+                    call_id: call_id.clone(),
+                    outcome: outcome.clone(),
+                    duration_ms: *duration_ms,
+                }
+            }
+            RecordBody::ToolStarted {
+                call_id,
+                idempotency_key,
+                evidence,
+                ..
+            } => {
+                let runs = |it: &PlannedCall| it.call_id == *call_id;
+                if !open.running.iter().any(runs) {
+                    return Err("a call's beginning");
+                }
+                let started = Started {
+                    idempotency_key: idempotency_key.clone(),
+                    evidence: evidence.clone(),
+                };
+                self.state.started.insert(call_id.clone(), started);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        self.steer(at, rest);
+        self.input(at, input);
+        Ok(())
+    }
+
+    /// The first message begins the turn; later ones were taken with the record before them.
+    fn said(&mut self, at: TimeMs, message: &Message) -> Step {
+        if let Some(history) = self.history.take() {
+            let message = message.clone();
+            self.input(at, Input::Begin { history, message });
+        }
+        Ok(())
+    }
+
+    fn requested(&mut self, at: TimeMs) -> Step {
+        if self.state.open.wait.take().is_some() {
+            self.input(at, Input::Time);
+        }
+        if self.state.open.model.is_none() {
+            return Err("a request");
+        }
+        self.state.sent += 1;
+        Ok(())
+    }
+
+    fn replied(&mut self, at: TimeMs, input: Input, rest: &[Record]) -> Step {
+        self.state.open.model.take().ok_or("a reply")?;
+        self.steer(at, rest);
+        self.input(at, input);
+        Ok(())
+    }
+
+    fn finished(&mut self, at: TimeMs) -> Step {
+        if self.state.open.wait.take().is_some() {
+            self.input(at, Input::Time);
+        }
+        self.state.finished = true;
+        Ok(())
+    }
+
+    fn steer(&mut self, at: TimeMs, rest: &[Record]) {
+        for record in rest {
+            let RecordBody::UserMessage { message } = &record.body else {
+                return;
+            };
+            let text = message.text();
+            self.input(at, Input::Steer { text });
+        }
+    }
+
+    fn input(&mut self, at: TimeMs, input: Input) {
+        let actions = self.state.machine.handle(at, input, self.arguments);
+        for action in actions {
+            self.action(at, action);
+        }
+    }
+
+    fn action(&mut self, at: TimeMs, action: Action) {
+        let open = &mut self.state.open;
+        match action {
+            Action::Emit(body) => self.state.events.push((at, body)),
+            Action::CallModel(call) => {
+                open.model = Some(call);
+                self.state.sent = 0;
+            }
+            Action::CheckGate(calls) => open.gates.extend(calls),
+            Action::Ask {
+                call,
+                prompt,
+                until,
+            } => open.asks.push(OpenAsk {
+                call,
+                prompt,
+                until,
+            }),
+            Action::RunTools(calls) => open.running.extend(calls),
+            Action::Wait { until } => open.wait = Some(until),
+            Action::Abort => {
+                open.aborted = true;
+                open.wait = None;
+            }
+            Action::Done(outcome) => open.outcome = Some(outcome),
+        }
+    }
+}
+
+fn take(calls: &mut Vec<PlannedCall>, call_id: &CallId) -> Option<PlannedCall> {
+    let place = calls.iter().position(|call| call.call_id == *call_id)?;
+    Some(calls.remove(place))
+}
