@@ -85,7 +85,8 @@ impl RequestSpan {
             .set_attribute(KeyValue::new(name::FIRST_CHUNK, took));
     }
 
-    pub(crate) fn replied(mut self, reply: &Reply) {
+    /// Ends it, and returns what the provider counted.
+    pub(crate) fn replied(mut self, reply: &Reply) -> Option<Usage> {
         let reasons = reply.candidates.iter().filter_map(|it| it.finish_reason);
         self.span.set_attribute(finish_reasons(reasons));
         if self.sink.content {
@@ -93,10 +94,11 @@ impl RequestSpan {
             self.span.set_attribute(KeyValue::new(name::OUTPUT, text));
         }
         self.usage = reply.usage.or(self.usage);
-        self.end();
+        self.end()
     }
 
-    pub(crate) fn failed(mut self, class: ErrorClass, status: Option<u16>) {
+    /// Ends it as failed, and returns what the provider counted.
+    pub(crate) fn failed(mut self, class: ErrorClass, status: Option<u16>) -> Option<Usage> {
         fail(&mut self.span, class.as_str());
         if let Some(status) = status {
             self.span
@@ -104,10 +106,10 @@ impl RequestSpan {
         }
         let error = KeyValue::new(name::ERROR_TYPE, class.as_str());
         self.measured.push(error);
-        self.end();
+        self.end()
     }
 
-    fn end(mut self) {
+    fn end(mut self) -> Option<Usage> {
         if let Some(usage) = self.usage {
             self.span.set_attributes(usage_attributes(usage));
             // Tokens are not told apart by whether the reply was whole.
@@ -119,6 +121,7 @@ impl RequestSpan {
         self.span.end_with_timestamp(at);
         let took = seconds(self.started, at);
         self.sink.instruments.operation.record(took, &self.measured);
+        self.usage
     }
 }
 

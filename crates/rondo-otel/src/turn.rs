@@ -41,6 +41,8 @@ pub(crate) struct UnderWay {
     started: SystemTime,
     ended: bool,
     request: Option<RequestSpan>,
+    /// What providers counted: an estimate of ours is not reported as theirs.
+    usage: Option<Usage>,
     calls: HashMap<CallId, CallSpan>,
     /// The names of calls that have no result yet.
     asked: HashMap<CallId, String>,
@@ -108,6 +110,7 @@ impl TurnObserver {
             started,
             ended: false,
             request: None,
+            usage: None,
             calls: HashMap::new(),
             asked: HashMap::new(),
         }
@@ -173,12 +176,14 @@ impl UnderWay {
         match input {
             Input::Reply { reply } => {
                 if let Some(request) = self.request.take() {
-                    request.replied(reply);
+                    let counted = request.replied(reply);
+                    self.add(counted);
                 }
             }
             Input::ReplyFailed { error, .. } => {
                 if let Some(request) = self.request.take() {
-                    request.failed(error.class, error.status);
+                    let counted = request.failed(error.class, error.status);
+                    self.add(counted);
                 }
             }
             Input::ToolFinished {
@@ -190,6 +195,12 @@ impl UnderWay {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn add(&mut self, counted: Option<Usage>) {
+        if let Some(counted) = counted {
+            *self.usage.get_or_insert_default() += counted;
         }
     }
 
@@ -256,7 +267,6 @@ impl UnderWay {
             KeyValue::new(name::STEPS, i64::from(outcome.steps)),
             KeyValue::new(name::TOOL_CALLS, i64::from(outcome.tool_calls)),
         ]);
-        self.span.set_attributes(usage_attributes(outcome.usage));
         if let Some(reason) = outcome.finish_reason {
             self.span.set_attribute(finish_reasons([reason]));
         }
@@ -275,7 +285,11 @@ impl UnderWay {
     fn close(&mut self, error: Option<&'static str>) {
         self.ended = true;
         if let Some(request) = self.request.take() {
-            request.failed(ErrorClass::Cancelled, None);
+            let counted = request.failed(ErrorClass::Cancelled, None);
+            self.add(counted);
+        }
+        if let Some(usage) = self.usage {
+            self.span.set_attributes(usage_attributes(usage));
         }
         for (_, call) in self.calls.drain() {
             call.abandoned();
