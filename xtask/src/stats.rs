@@ -47,16 +47,6 @@ pub(crate) fn ratio(of: &Samples, over: &Samples) -> String {
     }
 }
 
-/// Renders how much longer one median is than another, in milliseconds.
-pub(crate) fn over_ms(of: &Samples, base: &Samples) -> String {
-    match (of.median(), base.median()) {
-        (Some(of), Some(base)) => {
-            format!("{:.3}", (of.as_secs_f64() - base.as_secs_f64()) * 1e3)
-        }
-        _ => "-".to_owned(),
-    }
-}
-
 fn ms(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1e3)
 }
@@ -77,7 +67,6 @@ mod tests {
         assert_eq!(short.median_ms(), "2.000");
         assert_eq!(long.range_ms(), "3.000-9.000");
         assert_eq!(ratio(&long, &short), "3.00");
-        assert_eq!(over_ms(&long, &short), "4.000");
     }
 
     #[test]

@@ -31,15 +31,33 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Builds the release binary and returns its path.
+pub(crate) fn debug_binary() -> PathBuf {
+    target_dir().join("debug").join("rondo")
+}
+
+/// Builds the binary as users have it.
+///
+/// # Errors
+/// When it does not build.
 pub(crate) fn release_binary() -> Result<PathBuf> {
-    let status = cargo()
-        .args(["build", "--release", "-p", "rondo-cli", "--bin", "rondo"])
-        .status()
-        .context("failed to start cargo")?;
-    if !status.success() {
-        bail!("the release binary does not build");
-    }
+    build_release(&["-p", "rondo-cli", "--bin", "rondo"])?;
     Ok(target_dir().join("release").join("rondo"))
+}
+
+/// Builds an example of the library in release mode and returns its path.
+pub(crate) fn release_example(name: &str) -> Result<PathBuf> {
+    build_release(&["-p", "rondo", "--example", name])?;
+    Ok(target_dir().join("release").join("examples").join(name))
+}
+
+fn build_release(what: &[&str]) -> Result<()> {
+    let mut command = cargo();
+    command.args(["build", "--release"]).args(what);
+    let status = command.status().context("failed to start cargo")?;
+    if !status.success() {
+        bail!("`{}` does not build", what.join(" "));
+    }
+    Ok(())
 }
 
 /// Returns the sources of all crates, in a stable order.

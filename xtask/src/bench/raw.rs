@@ -1,29 +1,67 @@
 //! The limit: posts growing histories and drains the replies, with no agent in between.
 
+use super::process;
 use crate::http;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use std::io::{BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// Holds one conversation over one connection; `tool` stands for what a call costs.
+/// Connections of the raw client that holds many conversations.
+const CONNECTIONS: u32 = 8;
+
+/// Holds one conversation over one connection; `tool` stands for what a call costs. Returns the
+/// processor time from the first reply to the last request.
 pub(crate) fn converse(
     address: SocketAddr,
     turns: u32,
     mut tool: impl FnMut() -> Result<()>,
-) -> Result<()> {
+) -> Result<Option<Duration>> {
     let mut stream = http::connect(&address.to_string())?;
     let mut replies = BufReader::new(stream.try_clone()?);
     // The bodies are made beforehand: the raw client is charged for sending only.
     let bodies: Vec<Vec<u8>> = (0..=turns).map(|turn| request(turns, turn)).collect();
     let last = bodies.len() - 1;
+    let (mut begun, mut used) = (None, None);
     for (turn, body) in bodies.iter().enumerate() {
         stream.write_all(body)?;
+        used = process::own_thread_cpu();
         http::read_message(&mut replies)?.context("the server hung up")?;
+        begun = begun.or_else(process::own_thread_cpu);
         if turn < last {
             tool()?;
         }
+    }
+    Ok(used
+        .zip(begun)
+        .map(|(used, begun)| used.saturating_sub(begun)))
+}
+
+/// Holds many conversations over a few connections, each on a thread of its own.
+pub(crate) fn crowd(address: SocketAddr, count: u32, turns: u32) -> Result<Duration> {
+    let bodies: Vec<Vec<u8>> = (0..=turns).map(|turn| request(turns, turn)).collect();
+    let share = count / CONNECTIONS;
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CONNECTIONS)
+            .map(|_| scope.spawn(|| repeat(address, &bodies, share)))
+            .collect();
+        threads.into_iter().try_for_each(|thread| {
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| Err(anyhow!("a raw client panicked")))
+        })
+    })?;
+    Ok(started.elapsed())
+}
+
+fn repeat(address: SocketAddr, bodies: &[Vec<u8>], count: u32) -> Result<()> {
+    let mut stream = http::connect(&address.to_string())?;
+    let mut replies = BufReader::new(stream.try_clone()?);
+    for body in (0..count).flat_map(|_| bodies) {
+        stream.write_all(body)?;
+        http::read_message(&mut replies)?.context("the server hung up")?;
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! A scripted server of chat completions that notes when things happen.
 
+use super::process;
 use crate::http::{self, Message};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use std::fs;
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Connections that one server takes before it stops listening.
 const CONNECTIONS_MAX: usize = 100_000;
@@ -23,6 +23,8 @@ pub(crate) struct Exchange {
     pub(crate) answered: Instant,
     /// The peak resident size of the watched process at that time, where the system tells.
     pub(crate) peak_kib: Option<u64>,
+    /// The processor time of that process by then.
+    pub(crate) cpu: Option<Duration>,
 }
 
 /// A server on a free loopback port, for as long as the process lives.
@@ -59,7 +61,7 @@ impl Server {
         self.address
     }
 
-    /// Notes the memory of this process with the first request from now on.
+    /// Notes the memory and the processor time of this process with each request; 0 is nobody.
     pub(crate) fn watch(&self, pid: u32) {
         self.shared.watched.store(pid, Ordering::Relaxed);
     }
@@ -73,6 +75,22 @@ impl Server {
             .unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut exchanges)
     }
+
+    /// Takes what happened, if it is so many conversations of so many calls.
+    pub(crate) fn take_exchanges_of(
+        &self,
+        what: &str,
+        conversations: u32,
+        turns: u32,
+    ) -> Result<Vec<Exchange>> {
+        let exchanges = self.take_exchanges();
+        let expected = usize::try_from(conversations * (turns + 1))?;
+        if exchanges.len() != expected {
+            let made = exchanges.len();
+            bail!("`{what}` made {made} requests instead of {expected}");
+        }
+        Ok(exchanges)
+    }
 }
 
 fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
@@ -81,27 +99,29 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
     while let Some(Message { body, arrived }) = http::read_message(&mut requests)? {
         let request: Value = serde_json::from_slice(&body).context("a request is not JSON")?;
         let response = respond(&request);
-        let peak_kib = match shared.watched.swap(0, Ordering::Relaxed) {
-            0 => None,
-            pid => peak_kib(pid),
-        };
+        let watched = shared.watched.load(Ordering::Relaxed);
+        let watched = Some(watched).filter(|pid| *pid != 0);
         // Noted before it is written, so that the client cannot end with an exchange missed.
-        shared.note(arrived, peak_kib);
+        shared.note(Exchange {
+            arrived,
+            peak_kib: watched.and_then(process::peak_kib),
+            cpu: watched.and_then(process::cpu),
+            answered: Instant::now(),
+        });
         stream.write_all(&response)?;
     }
     Ok(())
 }
 
 impl Shared {
-    fn note(&self, arrived: Instant, peak_kib: Option<u64>) {
+    fn note(&self, exchange: Exchange) {
         let mut exchanges = self
             .exchanges
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         exchanges.push(Exchange {
-            arrived,
             answered: Instant::now(),
-            peak_kib,
+            ..exchange
         });
     }
 }
@@ -145,6 +165,7 @@ fn results(request: &Value) -> usize {
 fn call(scenario: &str, turn: usize) -> Value {
     let (tool, arguments) = match scenario {
         "exec" => ("exec", json!({"command": format!("true {turn}")})),
+        "noop" => ("noop", json!({"n": turn})),
         _ => ("read_file", json!({"path": format!("{turn}.txt")})),
     };
     json!({"role": "assistant", "content": null, "tool_calls": [
@@ -187,14 +208,6 @@ fn events(message: &Value) -> String {
         "data: [DONE]\n\n".to_owned(),
     ]
     .concat()
-}
-
-fn peak_kib(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! Runs the programs that are measured against the scripted server.
+
+use super::process;
+use super::server::{Exchange, Server};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Characters of a failed run's messages that are shown.
+const MESSAGE_CHARS_MAX: usize = 2000;
+/// Files that the runs read, one a step.
+const FILES: u32 = 200;
+
+/// The binary with a home and a directory of its own.
+pub(crate) struct Program {
+    binary: PathBuf,
+    home: tempfile::TempDir,
+}
+
+/// Many conversations in one process.
+pub(crate) struct Crowd {
+    pub(crate) wall: Duration,
+    pub(crate) peak_kib: Option<u64>,
+}
+
+impl Program {
+    /// Takes a built binary.
+    pub(crate) fn new(binary: PathBuf) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let work = home.path().join("work");
+        fs::create_dir(&work)?;
+        for file in 0..FILES {
+            fs::write(work.join(format!("{file}.txt")), format!("note {file}\n"))?;
+        }
+        Ok(Self { binary, home })
+    }
+
+    /// Measures `--version`: what starting a process costs anyhow.
+    pub(crate) fn version(&self) -> Result<Duration> {
+        let started = Instant::now();
+        let output = self.command().arg("--version").output()?;
+        check("--version", &output)?;
+        Ok(started.elapsed())
+    }
+
+    /// Holds one conversation of so many calls; returns when it began and what the server saw.
+    pub(crate) fn converse(
+        &self,
+        server: &Server,
+        scenario: &str,
+        turns: u32,
+    ) -> Result<(Instant, Vec<Exchange>)> {
+        let model = format!("openai/bench-{scenario}-{turns}");
+        let base_url = format!("http://{}/v1", server.address());
+        let mut command = self.command();
+        command
+            .args(["ask", "-m", &model, "--base-url", &base_url, "--yolo"])
+            .args(["--max-steps", "1000", "-C"])
+            .arg(Path::new(self.home.path()).join("work"))
+            .arg("go");
+        let started = Instant::now();
+        let child = command.spawn().context("failed to start the binary")?;
+        server.watch(child.id());
+        let output = child.wait_with_output()?;
+        server.watch(0);
+        check(&model, &output)?;
+        Ok((started, server.take_exchanges_of(&model, 1, turns)?))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = bare(&self.binary);
+        command
+            .env("HOME", self.home.path())
+            .env("OPENAI_API_KEY", "bench");
+        command
+    }
+}
+
+/// Holds many conversations at once in a process of the example `conversations`.
+pub(crate) fn crowd(example: &Path, server: &Server, count: u32, turns: u32) -> Result<Crowd> {
+    let model = format!("bench-noop-{turns}");
+    let mut child = bare(example)
+        .args([&model, &count.to_string()])
+        .env("FAKELLM_URL", format!("http://{}", server.address()))
+        .spawn()
+        .context("failed to start the example")?;
+    let (_, peak_kib) = process::wait(&mut child)?;
+    let output = child.wait_with_output()?;
+    check(&model, &output)?;
+    server.take_exchanges_of(&model, count, turns)?;
+    let said: Value = serde_json::from_slice(&output.stdout)?;
+    if said.get("ok").and_then(Value::as_u64) != Some(u64::from(count)) {
+        bail!("not every conversation of `{model}` ended in its answer: {said}");
+    }
+    let wall = said.get("wall_s").and_then(Value::as_f64);
+    let wall = Duration::try_from_secs_f64(wall.unwrap_or_default())?;
+    Ok(Crowd { wall, peak_kib })
+}
+
+fn bare(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn check(what: &str, output: &Output) -> Result<()> {
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        bail!("`{what}` ended with {}: {message}", output.status);
+    }
+    Ok(())
+}
