@@ -212,6 +212,9 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OutputFormat {
+        /// A header of the response, such as `Retry-After: 5`; may be given more than once
+        #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+        headers: Vec<(String, String)>,
     /// The answer.
     Text,
     /// One `result` object.
@@ -220,11 +223,28 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
+        /// Print what of the transcript is left out or changed, and why, instead of the body
+        #[arg(long)]
+        explain: bool,
+        /// Print that as JSON, an object a line
+        #[arg(long, requires = "explain")]
+        json: bool,
 /// How much a reasoning model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EffortLevel {
     /// Little.
     Low,
+/// Names are told in any case, so they are kept in lower case.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            let name = name.trim().to_ascii_lowercase();
+            Ok((name, value.trim().to_owned()))
+        }
+        _ => Err("a header is `NAME: VALUE`".to_owned()),
+    }
+}
+
     /// As usual.
     Medium,
     /// Much.

@@ -11,7 +11,7 @@ use rondo_types::{
     Candidate, ErrorClass, Message, ModelError, ModelRequest, Opaque, Origin, Part, Reply,
     Sampling, ToolChoice, Transcript, Usage,
 };
-use rondo_wire::{Bounds, Decoder, Dialect, Target};
+use rondo_wire::{Bounds, Decoder, Dialect, Encoded, LoweringNote, Target};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,6 +30,7 @@ pub(super) fn run(args: WireArgs, output: &Output) -> Result<Exit> {
             dialect,
             status,
             chunk_bytes,
+            headers,
             file,
         } => {
             let dialect = find(&dialect)?;
@@ -37,13 +38,25 @@ pub(super) fn run(args: WireArgs, output: &Output) -> Result<Exit> {
             let chunk = chunk_bytes.map_or(body.len(), |bytes| {
                 usize::try_from(bytes).unwrap_or(usize::MAX)
             });
-            let decoded = decode(dialect, status, &body, chunk);
+            let decoded = if (200..300).contains(&status) {
+                decode(dialect, &body, chunk)
+            } else {
+                refused(dialect, status, &headers, &body)
+            };
             format!("{decoded}\n").into_bytes()
         }
         WireCommand::Encode {
             dialect,
+            explain,
+            json,
             transcript,
-        } => encode(find(&dialect)?, &read(Some(&transcript))?, output)?,
+        } => {
+            let encoded = encode(find(&dialect)?, &read(Some(&transcript))?)?;
+            match explain {
+                true => explained(&encoded.notes, json, output)?.into_bytes(),
+                false => body(encoded, output),
+            }
+        }
     };
     let text = String::from_utf8_lossy(&text);
     output.stdout(&text).map_err(write_failed)?;
@@ -90,11 +103,17 @@ fn target(dialect: &dyn Dialect) -> Target {
     })
 }
 
-fn decode(dialect: &dyn Dialect, status: u16, body: &[u8], chunk_bytes: usize) -> Value {
-    if !(200..300).contains(&status) {
-        let error = dialect.error(status, &|_| None, body, Clock::system().now());
-        return report(&Reply::default(), None, Some(&error), true);
-    }
+/// Reads a response whose status is not 2xx.
+fn refused(dialect: &dyn Dialect, status: u16, headers: &[(String, String)], body: &[u8]) -> Value {
+    let header = |name: &str| {
+        let found = headers.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| value.clone())
+    };
+    let error = dialect.error(status, &header, body, Clock::system().now());
+    report(&Reply::default(), None, Some(&error), true)
+}
+
+fn decode(dialect: &dyn Dialect, body: &[u8], chunk_bytes: usize) -> Value {
     let mut decoder = dialect.decoder(&target(dialect), Bounds::default());
     let mut reply = Accumulator::new(ReplyBounds::default());
     let result = feed(decoder.as_mut(), &mut reply, body, chunk_bytes.max(1));
@@ -200,7 +219,7 @@ fn carries(opaque: Option<&Opaque>) -> bool {
     opaque.is_some_and(|opaque| opaque.json != "{}")
 }
 
-fn encode(dialect: &dyn Dialect, input: &[u8], output: &Output) -> Result<Vec<u8>> {
+fn encode(dialect: &dyn Dialect, input: &[u8]) -> Result<Encoded> {
     let request = parse_request(input)?;
     let mut target = target(dialect);
     target.origin.model.clone_from(&request.model);
@@ -209,13 +228,37 @@ fn encode(dialect: &dyn Dialect, input: &[u8], output: &Output) -> Result<Vec<u8
     {
         target.origin.provider = origin.provider;
     }
-    let encoded = dialect.encode(&request, &target);
+    Ok(dialect.encode(&request, &target))
+}
+
+/// Returns the body, and says beside it what was left out or changed.
+fn body(encoded: Encoded, output: &Output) -> Vec<u8> {
     for note in &encoded.notes {
         output.note(&note.to_string());
     }
     let mut body = encoded.body;
     body.push(b'\n');
-    Ok(body)
+    body
+}
+
+/// Returns what was left out or changed, one a line.
+fn explained(notes: &[LoweringNote], json: bool, output: &Output) -> Result<String> {
+    if notes.is_empty() {
+        output.note("all of it is sent as it is");
+    }
+    let mut lines = String::new();
+    for note in notes {
+        if json {
+            let line = serde_json::to_string(note).map_err(|err| {
+                CliError::caused(Exit::Error, anyhow::Error::new(err).context("no JSON"))
+            })?;
+            lines.push_str(&line);
+        } else {
+            lines.push_str(&note.to_string());
+        }
+        lines.push('\n');
+    }
+    Ok(lines)
 }
 
 /// A transcript is an array of messages; a request is an object.

@@ -163,3 +163,76 @@ async fn only_what_goes_back_counts_as_opaque() {
         (&json!("a"), &json!(1))
     );
 }
+
+/// A transcript of gemini's: thinking with a signature, an answer, and a question.
+fn thoughtful() -> Value {
+    let gemini = json!({"dialect": "gemini", "provider": "google", "model": "gemini-3-pro"});
+    let signature = json!({"origin": gemini, "json": r#"{"thoughtSignature":"c2ln"}"#});
+    json!([
+        {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        {"role": "assistant", "origin": gemini, "parts": [
+            {"type": "reasoning", "text": "hm"},
+            {"type": "text", "text": "hello", "opaque": signature}]},
+        {"role": "user", "parts": [{"type": "text", "text": "and now?"}]},
+    ])
+}
+
+async fn explain(dialect: &str, more: &[&str]) -> crate::harness::Shown {
+    let env = TestEnv::new();
+    env.write("transcript.json", thoughtful().to_string());
+    let mut args = vec!["wire", "encode", "--dialect", dialect, "--explain"];
+    args.extend(more);
+    args.push("transcript.json");
+    env.run(&args).await
+}
+
+#[tokio::test]
+async fn what_a_dialect_leaves_out_is_explained() {
+    explain("openai-chat", &[]).await.check(
+        "message 1, part 0: reasoning left out: it came from gemini\n\
+         message 1, part 1: provider data left out: it came from gemini\n",
+        "",
+        0,
+    );
+    let shown = explain("openai-chat", &["--json"]).await;
+    assert_eq!(
+        shown.lines(),
+        [
+            json!({"lowering": "reasoning_dropped", "cause": "elsewhere", "message": 1, "part": 0,
+                "from": "gemini"}),
+            json!({"lowering": "opaque_dropped", "cause": "elsewhere", "message": 1, "part": 1,
+                "from": "gemini"}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn where_nothing_is_left_out_that_is_said() {
+    explain("gemini", &[])
+        .await
+        .check("", "note: all of it is sent as it is\n", 0);
+}
+
+#[tokio::test]
+async fn headers_say_how_long_to_wait() {
+    let args = [
+        "--dialect",
+        "openai-chat",
+        "--status",
+        "429",
+        "--header",
+        "Retry-After: 5",
+    ];
+    let decoded = decode(b"{}", &args).await;
+    assert_eq!(decoded["error"]["retry_after_ms"], 5000);
+    let env = TestEnv::new();
+    let args = [
+        "wire",
+        "decode",
+        "--dialect",
+        "gemini",
+        "--header",
+        "nonsense",
+    ];
+    assert_eq!(env.run(&args).await.code, Some(2));
+}
