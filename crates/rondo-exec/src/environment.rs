@@ -17,7 +17,7 @@ pub struct Environment {
 }
 
 /// Ends of names that usually hold secrets.
-const SECRET_SUFFIXES: [&str; 12] = [
+const SECRET_SUFFIXES: [&str; 13] = [
     "_API_KEY",
     "_APIKEY",
     "_API_TOKEN",
@@ -30,6 +30,8 @@ const SECRET_SUFFIXES: [&str; 12] = [
     "_PRIVATE_KEY",
     "PASSWORD",
     "PASSPHRASE",
+    // Of `OTEL_EXPORTER_OTLP_HEADERS` and its kin, which carry a collector's key.
+    "_HEADERS",
 ];
 
 /// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt.
@@ -115,7 +117,13 @@ mod tests {
     #[test]
     fn keys_are_withheld_unless_asked_for() {
         let mut environment = Environment::default();
-        for name in ["OPENAI_API_KEY", "GITHUB_TOKEN", "my_api_key", "BASH_ENV"] {
+        for name in [
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "my_api_key",
+            "BASH_ENV",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+        ] {
             assert!(environment.is_withheld(name), "{name}");
         }
         for name in ["HOME", "PATH", "TOKENIZERS_PARALLELISM", "LANG"] {

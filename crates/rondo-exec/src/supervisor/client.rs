@@ -96,7 +96,10 @@ impl Supervised {
             is_over: true,
         };
         match started.read_frame().await.map_err(StartError::Lost)? {
-            (FrameKind::Ready, _) => Ok(started),
+            (FrameKind::Ready, _) => {
+                tracing::debug!(supervisor = started.child.id(), "a supervisor is ready");
+                Ok(started)
+            }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
             (FrameKind::Output | FrameKind::Done, _) => Err(StartError::Lost(out_of_turn())),
         }
