@@ -6,6 +6,7 @@
 //! - `providers`, `models`: who can be asked, and what is known of what they offer.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
+//! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
 //! - `exit`, `error`: exit codes and messages.
 //!
 //! Everything is private but [`run`]: the binary is the interface.
@@ -19,6 +20,7 @@ mod env;
 mod error;
 mod exit;
 mod fallbacks;
+mod log;
 mod models;
 mod output;
 mod paths;
@@ -30,6 +32,7 @@ mod request_limits;
 mod screen;
 mod settings;
 mod target;
+mod telemetry;
 mod tools;
 mod transport;
 mod turn_loop;

@@ -210,6 +210,8 @@ pub use rondo_core::{
 pub use rondo_exec::supervisor;
 pub use rondo_http as http;
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
+#[cfg(feature = "otel")]
+pub use rondo_otel as otel;
 pub use rondo_types as types;
 pub use rondo_types::{
     CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,

@@ -12,6 +12,7 @@ use crate::render::{JsonView, TextView, View};
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::target::Choice;
+use crate::telemetry::Telemetry;
 use crate::turn_loop::{self, Ended, Signals};
 use crate::{fallbacks, profiles, tools, transport};
 use rondo_core::clock::Clock;
@@ -314,6 +315,8 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         seed: now.0,
     };
     let (events_tx, events_rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let telemetry = Telemetry::start(&settings.env, output).await;
+    let events_tx = telemetry.observe(events_tx);
     let view = view(prepared.format, prepared.output, screen);
     let (handle, turn_control) = control();
     let message = prepared.message.clone();
@@ -323,7 +326,9 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
-    finish(outcome, ended, &approver, &prepared).await
+    let exit = finish(outcome, ended, &approver, &prepared).await;
+    telemetry.finish().await;
+    exit
 }
 
 /// Finds the key within the time that a turn has: the command that prints it may wait for somebody.

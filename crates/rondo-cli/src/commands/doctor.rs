@@ -11,6 +11,7 @@ use crate::profiles;
 use crate::render::sanitize::plain;
 use crate::settings::Settings;
 use crate::target::Choice;
+use crate::telemetry;
 use crate::transport;
 use rondo_http::probe::{Check, ProbeReport, probe};
 use std::fmt::Write as _;
@@ -89,6 +90,10 @@ fn check_here(settings: &Settings, report: &mut Report) {
     report.info("state", &settings.paths.state.display().to_string());
     report.info("data", &settings.paths.data.display().to_string());
     report.info("cache", &settings.paths.cache.display().to_string());
+    match telemetry::described(&settings.env) {
+        Ok(detail) => report.info("telemetry", &detail),
+        Err(detail) => report.bad("telemetry", &detail),
+    }
     match BASH.iter().find(|path| Path::new(path).is_file()) {
         Some(path) => report.good("bash", path),
         None => report.bad("bash", "not found; commands cannot run"),

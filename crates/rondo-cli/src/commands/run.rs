@@ -4,6 +4,7 @@ use crate::config::Layer;
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::log;
 use crate::output::Output;
 use crate::render::early_result;
 use crate::settings::Settings;
@@ -14,7 +15,6 @@ use rondo_types::TimeMs;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use tracing_subscriber::filter::LevelFilter;
 
 /// Runs the command line and returns the exit code.
 ///
@@ -31,10 +31,13 @@ pub fn run(args: Vec<OsString>) -> u8 {
 }
 
 fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
-    start_log(cli.verbose);
     let quiet = matches!(&cli.command, Command::Ask(args) if args.quiet);
     let output = Output::detect(&env, cli.color, quiet);
     let color = cli.color;
+    if let Err(error) = log::start(cli.verbose, &env) {
+        print_early_result(&error, format, &output);
+        return report(&error, &output);
+    }
     let done = match cli.command {
         Command::Ask(args) => return ask::run(*args, env, color, format),
         Command::Profiles(args) => with_settings(env, &output, |settings| {
@@ -156,20 +159,6 @@ fn first_command<'a>(words: &[&'a str]) -> Option<&'a str> {
         }
     }
     None
-}
-
-fn start_log(verbose: u8) {
-    let level = match verbose {
-        0 => return,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(io::stderr)
-        .with_ansi(rustix::termios::isatty(io::stderr()))
-        .init();
 }
 
 /// Returns the output of a command under its settings.

@@ -1,0 +1,72 @@
+//! What `-v` shows: on standard error, and never what was said.
+//!
+//! `-v` follows a turn (requests, calls, what is repeated), `-vv` adds what decided it (verdicts,
+//! repairs, connections), `-vvv` everything of ours and what the libraries below say.
+
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use std::io;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// Names what is logged, such as `rondo_core=trace,rondo_http=debug`; it comes before `-v`.
+const VARIABLE: &str = "RONDO_LOG";
+/// All our crates begin with it.
+const OURS: &str = "rondo";
+
+/// Starts the log, where there is to be one.
+pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
+    let Some(wanted) = wanted(verbose, env)? else {
+        return Ok(());
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(rustix::termios::isatty(io::stderr()))
+        .with_filter(wanted);
+    tracing_subscriber::registry().with(lines).init();
+    Ok(())
+}
+
+fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
+    if let Some(named) = env.get(VARIABLE) {
+        return named.parse().map(Some).map_err(|err| {
+            CliError::new(
+                Exit::Config,
+                format_args!("the variable `{VARIABLE}` is invalid: `{named}`: {err}"),
+            )
+        });
+    }
+    let (ours, others) = match verbose {
+        0 => return Ok(None),
+        1 => (LevelFilter::INFO, LevelFilter::WARN),
+        2 => (LevelFilter::DEBUG, LevelFilter::WARN),
+        _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
+    };
+    let targets = Targets::new().with_default(others).with_target(OURS, ours);
+    Ok(Some(targets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn each_flag_shows_more_and_the_variable_comes_first() {
+        let shown = |verbose, env: &Env, level| {
+            let targets = wanted(verbose, env).unwrap();
+            targets.is_some_and(|it| it.would_enable("rondo_core::driver", &level))
+        };
+        let none = Env::default();
+        assert!(!shown(0, &none, Level::ERROR));
+        assert!(shown(1, &none, Level::INFO) && !shown(1, &none, Level::DEBUG));
+        assert!(shown(2, &none, Level::DEBUG) && !shown(2, &none, Level::TRACE));
+        assert!(shown(3, &none, Level::TRACE));
+        let named = Env::of(&[(VARIABLE, "rondo_core=debug")]);
+        assert!(shown(0, &named, Level::DEBUG) && !shown(3, &named, Level::TRACE));
+        assert!(wanted(0, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());
+    }
+}
