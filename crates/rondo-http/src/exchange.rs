@@ -1,8 +1,11 @@
+use crate::conversations::Conversations;
 use crate::failure::{Stage, is_stale_connection, network_error, redirect_error, setup_error};
 use crate::limit::Slot;
+use crate::pieces::with_body;
 use crate::place::Place;
 use crate::secret::{Secret, scrub};
 use crate::{RequestLimit, Transport};
+use bytes::Bytes;
 use futures_util::stream;
 use reqwest::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response};
@@ -32,6 +35,7 @@ pub(crate) struct Link {
     pub(crate) place: Place,
     pub(crate) headers: HeaderMap,
     pub(crate) secrets: Vec<Secret>,
+    pub(crate) conversations: Conversations,
 }
 
 /// Opens the stream of one request; nothing happens before it is polled.
@@ -122,7 +126,9 @@ impl Link {
     }
 
     async fn post(&self, request: &ModelRequest, target: &Target) -> Result<Response, ModelError> {
-        let encoded = self.dialect.encode(request, target);
+        let mut kept = self.conversations.take(&request.messages);
+        let encoded = self.dialect.encode_onto(&mut kept, request, target);
+        self.conversations.put(kept);
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }
@@ -132,27 +138,31 @@ impl Link {
             .map_err(|error| setup_error(&error))?
             .post(url)
             .header(ACCEPT, accept(target.streaming))
-            .header(CONTENT_TYPE, "application/json")
-            .body(encoded.body);
+            .header(CONTENT_TYPE, "application/json");
         for (name, value) in encoded.headers {
             builder = builder.header(name, value);
         }
-        self.send(builder).await
+        self.send(builder, encoded.body).await
     }
 
-    /// Sends a request and returns its response if it is a success.
-    pub(crate) async fn send(&self, builder: RequestBuilder) -> Result<Response, ModelError> {
+    /// Sends a request and returns its response if it is a success. The body is in pieces; there
+    /// is none where there are no pieces.
+    pub(crate) async fn send(
+        &self,
+        builder: RequestBuilder,
+        body: Vec<Bytes>,
+    ) -> Result<Response, ModelError> {
         let builder = builder.headers(self.headers.clone());
         let again = builder
             .try_clone()
             .filter(|_| self.transport.may_have_kept());
-        let sent = match (builder.send().await, again) {
+        let sent = match (with_body(builder, &body).send().await, again) {
             // A kept connection that the server gave up while a tool ran is no failure of the
             // provider: the request goes out once more, on a new one, without a wait.
             (Err(error), Some(again))
                 if is_stale_connection(&error) && self.transport.take_kept() =>
             {
-                again.send().await
+                with_body(again, &body).send().await
             }
             (sent, _) => sent,
         };

@@ -9,10 +9,12 @@
 //! - `transport`: the shared connections; https is set up when it is first used.
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: how many requests may be under way at once.
+//! - `conversations`, `pieces`: what is kept of a request for the next, and sent from there.
 //! - `place`, `failure`: what messages say of where and why.
 //! - [`probe`], `listing`: what a provider supports, found out by asking it.
 #![warn(missing_docs)]
 
+mod conversations;
 mod endpoint;
 mod error;
 mod exchange;
@@ -21,6 +23,7 @@ mod limit;
 mod listing;
 mod model;
 mod network;
+mod pieces;
 mod place;
 pub mod probe;
 mod secret;

@@ -23,7 +23,7 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
         let url = link.place.url(path(&model.info().origin.dialect));
         let client = link.transport.client(&url).await;
         let client = client.map_err(|error| crate::failure::setup_error(&error))?;
-        let response = link.send(client.get(url)).await?;
+        let response = link.send(client.get(url), Vec::new()).await?;
         let body = whole_body(model, response).await?;
         names(&body).ok_or_else(|| {
             let message = format!("{} sent no list of models", link.place.name());

@@ -1,3 +1,4 @@
+use crate::conversations::Conversations;
 use crate::exchange::{self, Link};
 use crate::place::Place;
 use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
@@ -55,6 +56,7 @@ impl HttpModel {
             bounds: endpoint.bounds,
             transport,
             dialect,
+            conversations: Conversations::default(),
         };
         let info = ModelInfo {
             origin,

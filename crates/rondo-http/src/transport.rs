@@ -11,8 +11,9 @@ use tokio::sync::OnceCell;
 
 /// How long an idle connection is kept for the next step.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// The bound on idle connections kept to one host.
-const POOL_IDLE_PER_HOST_MAX: usize = 32;
+/// The bound on idle connections kept to one host: as many as conversations may be held at once
+/// without a new connection for each of their steps.
+const POOL_IDLE_PER_HOST_MAX: usize = 1024;
 /// The time between probes that find out whether a silent peer still lives.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The bound on certificate authorities read from a file.

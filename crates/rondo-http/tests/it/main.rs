@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails must fail its test")]
 
 mod connections;
+mod conversations;
 mod errors;
 mod faults;
 mod limit;

@@ -1,0 +1,171 @@
+//! The encoded beginnings of the conversations that a model holds.
+
+use rondo_types::Message;
+use rondo_wire::Kept;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The bound on conversations whose encoding is kept.
+const CONVERSATIONS_MAX: usize = 4096;
+/// The bound on the bytes kept for all of them together.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Conversations shorter than this are not kept: to encode them costs less than to find them.
+const BYTES_MIN: usize = 4 * 1024;
+
+/// What the latest request of each conversation left for the next.
+///
+/// A conversation is found by the last of its messages that is kept, so that nobody has to name it.
+/// Where two go on from the same message, the first takes what is kept and the other starts afresh.
+#[derive(Debug, Default)]
+pub(crate) struct Conversations(Mutex<Shelf>);
+
+#[derive(Debug, Default)]
+struct Shelf {
+    by_last_message: HashMap<usize, Entry>,
+    /// The same, the longest unused first.
+    by_use: BTreeMap<u64, usize>,
+    uses: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kept: Kept,
+    used: u64,
+}
+
+impl Conversations {
+    /// Takes what is kept of the conversation that these messages go on.
+    pub(crate) fn take(&self, messages: &[Arc<Message>]) -> Kept {
+        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.by_use.is_empty() {
+            return Kept::default();
+        }
+        let mut latest = messages.iter().rev();
+        let found = latest.find_map(|message| shelf.remove(Arc::as_ptr(message).addr()));
+        found.unwrap_or_default()
+    }
+
+    /// Keeps what the conversation's next request can use.
+    pub(crate) fn put(&self, kept: Kept) {
+        let Some(last) = kept.last_message().filter(|_| kept.bytes() >= BYTES_MIN) else {
+            return;
+        };
+        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.remove(last);
+        shelf.insert(last, kept);
+        shelf.clear(CONVERSATIONS_MAX, BYTES_MAX);
+    }
+}
+
+impl Shelf {
+    fn remove(&mut self, last: usize) -> Option<Kept> {
+        let Entry { kept, used } = self.by_last_message.remove(&last)?;
+        self.by_use.remove(&used);
+        self.bytes -= kept.bytes();
+        Some(kept)
+    }
+
+    fn insert(&mut self, last: usize, kept: Kept) {
+        self.uses += 1;
+        let used = self.uses;
+        self.bytes += kept.bytes();
+        self.by_use.insert(used, last);
+        self.by_last_message.insert(last, Entry { kept, used });
+    }
+
+    /// Drops the longest unused until the bounds hold, and those whose messages are gone.
+    fn clear(&mut self, conversations_max: usize, bytes_max: usize) {
+        while let Some((_, &oldest)) = self.by_use.first_key_value() {
+            let is_gone = self
+                .by_last_message
+                .get(&oldest)
+                .is_none_or(|it| it.kept.is_over());
+            let is_over = self.by_use.len() > conversations_max || self.bytes > bytes_max;
+            if !is_gone && !is_over {
+                return;
+            }
+            self.remove(oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{ModelRequest, Origin, Sampling, ToolChoice, Transcript};
+    use rondo_wire::{Target, dialect};
+
+    /// Encodes a conversation of one long message, and returns it with what is kept of it.
+    fn conversation() -> (Transcript, Kept) {
+        let messages = vec![Arc::new(Message::user("x".repeat(BYTES_MIN)))];
+        let request = ModelRequest {
+            model: "m".into(),
+            system: vec![],
+            messages: messages.clone(),
+            tools: Arc::default(),
+            tool_choice: ToolChoice::Auto,
+            sampling: Sampling::default(),
+            response_schema: None,
+        };
+        let target = Target::new(Origin {
+            dialect: "openai-chat".into(),
+            provider: "p".into(),
+            model: "m".into(),
+        });
+        let mut kept = Kept::default();
+        let dialect = dialect("openai-chat").unwrap();
+        dialect.encode_onto(&mut kept, &request, &target);
+        (messages, kept)
+    }
+
+    #[test]
+    fn a_conversation_is_found_by_its_messages_once() {
+        let conversations = Conversations::default();
+        let (mut messages, kept) = conversation();
+        let (other, _) = conversation();
+        let bytes = kept.bytes();
+        conversations.put(kept);
+        messages.extend((0..5).map(|_| Arc::new(Message::user("more"))));
+        assert_eq!(conversations.take(&other).bytes(), 0);
+        assert_eq!(conversations.take(&messages).bytes(), bytes);
+        assert_eq!(conversations.take(&messages).bytes(), 0);
+    }
+
+    #[test]
+    fn the_longest_unused_goes_first_at_either_bound() {
+        let held: Vec<_> = (0..3).map(|_| conversation()).collect();
+        let bytes: usize = held.iter().map(|(_, kept)| kept.bytes()).sum();
+        for (conversations_max, bytes_max, left) in
+            [(3, bytes, 3), (2, bytes, 2), (3, bytes - 1, 2), (0, 0, 0)]
+        {
+            let mut shelf = Shelf::default();
+            let held: Vec<_> = (0..3).map(|_| conversation()).collect();
+            let mut messages = Vec::new();
+            for (said, kept) in held {
+                shelf.insert(kept.last_message().unwrap(), kept);
+                messages.push(said);
+            }
+            shelf.clear(conversations_max, bytes_max);
+            let found = |said: &Transcript| {
+                shelf
+                    .by_last_message
+                    .contains_key(&Arc::as_ptr(&said[0]).addr())
+            };
+            let found: Vec<bool> = messages.iter().map(found).collect();
+            assert_eq!(found, [left > 2, left > 1, left > 0]);
+            assert_eq!((shelf.by_use.len(), shelf.bytes), (left, bytes / 3 * left));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_goes_with_its_messages() {
+        let conversations = Conversations::default();
+        let (messages, kept) = conversation();
+        conversations.put(kept);
+        drop(messages);
+        let (_held, kept) = conversation();
+        conversations.put(kept);
+        assert_eq!(conversations.0.lock().unwrap().by_use.len(), 1);
+    }
+}
