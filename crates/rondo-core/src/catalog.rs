@@ -6,38 +6,54 @@ use rondo_types::ToolSpec;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 
+/// The tools on offer with their compiled schemas, for all turns that offer them.
+#[derive(Default)]
+pub struct Schemas {
+    tools: Arc<Vec<ToolSpec>>,
+    validators: Vec<OnceLock<Result<Validator, SchemaError>>>,
+}
+
 /// Prepares arguments by the schemas of the tools on offer, and checks answers by the schema asked
 /// for.
 pub struct Catalog {
-    tools: Arc<Vec<ToolSpec>>,
-    validators: Vec<OnceLock<Result<Validator, SchemaError>>>,
+    schemas: Arc<Schemas>,
     answer: Option<Validator>,
 }
 
+impl Schemas {
+    /// Takes the tools. Schemas are compiled at the first call of their tool, since most turns call
+    /// few of them.
+    #[must_use]
+    pub fn new(tools: Arc<Vec<ToolSpec>>) -> Self {
+        let validators = tools.iter().map(|_| OnceLock::new()).collect();
+        Self { tools, validators }
+    }
+
+    /// Returns the tools.
+    #[must_use]
+    pub fn tools(&self) -> Arc<Vec<ToolSpec>> {
+        Arc::clone(&self.tools)
+    }
+}
+
 impl Catalog {
-    /// Takes the tools and the answer's schema. Tool schemas are compiled at their first call,
-    /// since most turns call few of them.
+    /// Takes the tools and the answer's schema.
     ///
     /// # Errors
     /// When the answer's schema is none.
     pub fn new(
-        tools: Arc<Vec<ToolSpec>>,
+        schemas: Arc<Schemas>,
         response_schema: Option<&Value>,
     ) -> Result<Self, SchemaError> {
         let answer = response_schema.map(Validator::new).transpose()?;
-        Ok(Self {
-            answer,
-            ..Self::without_answer(tools)
-        })
+        Ok(Self { schemas, answer })
     }
 
     /// Takes the tools; any answer fits.
     #[must_use]
-    pub fn without_answer(tools: Arc<Vec<ToolSpec>>) -> Self {
-        let validators = tools.iter().map(|_| OnceLock::new()).collect();
+    pub fn without_answer(schemas: Arc<Schemas>) -> Self {
         Self {
-            tools,
-            validators,
+            schemas,
             answer: None,
         }
     }
@@ -45,10 +61,10 @@ impl Catalog {
 
 impl Arguments for Catalog {
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
-        let known = self
-            .tools
+        let Schemas { tools, validators } = self.schemas.as_ref();
+        let known = tools
             .iter()
-            .zip(&self.validators)
+            .zip(validators)
             .find(|(spec, _)| spec.name == tool);
         let Some((spec, slot)) = known else {
             return PreparedCall::Invalid {

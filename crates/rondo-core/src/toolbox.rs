@@ -1,5 +1,6 @@
 //! The tools on offer.
 
+use crate::catalog::Schemas;
 use crate::ports::Tool;
 use rondo_types::ToolSpec;
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Toolbox {
     by_name: HashMap<String, Arc<dyn Tool>>,
-    specs: Arc<Vec<ToolSpec>>,
+    schemas: Arc<Schemas>,
 }
 
 /// Why a tool cannot be added.
@@ -46,7 +47,7 @@ impl Toolbox {
         }
         Ok(Self {
             by_name,
-            specs: Arc::new(specs),
+            schemas: Arc::new(Schemas::new(Arc::new(specs))),
         })
     }
 
@@ -59,6 +60,13 @@ impl Toolbox {
     /// Returns what the model is told of the tools.
     #[must_use]
     pub fn specs(&self) -> Arc<Vec<ToolSpec>> {
-        Arc::clone(&self.specs)
+        self.schemas.tools()
+    }
+
+    /// Returns the same with the schemas that were compiled so far: turns that share a toolbox
+    /// compile each once.
+    #[must_use]
+    pub fn schemas(&self) -> Arc<Schemas> {
+        Arc::clone(&self.schemas)
     }
 }

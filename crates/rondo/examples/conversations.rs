@@ -11,11 +11,15 @@ use rondo::{
     Profile, SessionId, Tool, ToolInvocation, ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup,
     Verdict, async_trait, control, events, profiles, run_turn,
 };
-use rondo_http::{Endpoint, HttpModel, ModelCard, Network, Transport};
+use rondo_http::{Endpoint, HttpModel, ModelCard, Network, RequestLimit, Transport};
 use serde_json::json;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+
+/// Requests under way at once, whatever the number of conversations; the others wait their turn.
+const REQUESTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -75,6 +79,7 @@ async fn converse(name: &str, count: usize, url: &str) -> Result<(), Failure> {
     let endpoint = Endpoint::new("openai", "openai-chat", format!("{url}/v1"));
     let transport = Transport::new(Network::default())?;
     let model = HttpModel::with_transport(transport, &endpoint, ModelCard::new(name))?;
+    let model = model.with_request_limit(RequestLimit::new(REQUESTS_MAX));
     let model: Arc<dyn Model> = Arc::new(model);
     let mut profile = profiles::builtin("default")?;
     profile.limits.max_steps = 1000;

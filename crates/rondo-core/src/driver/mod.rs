@@ -499,15 +499,14 @@ fn turn_config(setup: &TurnSetup) -> TurnConfig {
 
 /// Returns what checks arguments and the answer, and what is wrong with the answer's schema.
 fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
-    let specs = setup.tools.specs();
-    match Catalog::new(Arc::clone(&specs), setup.response_schema.as_ref()) {
+    match Catalog::new(setup.tools.schemas(), setup.response_schema.as_ref()) {
         Ok(catalog) => (catalog, None),
         Err(error) => {
             let error = ModelError::new(
                 ErrorClass::BadRequest,
                 format!("the schema of the answer cannot be used: {error}"),
             );
-            (Catalog::without_answer(specs), Some(error))
+            (Catalog::without_answer(setup.tools.schemas()), Some(error))
         }
     }
 }
