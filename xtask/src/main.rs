@@ -7,6 +7,7 @@
 
 mod bench;
 mod conformance;
+mod eval_local;
 mod http;
 mod live;
 mod stats;
@@ -34,6 +35,8 @@ enum Task {
     Conformance(conformance::Args),
     /// Repeats real runs against an OpenAI-compatible server
     Live(live::Args),
+    /// Asks the embedded model questions whose answers are known
+    EvalLocal(eval_local::Args),
     /// Measures cold start, step gap and command overhead
     Bench(bench::Args),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test_run::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Live(args) => live::run(&args),
+        Task::EvalLocal(args) => eval_local::run(&args),
         Task::Bench(args) => bench::run(&args),
     };
     match outcome {

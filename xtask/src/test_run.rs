@@ -10,6 +10,8 @@ use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
 const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
+/// The model that the engine is tested with.
+const TEST_MODEL: &str = "smollm2-135m";
 /// Where the results of the last whole run are, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         if !build_binaries()? {
             bail!("the binaries do not build");
         }
+        fetch_weights()?;
     }
     let (output, passed) = stream_tests(&args.cargo_args)?;
     if !passed && output.totals == Totals::default() {
@@ -46,6 +49,19 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     println!("\n{}", output.totals);
     Ok(passed)
+}
+
+/// Fetches the weights that the engine's tests load, once for all runs on this machine.
+fn fetch_weights() -> Result<()> {
+    let status = Command::new(workspace::debug_binary())
+        .args(["models", "pull", TEST_MODEL])
+        .stdout(Stdio::null())
+        .status()
+        .context("failed to start the binary")?;
+    if !status.success() {
+        bail!("the weights of `{TEST_MODEL}` are not here and cannot be fetched");
+    }
+    Ok(())
 }
 
 /// Returns where the last whole run's results are: one `STATUS NAME` a line.

@@ -30,15 +30,12 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Builds the release binary and returns its path.
+/// Returns where the binary is that was built for tests.
 pub(crate) fn debug_binary() -> PathBuf {
     target_dir().join("debug").join("rondo")
 }
 
-/// Builds the binary as users have it.
-///
-/// # Errors
-/// When it does not build.
+/// Builds the release binary and returns its path.
 pub(crate) fn release_binary() -> Result<PathBuf> {
     build_release(&["-p", "rondo-cli", "--bin", "rondo"])?;
     Ok(target_dir().join("release").join("rondo"))

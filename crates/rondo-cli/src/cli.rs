@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Ask(Box<AskArgs>),
     /// Show the profiles: named sets of limits, tools and rendering
     Profiles(ProfilesArgs),
+    /// Manage the weights of the models that run inside Rondo
+    Models(ModelsArgs),
     /// Decode what a provider sent, or encode what would be sent to it
     Wire(WireArgs),
     /// Check the configuration, and a provider on request
@@ -43,6 +45,44 @@ pub(crate) enum Command {
     Completion {
         /// The shell
         shell: clap_complete::Shell,
+    },
+}
+
+/// Arguments of `rondo models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: ModelsCommand,
+    /// Fetch nothing
+    #[arg(long, global = true)]
+    pub(crate) offline: bool,
+}
+
+/// What to do with weights. A model is named as in `rondo models list`, by the path of a GGUF file,
+/// or as `hf:owner/repository/file`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models that are known, and which are here
+    List,
+    /// Fetch a model's weights, the default model's if none is named
+    Pull {
+        /// The model
+        model: Option<String>,
+    },
+    /// Remove a model's weights
+    Rm {
+        /// The model
+        model: String,
+    },
+    /// Print where a model's weights lie
+    Path {
+        /// The model
+        model: Option<String>,
+    },
+    /// Show what is known of a model
+    Info {
+        /// The model
+        model: Option<String>,
     },
 }
 
@@ -88,6 +128,9 @@ pub(crate) struct AskArgs {
     /// Run every call without asking
     #[arg(long)]
     pub(crate) yolo: bool,
+    /// Fetch no weights; a local model must be here already
+    #[arg(long)]
+    pub(crate) offline: bool,
     /// Work in this directory
     #[arg(short = 'C', long = "cwd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
@@ -169,6 +212,9 @@ pub(crate) enum WireCommand {
         /// Feed the decoder this many bytes at a time
         #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
         chunk_bytes: Option<u32>,
+        /// A header of the response, such as `Retry-After: 5`; may be given more than once
+        #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+        headers: Vec<(String, String)>,
         /// The file; `-` or nothing reads standard input
         file: Option<PathBuf>,
     },
@@ -177,9 +223,26 @@ pub(crate) enum WireCommand {
         /// The wire protocol
         #[arg(long, value_name = "DIALECT")]
         dialect: String,
+        /// Print what of the transcript is left out or changed, and why, instead of the body
+        #[arg(long)]
+        explain: bool,
+        /// Print that as JSON, an object a line
+        #[arg(long, requires = "explain")]
+        json: bool,
         /// The file: a request, or an array of messages; `-` reads standard input
         transcript: PathBuf,
     },
+}
+
+/// Names are told in any case, so they are kept in lower case.
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            let name = name.trim().to_ascii_lowercase();
+            Ok((name, value.trim().to_owned()))
+        }
+        _ => Err("a header is `NAME: VALUE`".to_owned()),
+    }
 }
 
 /// Arguments of `rondo doctor`.
@@ -212,9 +275,6 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OutputFormat {
-        /// A header of the response, such as `Retry-After: 5`; may be given more than once
-        #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
-        headers: Vec<(String, String)>,
     /// The answer.
     Text,
     /// One `result` object.
@@ -223,28 +283,11 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-        /// Print what of the transcript is left out or changed, and why, instead of the body
-        #[arg(long)]
-        explain: bool,
-        /// Print that as JSON, an object a line
-        #[arg(long, requires = "explain")]
-        json: bool,
 /// How much a reasoning model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EffortLevel {
     /// Little.
     Low,
-/// Names are told in any case, so they are kept in lower case.
-fn parse_header(text: &str) -> Result<(String, String), String> {
-    match text.split_once(':') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            let name = name.trim().to_ascii_lowercase();
-            Ok((name, value.trim().to_owned()))
-        }
-        _ => Err("a header is `NAME: VALUE`".to_owned()),
-    }
-}
-
     /// As usual.
     Medium,
     /// Much.

@@ -43,6 +43,8 @@ pub(crate) struct Layer {
     pub(crate) disallowed_tools: Option<Vec<String>>,
     /// Whether everything runs without asking.
     pub(crate) yolo: Option<bool>,
+    /// Nothing is fetched but answers: no weights of local models.
+    pub(crate) offline: Option<bool>,
     /// Further directories for the tools.
     pub(crate) add_dirs: Option<Vec<PathBuf>>,
     /// Replaces the profile's system prompt.
@@ -109,6 +111,7 @@ impl Layer {
             allowed_tools: env.list("RONDO_ALLOWED_TOOLS", ','),
             disallowed_tools: env.list("RONDO_DISALLOWED_TOOLS", ','),
             yolo: env.switch("RONDO_YOLO")?,
+            offline: env.switch("RONDO_OFFLINE")?,
             add_dirs: env
                 .list("RONDO_ADD_DIRS", ':')
                 .map(|dirs| dirs.into_iter().map(PathBuf::from).collect()),
@@ -144,6 +147,7 @@ impl Layer {
             allowed_tools: args.allowed_tools.clone(),
             disallowed_tools: args.disallowed_tools.clone(),
             yolo: switch(args.yolo),
+            offline: switch(args.offline),
             add_dirs: (!args.add_dir.is_empty()).then(|| args.add_dir.clone()),
             system_prompt: args.system_prompt.clone(),
             append_system_prompt: args.append_system_prompt.clone(),

@@ -1,5 +1,6 @@
 //! The models that are asked when the first one fails.
 
+use crate::embedded;
 use crate::error::Result;
 use crate::output::Output;
 use crate::settings::Settings;
@@ -51,6 +52,9 @@ pub(crate) fn models(
 }
 
 fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<Arc<dyn Model>> {
+    if let Some(wanted) = &choice.weights {
+        return embedded::fallback(choice, wanted, settings);
+    }
     let key = choice.key_in_env(settings);
     let known = key.is_some() || choice.provider.api_key_command.is_none();
     let dialect = choice.dialect_under(profile);

@@ -4,6 +4,7 @@
 //! - `cli`: the arguments as they were typed; `config`, `settings`: every layer, and the one
 //!   conversion into what is in force; `env`, `paths`: the process's environment and directories.
 //! - `providers`, `models`: who can be asked, and what is known of what they offer.
+//! - `weights`, `embedded`: the weights of the models in the box, and such a model to ask.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
@@ -16,6 +17,7 @@ mod calls;
 mod cli;
 mod commands;
 mod config;
+mod embedded;
 mod env;
 mod error;
 mod exit;
@@ -36,5 +38,6 @@ mod telemetry;
 mod tools;
 mod transport;
 mod turn_loop;
+mod weights;
 
 pub use commands::run;

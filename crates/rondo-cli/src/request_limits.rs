@@ -45,6 +45,7 @@ mod tests {
             model: model.to_owned(),
             base_url: String::new(),
             facts: crate::models::ModelFacts::default(),
+            weights: None,
         }
     }
 

@@ -145,6 +145,7 @@ fn merge(sources: &[Source]) -> Layer {
             deadline,
             allowed_tools,
             yolo,
+            offline,
             add_dirs,
             system_prompt,
             append_system_prompt,

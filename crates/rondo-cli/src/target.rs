@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::models::{self, ModelFacts};
 use crate::providers::{OneOrMany, Provider, Providers};
 use crate::settings::Settings;
+use crate::weights::{Store, Wanted};
 use rondo_types::Profile;
 use std::process::Stdio;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) struct Choice {
     pub(crate) base_url: String,
     /// What is known of the model.
     pub(crate) facts: ModelFacts,
+    /// The weights of a model that runs in this process; nothing is asked over HTTP then.
+    pub(crate) weights: Option<Wanted>,
 }
 
 impl Choice {
@@ -93,8 +96,15 @@ impl Choice {
             let own = own.map(|own| own.quirks.clone()).unwrap_or_default();
             provider.quirks.extend(own);
         }
-        let facts = models::facts(&settings.values.models, &name, &model)?;
+        let mut facts = models::facts(&settings.values.models, &name, &model)?;
+        let weights = match explicit {
+            None if name == LOCAL => Wanted::parse(&model)?,
+            _ => None,
+        };
+        let context = weights.as_ref().and_then(Wanted::context_tokens);
+        facts.context_tokens = facts.context_tokens.or(context);
         Ok(Self {
+            weights,
             provider_name: name,
             provider,
             model,
@@ -198,7 +208,7 @@ impl Choice {
 
     /// Returns whether the provider answers without a key, as servers on this machine do.
     pub(crate) fn keyless(&self) -> bool {
-        self.provider.keyless == Some(true) || is_loopback(&self.base_url)
+        self.weights.is_some() || self.provider.keyless == Some(true) || is_loopback(&self.base_url)
     }
 
     /// Finds the key; `None` where none is needed.
@@ -281,6 +291,20 @@ fn parse_model(
     providers: &Providers,
     settings: &Settings,
 ) -> Result<(String, String)> {
+    if explicit_url.is_none() {
+        if spec == LOCAL
+            && let Some(found) = default_in_the_box(settings)?
+        {
+            return Ok(found);
+        }
+        let is_weights = matches!(
+            Wanted::parse(spec)?,
+            Some(Wanted::File(_) | Wanted::Hub { .. })
+        );
+        if is_weights && !spec.starts_with("local/") {
+            return Ok((LOCAL.to_owned(), spec.to_owned()));
+        }
+    }
     if let Some((name, model)) = spec.split_once('/')
         && providers.get(name).is_some()
         && !model.is_empty()
@@ -366,7 +390,21 @@ fn default_model(
     });
     let found = chosen
         .and_then(|(name, provider)| Some((name.to_owned(), default_of(provider, settings)?)));
-    found.ok_or_else(no_model)
+    match found {
+        Some(found) => Ok(found),
+        None => default_in_the_box(settings)?.ok_or_else(no_model),
+    }
+}
+
+/// Returns the model that runs in this process, if it is here or may be fetched.
+fn default_in_the_box(settings: &Settings) -> Result<Option<(String, String)>> {
+    if !cfg!(feature = "local") {
+        return Ok(None);
+    }
+    let wanted = Wanted::default(settings)?;
+    let may_fetch = settings.values.offline != Some(true);
+    let usable = wanted.filter(|wanted| may_fetch || Store::of(settings).find(wanted).is_some());
+    Ok(usable.map(|wanted| (LOCAL.to_owned(), wanted.name())))
 }
 
 fn has_key(provider: &Provider, settings: &Settings) -> bool {
@@ -384,7 +422,7 @@ fn no_model() -> CliError {
         "there is no model to ask: none is named, and no provider has a key",
     )
     .hint(
-        "set a key such as `OPENAI_API_KEY`, `GEMINI_API_KEY` or `OPENROUTER_API_KEY`; or ask a server on this machine, as with `-m ollama/qwen3` or `--base-url http://127.0.0.1:8080/v1 -m NAME`; or set `model` in the configuration",
+        "fetch the small model that runs inside Rondo with `rondo models pull`; or set a key such as `OPENAI_API_KEY`, `GEMINI_API_KEY` or `OPENROUTER_API_KEY`; or ask a server on this machine, as with `-m ollama/qwen3` or `--base-url http://127.0.0.1:8080/v1 -m NAME`; or set `model` in the configuration",
     )
 }
 

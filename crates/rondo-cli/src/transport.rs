@@ -114,6 +114,7 @@ mod tests {
             model: "m".into(),
             base_url: "http://127.0.0.1:1/v1".into(),
             facts: crate::models::ModelFacts::default(),
+            weights: None,
         }
     }
 

@@ -7,12 +7,13 @@ use rondo_types::Profile;
 use std::collections::BTreeMap;
 
 /// The built-in profiles and their sources.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("python", include_str!("../profiles/python.toml")),
     ("stream", include_str!("../profiles/stream.toml")),
     ("react", include_str!("../profiles/react.toml")),
     ("hub", include_str!("../profiles/hub.toml")),
     ("shell", include_str!("../profiles/shell.toml")),
+    ("local", include_str!("../profiles/local.toml")),
     ("default", include_str!("../profiles/default.toml")),
 ];
 
@@ -58,7 +59,9 @@ pub enum ProfileError {
 /// Returns the names of the built-in profiles.
 #[must_use]
 pub fn builtin_names() -> &'static [&'static str] {
-    const NAMES: [&str; 6] = ["python", "stream", "react", "hub", "shell", "default"];
+    const NAMES: [&str; 7] = [
+        "python", "stream", "react", "hub", "shell", "local", "default",
+    ];
     &NAMES
 }
 

@@ -10,11 +10,13 @@
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: how many requests may be under way at once.
 //! - `conversations`, `pieces`: what is kept of a request for the next, and sent from there.
+//! - `download`: large files, which can be continued.
 //! - `place`, `failure`: what messages say of where and why.
 //! - [`probe`], `listing`: what a provider supports, found out by asking it.
 #![warn(missing_docs)]
 
 mod conversations;
+mod download;
 mod endpoint;
 mod error;
 mod exchange;
@@ -29,6 +31,7 @@ pub mod probe;
 mod secret;
 mod transport;
 
+pub use download::{Download, DownloadError, download};
 pub use endpoint::{Auth, Endpoint, ModelCard};
 pub use error::HttpError;
 pub use limit::RequestLimit;

@@ -14,11 +14,11 @@ use crate::settings::Settings;
 use crate::target::Choice;
 use crate::telemetry::Telemetry;
 use crate::turn_loop::{self, Ended, Signals};
-use crate::{fallbacks, profiles, tools, transport};
+use crate::{embedded, fallbacks, profiles, tools, transport};
 use rondo_core::clock::Clock;
 use rondo_core::events;
 use rondo_core::ports::MemoryJournal;
-use rondo_core::{TurnSetup, control, run_turn};
+use rondo_core::{Model, TurnSetup, control, run_turn};
 use rondo_schema::Validator;
 use rondo_types::{
     ErrorClass, Message, ModelError, Outcome, Profile, SessionId, StopReason, TurnId,
@@ -84,13 +84,13 @@ async fn prepare_and_ask(
     let prepared = prepared.map_err(|error| Early { error, format })?;
     let format = prepared.format;
     let limit = prepared.profile.limits.turn_timeout;
-    let key = tokio::select! {
+    let model = tokio::select! {
         biased;
         stop = signals.next() => Err(stopped_early(stop)),
-        key = key_in_time(&prepared.choice, &prepared.settings, limit) => key,
+        model = model(&prepared, limit) => model,
     };
-    let done = match key {
-        Ok(key) => ask(prepared, key).await,
+    let done = match model {
+        Ok(model) => ask(prepared, model).await,
         Err(error) => Err(error),
     };
     done.map_err(|error| Early { error, format })
@@ -150,9 +150,9 @@ fn prepare(
     let directory = working_directory(args.directory.as_deref())?;
     let settings = Settings::load(env, directory, args, &early)?;
     let output = output_of(&settings.values, &settings.env, color);
-    let profile = profiles::resolve(&settings, settings.profile_name())?.profile;
-    check_dialect(&profile)?;
     let choice = Choice::make(&settings)?;
+    let profile = profiles::resolve(&settings, profile_name(&choice, &settings))?.profile;
+    check_dialect(&profile)?;
     let tool_names = tools::wanted(&profile, &settings);
     choice.check(&profile, tool_names.len())?;
     let fallbacks = fallbacks::choose(&choice, &profile, tool_names.len(), &settings, &output)?;
@@ -226,6 +226,14 @@ fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
     ))
 }
 
+/// A small model needs limits and words of its own, unless the user chooses others.
+fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
+    match (&settings.values.profile, &choice.weights) {
+        (None, Some(_)) => embedded::PROFILE,
+        _ => settings.profile_name(),
+    }
+}
+
 /// A design's own dialect may be newer than this program; any other is the caller's to choose.
 fn check_dialect(profile: &Profile) -> Result<()> {
     let Some(dialect) = &profile.dialect else {
@@ -263,7 +271,25 @@ fn read_schema(path: &Path) -> Result<Value> {
     Ok(schema)
 }
 
-async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
+/// Finds what the model needs, a key or its weights, and builds it.
+async fn model(prepared: &Prepared, limit: Option<Duration>) -> Result<Arc<dyn Model>> {
+    let Prepared {
+        settings,
+        output,
+        profile,
+        choice,
+        ..
+    } = prepared;
+    if let Some(weights) = embedded::prepare(choice, settings, output).await? {
+        return embedded::model(choice, weights);
+    }
+    let key = key_in_time(choice, settings, limit).await?;
+    let dialect = choice.dialect_under(profile);
+    let model = transport::http_model(choice, key, dialect, profile.streaming, settings)?;
+    Ok(Arc::new(model))
+}
+
+async fn ask(prepared: Prepared, model: Arc<dyn Model>) -> Result<Exit> {
     let Prepared {
         settings,
         output,
@@ -271,13 +297,6 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         choice,
         ..
     } = &prepared;
-    let model = transport::http_model(
-        choice,
-        key,
-        choice.dialect_under(profile),
-        profile.streaming,
-        settings,
-    )?;
     let now = Clock::system().now();
     let id = fresh_id(now);
     let session = SessionId::new(format!("s-{id}"));
@@ -303,7 +322,7 @@ async fn ask(prepared: Prepared, key: Option<String>) -> Result<Exit> {
         session,
         turn: TurnId::new(format!("t-{id}")),
         turn_number: 1,
-        model: Arc::new(model),
+        model,
         fallbacks: fallbacks::models(&prepared.fallbacks, profile, settings)?,
         gate: tools::gate(&offer, profile, settings)?,
         tools: offer.tools,

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::target::Choice;
 use crate::telemetry;
 use crate::transport;
+use crate::weights::{Store, Wanted};
 use rondo_http::probe::{Check, ProbeReport, probe};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,7 +36,8 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
     check_here(&settings, &mut report);
     let choice = check_model(&settings, &mut report);
     output.stdout(&report.text).map_err(write_failed)?;
-    if let (true, Some(choice)) = (args.probe, &choice) {
+    let asked = choice.as_ref().filter(|choice| choice.weights.is_none());
+    if let (true, Some(choice)) = (args.probe, asked) {
         let mut probed = Report::default();
         probe_now(choice, &settings, &mut probed)?;
         output.stdout(&probed.text).map_err(write_failed)?;
@@ -124,8 +126,23 @@ fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
     Some(choice)
 }
 
+/// A model in the box needs its weights and nothing else.
+fn check_weights(wanted: &Wanted, settings: &Settings, report: &mut Report) {
+    match Store::of(settings).find(wanted) {
+        Some(path) => report.good("weights", &path.display().to_string()),
+        None => report.info(
+            "weights",
+            "not here; they are fetched when it is first asked",
+        ),
+    }
+}
+
 fn check_choice(what: &str, choice: &Choice, settings: &Settings, report: &mut Report) {
     report.good(what, &choice.full_name());
+    if let Some(wanted) = &choice.weights {
+        check_weights(wanted, settings, report);
+        return;
+    }
     report.good(
         "address",
         &format!("{} ({})", choice.shown_url(), choice.dialect()),

@@ -1,4 +1,4 @@
-use super::{ask, completion, doctor, profiles, wire};
+use super::{ask, completion, doctor, models, profiles, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
 use crate::env::Env;
@@ -43,6 +43,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
         }),
+        Command::Models(args) => models::run(&args, env, &output),
         Command::Wire(args) => wire::run(args, &output),
         Command::Doctor(args) => doctor::run(&args, env, &output),
         Command::Completion { shell } => completion::run(shell, &output),

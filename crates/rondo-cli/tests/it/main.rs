@@ -13,6 +13,7 @@ mod fallback;
 mod faults;
 mod harness;
 mod limits;
+mod models;
 mod profiles;
 mod signals;
 mod terminal;

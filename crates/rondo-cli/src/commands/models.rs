@@ -1,0 +1,159 @@
+//! `rondo models`: the weights of embedded models on this machine.
+
+use super::run::{current_dir, write_failed};
+use crate::cli::{AskArgs, ModelsArgs, ModelsCommand};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch, size};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What stands before a local model's name where any model may be named.
+const PREFIX: &str = "local/";
+
+/// Runs the command.
+pub(super) fn run(args: &ModelsArgs, env: Env, output: &Output) -> Result<Exit> {
+    let flags = AskArgs {
+        offline: args.offline,
+        ..AskArgs::default()
+    };
+    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let store = Store::of(&settings);
+    let text = match &args.command {
+        ModelsCommand::List => list(&store)?,
+        ModelsCommand::Pull { model } => {
+            let path = pull(&wanted(model.as_deref())?, &store, &settings, output)?;
+            format!("{}\n", path.display())
+        }
+        ModelsCommand::Rm { model } => remove(&wanted(Some(model))?, &store)?,
+        ModelsCommand::Path { model } => {
+            let wanted = wanted(model.as_deref())?;
+            let path = store.find(&wanted).ok_or_else(|| not_here(&wanted))?;
+            format!("{}\n", path.display())
+        }
+        ModelsCommand::Info { model } => info(&wanted(model.as_deref())?, &store)?,
+    };
+    output.stdout(&text).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
+
+fn wanted(name: Option<&str>) -> Result<Wanted> {
+    let Some(name) = name else {
+        let first = catalogue()?.into_iter().next();
+        return first
+            .map(Wanted::Known)
+            .ok_or_else(|| CliError::new(Exit::Error, "the table of local models is empty"));
+    };
+    let name = name.strip_prefix(PREFIX).unwrap_or(name);
+    Wanted::parse(name)?.ok_or_else(|| {
+        CliError::new(Exit::Usage, format_args!("there is no local model `{name}`")).hint(
+            "`rondo models list` shows those that are known; any other is named by its GGUF file, or as `hf:owner/repository/file`",
+        )
+    })
+}
+
+fn list(store: &Store) -> Result<String> {
+    let models = catalogue()?;
+    let width = models.iter().map(|model| model.name.len()).max();
+    let width = width.unwrap_or_default() + PREFIX.len();
+    let mut text = String::new();
+    for model in &models {
+        let name = format!("{PREFIX}{}", model.name);
+        let here = match store.find(&Wanted::Known(model.clone())) {
+            Some(_) => "here",
+            None => "-",
+        };
+        let _ = writeln!(
+            text,
+            "{name:width$}  {:>8}  {:4}  {}",
+            size(model.bytes),
+            here,
+            model.summary
+        );
+    }
+    Ok(text)
+}
+
+fn pull(
+    wanted: &Wanted,
+    store: &Store,
+    settings: &Settings,
+    output: &Output,
+) -> Result<std::path::PathBuf> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| {
+            let context = "failed to start the runtime";
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })?;
+    let options = FetchOptions::of(settings);
+    let fetched = runtime.block_on(fetch(wanted, store, &options, output));
+    runtime.shutdown_background();
+    fetched
+}
+
+fn remove(wanted: &Wanted, store: &Store) -> Result<String> {
+    if matches!(wanted, Wanted::File(_)) {
+        let message = "only weights that Rondo fetched are removed, not files of your own";
+        return Err(CliError::new(Exit::Usage, message));
+    }
+    let path = store.place(wanted);
+    let freed = path.metadata().map(|it| it.len());
+    // What an interrupted download left goes too.
+    for suffix in ["part", "pieces", "lock"] {
+        let mut beside = path.clone().into_os_string();
+        beside.push(format!(".{suffix}"));
+        let _ = std::fs::remove_file(Path::new(&beside));
+    }
+    match (std::fs::remove_file(&path), freed) {
+        (Ok(()), Ok(freed)) => Ok(format!("removed {}, {}\n", path.display(), size(freed))),
+        _ => Err(not_here(wanted)),
+    }
+}
+
+fn info(wanted: &Wanted, store: &Store) -> Result<String> {
+    let mut text = format!("name      {PREFIX}{}\n", wanted.name());
+    if let Wanted::Known(model) = wanted {
+        known_info(&mut text, model);
+    }
+    match store.find(wanted) {
+        Some(path) => {
+            let _ = writeln!(text, "file      {}", path.display());
+        }
+        None => text.push_str("file      not here\n"),
+    }
+    Ok(text)
+}
+
+fn known_info(text: &mut String, model: &CatalogueModel) {
+    let _ = writeln!(text, "use       {}", model.summary);
+    if let Some(repository) = &model.repository {
+        let _ = writeln!(text, "from      {repository} at {}", model.revision);
+    }
+    if let Some(index) = &model.index {
+        let _ = writeln!(text, "or from   {}, {} wheels", index.package, index.parts);
+    }
+    let _ = writeln!(
+        text,
+        "size      {} ({} bytes)",
+        size(model.bytes),
+        model.bytes
+    );
+    let _ = writeln!(text, "sha256    {}", model.sha256);
+    let _ = writeln!(text, "licence   {}", model.licence);
+    let _ = writeln!(text, "context   {} tokens", model.context_tokens);
+    let _ = writeln!(text, "template  {}", model.template);
+}
+
+fn not_here(wanted: &Wanted) -> CliError {
+    let name = wanted.name();
+    CliError::new(
+        Exit::Input,
+        format_args!("the weights of `{PREFIX}{name}` are not here"),
+    )
+    .hint(format!("fetch them with `rondo models pull {name}`"))
+}

@@ -1,0 +1,175 @@
+//! Large files over HTTP, from any place in them on.
+
+use crate::{Secret, Transport};
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_RANGE, LOCATION, RANGE};
+use reqwest::{Response, StatusCode, Url};
+use std::time::Duration;
+
+/// The bound on redirects that are followed for one file.
+const REDIRECTS_MAX: usize = 10;
+/// How long a server may take for its first bytes, and between any two pieces.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a file does not arrive. Whatever is on disk by then can be continued.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// The address cannot be read, or a redirect's cannot.
+    #[error("`{0}` is not an address")]
+    Address(String),
+    /// There is no client for the address.
+    #[error(transparent)]
+    Setup(#[from] crate::HttpError),
+    /// The connection failed.
+    #[error("the connection to `{host}` failed")]
+    Connection {
+        /// Whom it was to or from.
+        host: String,
+        /// Why, without the address, which may hold a signature.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// Nothing came for too long.
+    #[error("nothing came from `{host}` for {} s", IDLE_TIMEOUT.as_secs())]
+    Idle {
+        /// Who was silent.
+        host: String,
+    },
+    /// The server refused.
+    #[error("`{host}` answered with status {status}")]
+    Status {
+        /// Who refused.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The server sends in circles.
+    #[error("`{host}` redirects more than {REDIRECTS_MAX} times")]
+    Redirects {
+        /// Who redirected last.
+        host: String,
+    },
+}
+
+/// A file on its way.
+#[derive(Debug)]
+pub struct Download {
+    response: Response,
+    host: String,
+    /// Where in the file the first byte stands: what was asked for, or 0 from servers that cannot
+    /// begin anywhere else.
+    pub offset: u64,
+}
+
+impl Download {
+    /// Returns the next piece; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the connection breaks or falls silent.
+    ///
+    /// # Cancel safety
+    /// Dropping it may lose a piece; the download cannot go on then.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, DownloadError> {
+        let piece = tokio::time::timeout(IDLE_TIMEOUT, self.response.chunk()).await;
+        match piece {
+            Ok(piece) => piece.map_err(|source| connection(&self.host, source)),
+            Err(_) => Err(DownloadError::Idle {
+                host: self.host.clone(),
+            }),
+        }
+    }
+}
+
+/// Begins to fetch a file, from byte `offset` on.
+///
+/// Redirects are followed; `bearer` goes to the first host alone, since files are often kept
+/// elsewhere, behind addresses that are signed.
+///
+/// # Errors
+/// When there is no such file or no way to it.
+///
+/// # Cancel safety
+/// Dropping it ends the request.
+pub async fn download(
+    transport: &Transport,
+    url: &str,
+    bearer: Option<&Secret>,
+    offset: u64,
+) -> Result<Download, DownloadError> {
+    let first = Url::parse(url).map_err(|_| DownloadError::Address(url.to_owned()))?;
+    let mut place = first.clone();
+    for _ in 0..=REDIRECTS_MAX {
+        let key = bearer.filter(|_| place.origin() == first.origin());
+        let response = request(transport, &place, key, offset).await?;
+        if response.status().is_redirection() {
+            place = redirected(&place, &response)?;
+            continue;
+        }
+        return accept(&place, response, offset);
+    }
+    Err(DownloadError::Redirects { host: host(&place) })
+}
+
+async fn request(
+    transport: &Transport,
+    place: &Url,
+    bearer: Option<&Secret>,
+    offset: u64,
+) -> Result<Response, DownloadError> {
+    let client = transport.client(place).await?;
+    let mut request = client.get(place.clone());
+    if offset > 0 {
+        request = request.header(RANGE, format!("bytes={offset}-"));
+    }
+    if let Some(bearer) = bearer {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", bearer.expose()));
+    }
+    match tokio::time::timeout(IDLE_TIMEOUT, request.send()).await {
+        Ok(sent) => sent.map_err(|source| connection(&host(place), source)),
+        Err(_) => Err(DownloadError::Idle { host: host(place) }),
+    }
+}
+
+fn redirected(place: &Url, response: &Response) -> Result<Url, DownloadError> {
+    let location = response.headers().get(LOCATION);
+    let target = location.and_then(|value| place.join(value.to_str().ok()?).ok());
+    target
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| DownloadError::Address(format!("a redirect of {}", host(place))))
+}
+
+fn accept(place: &Url, response: Response, offset: u64) -> Result<Download, DownloadError> {
+    let begins = match response.status() {
+        StatusCode::OK => 0,
+        StatusCode::PARTIAL_CONTENT if begins_at(&response, offset) => offset,
+        status => {
+            return Err(DownloadError::Status {
+                host: host(place),
+                status: status.as_u16(),
+            });
+        }
+    };
+    Ok(Download {
+        response,
+        host: host(place),
+        offset: begins,
+    })
+}
+
+/// `Content-Range: bytes 5-9/10` (RFC 9110, 14.4).
+fn begins_at(response: &Response, offset: u64) -> bool {
+    let range = response.headers().get(CONTENT_RANGE);
+    let text = range.and_then(|value| value.to_str().ok());
+    text.is_some_and(|text| text.starts_with(&format!("bytes {offset}-")))
+}
+
+fn connection(host: &str, source: reqwest::Error) -> DownloadError {
+    DownloadError::Connection {
+        host: host.to_owned(),
+        source: source.without_url(),
+    }
+}
+
+fn host(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_owned()
+}

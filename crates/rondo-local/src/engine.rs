@@ -1,0 +1,124 @@
+//! What computes: the port behind which one engine can replace another.
+
+use crate::cache::Lane;
+use crate::error::LocalError;
+use crate::gguf::Gguf;
+use crate::network::Network;
+use crate::shape::Shape;
+use crate::vocabulary::Vocabulary;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A network that computes one sequence of tokens, and can go back in it.
+///
+/// All of it blocks: it is called on a thread of its own.
+pub trait Engine: Send {
+    /// Returns the tokens it speaks in.
+    fn vocabulary(&self) -> &Arc<Vocabulary>;
+
+    /// Returns how many tokens a sequence may have.
+    fn context_tokens(&self) -> usize;
+
+    /// Returns the tokens computed so far.
+    fn sequence(&self) -> &[u32];
+
+    /// Forgets what follows the first `length` tokens.
+    fn truncate(&mut self, length: usize);
+
+    /// Computes more tokens, at least one, and returns a logit for each token of the vocabulary
+    /// that could follow the last one.
+    ///
+    /// # Errors
+    /// When the tokens do not fit the context, or computing fails. The sequence is then as before.
+    fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError>;
+
+    /// Copies the engine's state; the weights are shared.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    fn fork(&self) -> Result<Box<dyn Engine>, LocalError>;
+}
+
+/// The engine on the processor: quantised weights, computed with candle.
+pub struct CpuEngine {
+    network: Arc<Network>,
+    vocabulary: Arc<Vocabulary>,
+    context: usize,
+    lanes: Vec<Lane>,
+    sequence: Vec<u32>,
+}
+
+impl CpuEngine {
+    /// Loads a GGUF file; sequences have at most `context_max` tokens, or fewer if the model was
+    /// trained for fewer.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds another architecture or tokenizer.
+    pub fn load(path: &Path, context_max: usize) -> Result<Self, LocalError> {
+        let gguf = Gguf::open(path)?;
+        let shape = Shape::read(&gguf)?;
+        let vocabulary = Vocabulary::read(&gguf)?;
+        let context = shape.context.min(context_max);
+        let network = Network::read(&gguf, shape, context)?;
+        Ok(Self {
+            lanes: network.new_cache()?,
+            network: Arc::new(network),
+            vocabulary,
+            context,
+            sequence: Vec::new(),
+        })
+    }
+}
+
+impl Engine for CpuEngine {
+    fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    fn context_tokens(&self) -> usize {
+        self.context
+    }
+
+    fn sequence(&self) -> &[u32] {
+        &self.sequence
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.sequence.truncate(length);
+        for lane in &mut self.lanes {
+            lane.truncate(length);
+        }
+    }
+
+    fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
+        let position = self.sequence.len();
+        let needed = position.saturating_add(tokens.len());
+        if needed > self.context || tokens.is_empty() {
+            return Err(LocalError::ContextTooLong {
+                needed,
+                context: self.context,
+            });
+        }
+        match self.network.forward(tokens, position, &mut self.lanes) {
+            Ok(logits) => {
+                self.sequence.extend_from_slice(tokens);
+                Ok(logits)
+            }
+            Err(err) => {
+                self.truncate(position);
+                Err(err.into())
+            }
+        }
+    }
+
+    fn fork(&self) -> Result<Box<dyn Engine>, LocalError> {
+        let lanes: Result<Vec<Lane>, _> = self.lanes.iter().map(Lane::fork).collect();
+        Ok(Box::new(Self {
+            network: Arc::clone(&self.network),
+            vocabulary: Arc::clone(&self.vocabulary),
+            context: self.context,
+            lanes: lanes?,
+            sequence: self.sequence.clone(),
+        }))
+    }
+}

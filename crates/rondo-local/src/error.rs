@@ -1,0 +1,61 @@
+use std::path::PathBuf;
+
+/// Why an embedded model cannot be opened or asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The file cannot be read.
+    #[error("failed to read the weights `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not the GGUF it should be.
+    #[error("`{}` is not a GGUF file that can be used: {message}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The file holds a model of another kind.
+    #[error("{what} `{found}` is not supported; supported are {known}")]
+    Unsupported {
+        /// What is of another kind, such as `architecture`.
+        what: &'static str,
+        /// What the file says.
+        found: String,
+        /// What could be there, in backticks.
+        known: &'static str,
+    },
+    /// The tensors cannot be computed with.
+    #[error("inference failed: {0}")]
+    Inference(String),
+    /// The shape of the reply cannot be turned into a grammar.
+    #[error("the reply's grammar cannot be built: {0}")]
+    Grammar(String),
+    /// The conversation does not fit the context.
+    #[error("the conversation takes {needed} tokens, and the model's context holds {context}")]
+    ContextTooLong {
+        /// Tokens of the prompt, with room for the reply.
+        needed: usize,
+        /// Tokens that fit.
+        context: usize,
+    },
+    /// A thread could not be started.
+    #[error("failed to start the model's thread")]
+    Thread(#[source] std::io::Error),
+}
+
+impl From<candle_core::Error> for LocalError {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Inference(first_line(&error.to_string()))
+    }
+}
+
+/// Candle appends a backtrace, which is of no use to a user.
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

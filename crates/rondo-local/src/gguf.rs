@@ -1,0 +1,138 @@
+//! A GGUF file: its metadata and its tensors.
+//!
+//! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
+
+use crate::error::{LocalError, first_line};
+use candle_core::Device;
+use candle_core::quantized::QTensor;
+use candle_core::quantized::gguf_file::{Content, Value};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// An open GGUF file whose header has been read.
+pub struct Gguf {
+    path: PathBuf,
+    file: File,
+    content: Content,
+}
+
+impl Gguf {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not GGUF.
+    pub fn open(path: &Path) -> Result<Self, LocalError> {
+        let mut file = File::open(path).map_err(|source| LocalError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let mut reader = std::io::BufReader::with_capacity(HEADER_BUFFER_BYTES, &mut file);
+        let content = Content::read(&mut reader).map_err(|err| LocalError::Format {
+            path: path.to_owned(),
+            message: first_line(&err.to_string()),
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            content,
+        })
+    }
+
+    /// Returns the file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns a text of the metadata, if it is there and a text.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.content.metadata.get(key)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns a whole number of the metadata.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<usize> {
+        let number = match self.content.metadata.get(key)? {
+            Value::U8(n) => u64::from(*n),
+            Value::U16(n) => u64::from(*n),
+            Value::U32(n) => u64::from(*n),
+            Value::U64(n) => *n,
+            Value::I32(n) => u64::try_from(*n).ok()?,
+            _ => return None,
+        };
+        usize::try_from(number).ok()
+    }
+
+    /// Returns a fraction of the metadata.
+    #[must_use]
+    pub fn fraction(&self, key: &str) -> Option<f32> {
+        match self.content.metadata.get(key)? {
+            Value::F32(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns a list of texts of the metadata; other elements are left out.
+    #[must_use]
+    pub fn texts(&self, key: &str) -> Option<Vec<&str>> {
+        let Value::Array(values) = self.content.metadata.get(key)? else {
+            return None;
+        };
+        let texts = values.iter().filter_map(|value| match value {
+            Value::String(text) => Some(text.as_str()),
+            _ => None,
+        });
+        Some(texts.collect())
+    }
+
+    /// Returns a list of small whole numbers of the metadata; other elements are left out.
+    #[must_use]
+    pub fn numbers(&self, key: &str) -> Option<Vec<i64>> {
+        let Value::Array(values) = self.content.metadata.get(key)? else {
+            return None;
+        };
+        let numbers = values.iter().filter_map(|value| match value {
+            Value::I32(number) => Some(i64::from(*number)),
+            Value::U32(number) => Some(i64::from(*number)),
+            _ => None,
+        });
+        Some(numbers.collect())
+    }
+
+    /// Returns whether there is a tensor of that name.
+    #[must_use]
+    pub fn has_tensor(&self, name: &str) -> bool {
+        self.content.tensor_infos.contains_key(name)
+    }
+
+    /// Reads one tensor.
+    ///
+    /// # Errors
+    /// When it is missing, or the file is shorter than it says.
+    pub fn tensor(&self, name: &str) -> Result<QTensor, LocalError> {
+        // Tensors are read one by one in large pieces, so that a buffer would only cost a copy.
+        let mut file = &self.file;
+        self.content
+            .tensor(&mut file, name, &Device::Cpu)
+            .map_err(|err| self.format_error(first_line(&err.to_string())))
+    }
+
+    /// Builds the error for metadata that is missing or of the wrong kind.
+    pub(crate) fn missing(&self, key: &str) -> LocalError {
+        self.format_error(format!("its metadata has no usable `{key}`"))
+    }
+
+    pub(crate) fn format_error(&self, message: String) -> LocalError {
+        LocalError::Format {
+            path: self.path.clone(),
+            message,
+        }
+    }
+}
+
+/// The header holds hundreds of thousands of short strings.
+const HEADER_BUFFER_BYTES: usize = 1 << 20;

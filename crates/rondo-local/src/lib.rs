@@ -1,0 +1,35 @@
+//! The embedded model: quantised weights from a GGUF file, answered in this process.
+//!
+//! A small model needs a narrow path. Every reply is one JSON step, which a grammar enforces token
+//! by token: a call of one tool, or the answer, whose text is passed on while it grows. What the
+//! model has read of a conversation it does not read again: each request computes only what is new
+//! behind the longest beginning it shares with the last one.
+//!
+//! Inference is [candle](https://docs.rs/candle-core)'s, with the grammar of
+//! [llguidance](https://docs.rs/llguidance): pure Rust, no cmake, vector instructions chosen at run
+//! time. llama.cpp was rejected for its build, and candle's own model files for their cache. Behind
+//! [`Engine`], another one fits.
+
+mod byte_level;
+mod cache;
+mod engine;
+mod error;
+mod generation;
+mod gguf;
+mod grammar;
+mod model;
+mod network;
+mod prompt;
+mod sampler;
+mod shape;
+mod step;
+mod vocabulary;
+mod worker;
+
+pub use engine::{CpuEngine, Engine};
+pub use error::LocalError;
+pub use generation::PREFILL_CHUNK_TOKENS;
+pub use gguf::Gguf;
+pub use model::{CONTEXT_TOKENS_MAX, LocalModel, LocalOptions};
+pub use vocabulary::Vocabulary;
+pub use worker::REPLY_TOKENS_MAX;

@@ -1,0 +1,267 @@
+//! A request as the tokens that a small model reads: ChatML around one JSON step a message.
+//!
+//! Measured at 1.5 B parameters on 16 questions, correct final answers: this 13, the vendor's
+//! `tools` format 6, calls in XML 7. The two examples are copied by models that are too small, so
+//! they do no harm.
+
+use crate::error::LocalError;
+use crate::grammar::StepShape;
+use crate::vocabulary::Vocabulary;
+use rondo_types::{Message, ModelRequest, Part, Role, ToolSpec};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The bound on one tool result, in characters: about 1,500 tokens, of which the beginning and the
+/// end are kept.
+const OBSERVATION_CHARS_MAX: usize = 4_000;
+/// The bound on a tool's description, in characters.
+const DESCRIPTION_CHARS_MAX: usize = 240;
+
+const START: &str = "<|im_start|>";
+const END: &str = "<|im_end|>";
+
+/// Turns requests into tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChatMl {
+    start: u32,
+    end: u32,
+}
+
+impl ChatMl {
+    /// Finds the tokens of the template.
+    ///
+    /// # Errors
+    /// When the vocabulary does not have them: the model was trained on another template.
+    pub(crate) fn find(vocabulary: &Vocabulary) -> Result<Self, LocalError> {
+        let special = |name: &str| {
+            vocabulary
+                .special(name)
+                .ok_or_else(|| LocalError::Unsupported {
+                    what: "a chat template without",
+                    found: name.to_owned(),
+                    known: "templates like ChatML",
+                })
+        };
+        Ok(Self {
+            start: special(START)?,
+            end: special(END)?,
+        })
+    }
+
+    /// Returns the tokens of a request, up to where the reply begins; `shown` are the tools that
+    /// the system prompt lists, which may be more than what the reply may call.
+    ///
+    /// # Errors
+    /// When the tokenizer fails.
+    pub(crate) fn encode(
+        self,
+        vocabulary: &Vocabulary,
+        request: &ModelRequest,
+        shown: &[ToolSpec],
+        shape: &StepShape,
+    ) -> Result<Vec<u32>, LocalError> {
+        let mut tokens = Vec::new();
+        for (role, text) in turns(request, shown, shape) {
+            tokens.push(self.start);
+            tokens.extend(vocabulary.encode(&format!("{role}\n"))?);
+            tokens.extend(vocabulary.encode(&text)?);
+            tokens.push(self.end);
+            tokens.extend(vocabulary.encode("\n")?);
+        }
+        tokens.push(self.start);
+        tokens.extend(vocabulary.encode("assistant\n")?);
+        Ok(tokens)
+    }
+}
+
+/// Returns who says what, in order.
+pub(crate) fn turns(
+    request: &ModelRequest,
+    shown: &[ToolSpec],
+    shape: &StepShape,
+) -> Vec<(&'static str, String)> {
+    let mut turns = vec![("system", system(&request.system, shown, shape.answer))];
+    let mut messages = request.messages.iter().peekable();
+    while let Some(message) = messages.next() {
+        match message.role {
+            Role::User => turns.push(("user", user_text(message))),
+            Role::Tool => {
+                let results = message
+                    .results()
+                    .map(|it| observation(&it.content.to_text()));
+                turns.push(("user", results.collect::<Vec<_>>().join("\n")));
+            }
+            Role::Assistant => {
+                let results = messages.next_if(|next| next.role == Role::Tool);
+                push_steps(&mut turns, message, results.map(AsRef::as_ref), shape);
+            }
+        }
+    }
+    turns
+}
+
+/// Other models call several tools at once; here each call is a step with its own observation.
+fn push_steps(
+    turns: &mut Vec<(&'static str, String)>,
+    message: &Message,
+    results: Option<&Message>,
+    shape: &StepShape,
+) {
+    let mut called = false;
+    for call in message.tool_calls() {
+        called = true;
+        let arguments = if call.arguments.trim().is_empty() {
+            "{}"
+        } else {
+            call.arguments.as_str()
+        };
+        let name = Value::from(call.name.as_str());
+        turns.push((
+            "assistant",
+            format!(r#"{{"action":{name},"args":{arguments}}}"#),
+        ));
+        let result = results
+            .into_iter()
+            .flat_map(Message::results)
+            .find(|result| result.call_id == call.id);
+        if let Some(result) = result {
+            turns.push(("user", observation(&result.content.to_text())));
+        }
+    }
+    let text = message.text();
+    if !called && !text.is_empty() {
+        let answer = json!({"action": shape.answer, "args": {"text": text}});
+        turns.push(("assistant", answer.to_string()));
+    }
+}
+
+/// Images and files cannot be read here; that they are there is said.
+fn user_text(message: &Message) -> String {
+    let mut text = message.text();
+    for part in &message.parts {
+        if let Part::Media(media) = part {
+            let name = media.name.as_deref().unwrap_or(&media.mime);
+            let _ = write!(
+                text,
+                "\n[{name} is attached and cannot be read by this model]"
+            );
+        }
+    }
+    text
+}
+
+fn observation(text: &str) -> String {
+    format!("<observation>\n{}\n</observation>", cut(text.trim_end()))
+}
+
+/// Keeps the beginning and the end of what does not fit.
+fn cut(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= OBSERVATION_CHARS_MAX {
+        return text.to_owned();
+    }
+    let half = OBSERVATION_CHARS_MAX / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(count - half).collect();
+    let left_out = count - 2 * half;
+    format!("{head}\n[{left_out} characters left out]\n{tail}")
+}
+
+fn system(blocks: &[String], tools: &[ToolSpec], answer: &str) -> String {
+    let mut text = blocks.join("\n\n");
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    if tools.is_empty() {
+        let _ = write!(
+            text,
+            "Reply with one JSON object: {{\"action\":\"{answer}\",\"args\":{{\"text\":\"...\"}}}}"
+        );
+        return text;
+    }
+    text.push_str("Tools:\n");
+    for tool in tools {
+        let _ = writeln!(text, "{}", tool_line(tool));
+    }
+    let _ = write!(
+        text,
+        "\nReply with one JSON object, either a call of a tool or the final answer:\n\
+         {{\"action\":\"TOOL\",\"args\":{{...}}}}\n\
+         {{\"action\":\"{answer}\",\"args\":{{\"text\":\"...\"}}}}\n\
+         The result of a call comes back between <observation> and </observation>. \
+         When an observation holds what was asked for, answer with it.\n\n{}",
+        examples(tools, answer)
+    );
+    text
+}
+
+fn examples(tools: &[ToolSpec], answer: &str) -> String {
+    let mut text = "Examples:\n".to_owned();
+    if tools.iter().any(|tool| tool.name == "exec") {
+        let _ = write!(
+            text,
+            "User: What is the name of this machine?\n\
+             {{\"action\":\"exec\",\"args\":{{\"command\":\"uname -n\"}}}}\n\
+             <observation>\nbirch\n</observation>\n\
+             {{\"action\":\"{answer}\",\"args\":{{\"text\":\"This machine is called birch.\"}}}}\n"
+        );
+    }
+    let _ = write!(
+        text,
+        "User: Thank you!\n\
+         {{\"action\":\"{answer}\",\"args\":{{\"text\":\"You are welcome.\"}}}}"
+    );
+    text
+}
+
+/// `- name(key: type, other?: type): description`, which takes a tenth of the schema's tokens.
+fn tool_line(tool: &ToolSpec) -> String {
+    let required: Vec<&str> = tool
+        .parameters
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let parameters: Vec<String> = tool
+        .parameters
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| {
+            let mark = if required.contains(&name.as_str()) {
+                ""
+            } else {
+                "?"
+            };
+            format!("{name}{mark}: {}", type_of(schema))
+        })
+        .collect();
+    let description = tool
+        .description
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let description: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();
+    format!("- {}({}): {description}", tool.name, parameters.join(", "))
+}
+
+fn type_of(schema: &Value) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        return values.join("|");
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => {
+            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+            names.join("|")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

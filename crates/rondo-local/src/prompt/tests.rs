@@ -1,0 +1,123 @@
+use super::*;
+use rondo_types::{
+    CallId, Concurrency, Effects, Recovery, Sampling, ToolCall, ToolChoice, ToolContent, ToolResult,
+};
+use std::sync::Arc;
+
+fn exec() -> ToolSpec {
+    ToolSpec {
+        name: "exec".into(),
+        description: "Runs a\n  command.".into(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string"},
+                "mode": {"enum": ["a", "b"]},
+                "timeout": {"type": ["number", "null"]}
+            },
+            "required": ["command"]
+        }),
+        effects: Effects::Writes,
+        concurrency: Concurrency::Exclusive,
+        recovery: Recovery::AtMostOnce,
+    }
+}
+
+fn request(messages: Vec<Message>, tools: Vec<ToolSpec>) -> ModelRequest {
+    ModelRequest {
+        model: "m".into(),
+        system: vec!["One.".into(), "Two.".into()],
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: Arc::new(tools),
+        tool_choice: ToolChoice::Auto,
+        sampling: Sampling::default(),
+        response_schema: None,
+    }
+}
+
+fn call(id: &str, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId::new(id),
+        wire_id: None,
+        name: "exec".into(),
+        arguments: arguments.into(),
+        complete: true,
+        opaque: None,
+    })
+}
+
+fn result(id: &str, text: &str) -> ToolResult {
+    ToolResult {
+        call_id: CallId::new(id),
+        wire_id: None,
+        name: "exec".into(),
+        error: None,
+        content: ToolContent::Text(text.into()),
+        media: Vec::new(),
+        synthetic: false,
+    }
+}
+
+#[test]
+fn tools_are_listed_in_a_line_each() {
+    assert_eq!(
+        tool_line(&exec()),
+        "- exec(command: string, mode?: \"a\"|\"b\", timeout?: number|null): Runs a command."
+    );
+}
+
+#[test]
+fn calls_of_one_message_become_steps_with_their_own_results() {
+    let mut asked = Message::assistant("");
+    asked.parts = vec![call("1", r#"{"command":"ls"}"#), call("2", "")];
+    let messages = vec![
+        Message::user("How many?"),
+        asked,
+        Message::tool_results(vec![result("1", "a\nb\n"), result("2", "none")]),
+        Message::assistant("Two \"files\"."),
+    ];
+    let request = request(messages, vec![exec()]);
+    let shape = StepShape::of(&request);
+    let turns = turns(&request, &request.tools, &shape);
+    let said: Vec<(&str, &str)> = turns
+        .iter()
+        .skip(1)
+        .map(|(role, text)| (*role, text.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("user", "How many?"),
+            ("assistant", r#"{"action":"exec","args":{"command":"ls"}}"#),
+            ("user", "<observation>\na\nb\n</observation>"),
+            ("assistant", r#"{"action":"exec","args":{}}"#),
+            ("user", "<observation>\nnone\n</observation>"),
+            (
+                "assistant",
+                r#"{"action":"answer","args":{"text":"Two \"files\"."}}"#
+            ),
+        ]
+    );
+    assert!(turns[0].1.starts_with("One.\n\nTwo.\n\nTools:\n- exec("));
+}
+
+#[test]
+fn without_tools_only_the_answer_is_described() {
+    let request = request(vec![Message::user("Hello")], Vec::new());
+    let shape = StepShape::of(&request);
+    let system = &turns(&request, &[], &shape)[0].1;
+    assert!(!system.contains("observation"), "{system}");
+    assert!(system.contains(r#"{"action":"answer""#), "{system}");
+}
+
+#[test]
+fn a_long_result_keeps_its_beginning_and_end() {
+    assert_eq!(
+        cut(&"é".repeat(OBSERVATION_CHARS_MAX)).chars().count(),
+        4_000
+    );
+    let long = format!("begin{}end", "x".repeat(OBSERVATION_CHARS_MAX));
+    let shown = cut(&long);
+    assert!(shown.starts_with("begin") && shown.ends_with("end"));
+    assert!(shown.contains("[8 characters left out]"), "{shown}");
+}

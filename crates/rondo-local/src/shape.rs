@@ -1,0 +1,84 @@
+//! The numbers that say how a network is built, out of a file's metadata.
+
+use crate::error::LocalError;
+use crate::gguf::Gguf;
+
+/// The architectures that can be computed, for errors.
+const ARCHITECTURES: &str = "`qwen2` and `llama`";
+
+/// A family of networks, as `general.architecture` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    /// Qwen2 and Qwen2.5: biases at the attention's entrance, halves rotated.
+    Qwen2,
+    /// Llama and those built like it, such as SmolLM2: no biases. Converters to GGUF reorder the
+    /// weights so that neighbours are rotated.
+    Llama,
+}
+
+/// How a network is built. All sizes are positive.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shape {
+    pub(crate) architecture: Architecture,
+    pub(crate) layers: usize,
+    pub(crate) heads: usize,
+    pub(crate) key_value_heads: usize,
+    pub(crate) head_size: usize,
+    pub(crate) norm_epsilon: f32,
+    pub(crate) rope_base: f32,
+    /// Tokens the network was trained for.
+    pub(crate) context: usize,
+}
+
+impl Shape {
+    /// Reads the shape.
+    ///
+    /// # Errors
+    /// When the architecture is another, or a number is missing or makes no sense.
+    pub(crate) fn read(gguf: &Gguf) -> Result<Self, LocalError> {
+        let (prefix, architecture) = architecture(gguf)?;
+        let key = |name: &str| format!("{prefix}.{name}");
+        let number = |name: &str| {
+            gguf.number(&key(name))
+                .filter(|number| *number > 0)
+                .ok_or_else(|| gguf.missing(&key(name)))
+        };
+        let heads = number("attention.head_count")?;
+        let key_value_heads = number("attention.head_count_kv").unwrap_or(heads);
+        let width = number("embedding_length")?;
+        let head_size = number("attention.key_length").unwrap_or(width / heads);
+        if !heads.is_multiple_of(key_value_heads) || head_size == 0 || head_size % 2 == 1 {
+            return Err(gguf.missing(&key("attention.head_count")));
+        }
+        let epsilon = key("attention.layer_norm_rms_epsilon");
+        Ok(Self {
+            architecture,
+            layers: number("block_count")?,
+            heads,
+            key_value_heads,
+            head_size,
+            norm_epsilon: gguf
+                .fraction(&epsilon)
+                .ok_or_else(|| gguf.missing(&epsilon))?,
+            rope_base: gguf.fraction(&key("rope.freq_base")).unwrap_or(ROPE_BASE),
+            context: number("context_length")?,
+        })
+    }
+}
+
+/// What `rope.freq_base` is where the file does not say (llama.cpp: `llama_hparams`).
+const ROPE_BASE: f32 = 10_000.0;
+
+fn architecture(gguf: &Gguf) -> Result<(&str, Architecture), LocalError> {
+    let key = "general.architecture";
+    match gguf.text(key) {
+        Some(name @ "qwen2") => Ok((name, Architecture::Qwen2)),
+        Some(name @ "llama") => Ok((name, Architecture::Llama)),
+        Some(other) => Err(LocalError::Unsupported {
+            what: "the architecture",
+            found: other.to_owned(),
+            known: ARCHITECTURES,
+        }),
+        None => Err(gguf.missing(key)),
+    }
+}

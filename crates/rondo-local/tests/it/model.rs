@@ -1,0 +1,104 @@
+//! The model port over the real engine.
+
+use crate::support::{ask, engine, request};
+use futures_util::StreamExt as _;
+use rondo_core::Model as _;
+use rondo_local::{LocalModel, LocalOptions};
+use rondo_types::{ErrorClass, FinishReason, Message, ModelEvent, ModelRequest, Usage};
+use std::sync::Arc;
+
+fn model() -> LocalModel {
+    LocalModel::with_engine("smollm2-135m", 1_024, || Ok(engine())).unwrap()
+}
+
+fn short(messages: Vec<Message>) -> ModelRequest {
+    let mut request = request(messages, Vec::new());
+    request.sampling.max_output_tokens = Some(24);
+    request
+}
+
+fn text(events: &[ModelEvent]) -> String {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            ModelEvent::TextDelta { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn usage(events: &[ModelEvent]) -> Usage {
+    let found = events.iter().find_map(|event| match event {
+        ModelEvent::Usage(usage) => Some(*usage),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[test]
+fn an_answer_streams_and_the_next_request_computes_only_what_is_new() {
+    let model = model();
+    let first = ask(&model, short(vec![Message::user("Say hello.")])).unwrap();
+    assert!(!text(&first).is_empty());
+    assert!(matches!(
+        first.last(),
+        Some(ModelEvent::Finished {
+            reason: FinishReason::Stop | FinishReason::Length,
+            ..
+        })
+    ));
+    assert_eq!(usage(&first).cache_read, 0);
+
+    let messages = vec![
+        Message::user("Say hello."),
+        Message::assistant(text(&first)),
+        Message::user("Again."),
+    ];
+    let second = usage(&ask(&model, short(messages)).unwrap());
+    assert!(
+        second.cache_read >= usage(&first).input - 1,
+        "{second:?} after {:?}",
+        usage(&first)
+    );
+    assert!(second.input > second.cache_read);
+
+    let other = ask(&model, short(vec![Message::user("Name a colour.")])).unwrap();
+    let shared = usage(&other).cache_read;
+    assert!(shared > 10 && shared < usage(&first).input, "{shared}");
+}
+
+#[tokio::test]
+async fn a_reply_that_nobody_wants_ends_and_the_next_one_is_answered() {
+    let model = model();
+    let request = Arc::new(short(vec![Message::user("Count to ten.")]));
+    let mut unwanted = model.stream(Arc::clone(&request));
+    unwanted.next().await.unwrap().unwrap();
+    drop(unwanted);
+    let events: Vec<_> = model.stream(request).collect().await;
+    assert!(events.iter().all(Result::is_ok), "{events:?}");
+    assert!(matches!(
+        events.last(),
+        Some(Ok(ModelEvent::Finished { .. }))
+    ));
+}
+
+#[test]
+fn weights_that_are_missing_or_of_another_kind_are_named() {
+    let missing = LocalModel::start(LocalOptions::new("/nonexistent/x.gguf", "x")).unwrap();
+    let error = ask(&missing, short(vec![Message::user("Hello")])).unwrap_err();
+    assert_eq!(error.class, ErrorClass::NotFound);
+    assert!(error.message.contains("/nonexistent/x.gguf"), "{error}");
+
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let other = LocalModel::start(LocalOptions::new(here, "x")).unwrap();
+    let error = ask(&other, short(vec![Message::user("Hello")])).unwrap_err();
+    assert_eq!(error.class, ErrorClass::BadRequest);
+    assert!(error.message.contains("GGUF"), "{error}");
+}
+
+#[test]
+fn a_conversation_that_does_not_fit_is_refused_before_anything_is_computed() {
+    let long = "word ".repeat(1_100);
+    let error = ask(&model(), short(vec![Message::user(long)])).unwrap_err();
+    assert_eq!(error.class, ErrorClass::ContextTooLong);
+}
