@@ -1,13 +1,16 @@
 //! A model and tools that do as they are told, in virtual time.
 
+use crate::catalog::Catalog;
 use crate::clock::Clock;
-use crate::driver::{TurnControl, TurnHandle, TurnSetup, control, run_turn};
-use crate::events;
+use crate::driver::{TurnHandle, TurnSetup, control, resume_turn, run_turn};
+use crate::events::{self, EventSender};
+use crate::machine::TurnConfig;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, MemoryJournal, Model,
-    ModelStream, RecordBody, Tool, ToolInvocation, Verdict,
+    Approval, ApprovalRequest, Approver, Fence, Gate, GateRequest, Journal, MemoryJournal, Model,
+    ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
 };
 use crate::profile;
+use crate::redrive::{RedriveError, Redriven, redrive};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::stream;
@@ -267,6 +270,59 @@ impl Bench {
         user: impl FnOnce(TurnHandle) -> F,
     ) -> (Ran, Arc<ScriptedModel>) {
         let (handle, turn_control) = control();
+        let (setup, model) = self.setup();
+        let turn = |events| {
+            run_turn(
+                setup,
+                Transcript::new(),
+                Message::user("q"),
+                events,
+                turn_control,
+            )
+        };
+        let (ran, ()) = tokio::join!(observe(turn), user(handle));
+        (ran, model)
+    }
+
+    /// Goes on with a turn from its records.
+    pub(super) async fn resume(self, records: Vec<Record>) -> Ran {
+        let fence = Fence {
+            session: SessionId::new("s"),
+            epoch: 0,
+        };
+        let told = self.records.append(&fence, Seq(0), records.clone());
+        told.await.unwrap();
+        let (_handle, turn_control) = control();
+        let (setup, _) = self.setup();
+        observe(async |events| {
+            let history = Transcript::new();
+            resume_turn(setup, history, &records, events, turn_control)
+                .await
+                .unwrap()
+        })
+        .await
+    }
+
+    /// Drives a machine again from records, under what the turn runs with.
+    pub(super) fn redrive(&self, records: &[Record]) -> Result<Redriven, RedriveError> {
+        let tools = Toolbox::new(self.tools.clone()).unwrap();
+        let config = TurnConfig {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            turn_number: 1,
+            model: self.model.info(),
+            fallbacks: self.fallbacks.iter().map(|model| model.info()).collect(),
+            profile: self.profile.clone(),
+            system: vec![],
+            tools: tools.specs(),
+            response_schema: None,
+            seed: 1,
+        };
+        let catalog = Catalog::new(tools.schemas(), None).unwrap();
+        redrive(config, &catalog, Transcript::new(), records)
+    }
+
+    fn setup(self) -> (TurnSetup, Arc<ScriptedModel>) {
         let model = Arc::new(self.model);
         let setup = TurnSetup {
             session: SessionId::new("s"),
@@ -283,16 +339,15 @@ impl Bench {
             response_schema: None,
             seed: 1,
         };
-        let (ran, ()) = tokio::join!(observe(setup, turn_control), user(handle));
-        (ran, model)
+        (setup, model)
     }
 }
 
-async fn observe(setup: TurnSetup, control: TurnControl) -> Ran {
-    let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
+async fn observe<F: Future<Output = Outcome>>(turn: impl FnOnce(EventSender) -> F) -> Ran {
+    let (tx, mut rx) = events::channel(SessionId::new("s"), TurnId::new("t"));
     let clock = Clock::system();
     let started = clock.now();
-    let turn = run_turn(setup, Transcript::new(), Message::user("q"), tx, control);
+    let turn = turn(tx);
     let listen = async {
         let mut events = vec![];
         while let Some(event) = rx.next().await {

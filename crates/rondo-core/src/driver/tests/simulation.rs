@@ -1,10 +1,16 @@
 //! Seeded faults: whatever the model and the tools do, the turn ends in time, tells its listener,
 //! and pairs every call. A failure names its seed.
 
-use super::fakes::{Act, Beat, Bench, answer, calls, finished, text};
-use rondo_types::{ErrorClass, FinishReason, ModelEvent};
+use super::fakes::{
+    Act, AskAlways, Beat, Bench, Ran, ScriptedModel, answer, calls, finished, text,
+};
+use crate::ports::{Record, RecordBody};
+use rondo_types::{ErrorClass, EventBody, FinishReason, ModelEvent, TimeMs, TurnEvent};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
+
+const SEEDS: u64 = 600;
 
 /// SplitMix64: small, seeded, the same everywhere.
 struct Dice(u64);
@@ -19,13 +25,14 @@ impl Dice {
     }
 
     fn reply(&mut self) -> Vec<Beat> {
-        let mut beats = match self.roll(6) {
+        let mut beats = match self.roll(7) {
             0 => answer("an answer"),
             1 => vec![finished(FinishReason::Stop)],
             2 => vec![Beat::Event(text("only text"))],
             3 => vec![Beat::Event(ModelEvent::PromptBlocked {
                 reason: "SAFETY".into(),
             })],
+            4 => vec![Beat::Event(text("so far")), finished(FinishReason::Paused)],
             _ => {
                 let n = self.roll(50);
                 let arguments = format!(r#"{{"n":{n}}}"#);
@@ -70,42 +77,163 @@ impl Dice {
     }
 }
 
+/// What a seed stands for.
+struct Scene {
+    bench: Bench,
+    /// When the turn must be over.
+    bound: Duration,
+    cancel: Option<Duration>,
+    /// When the user says something.
+    steer: [Duration; 3],
+}
+
+fn scene(seed: u64) -> Scene {
+    let mut dice = Dice(seed);
+    let profiles = ["python", "stream", "react", "hub", "shell", "default"];
+    let profile = profiles[usize::try_from(dice.roll(6)).unwrap()];
+    let script = (0..dice.roll(8)).map(|_| dice.reply()).collect();
+    let mut bench = Bench::new(profile, script);
+    for name in ["f1", "f2"].into_iter().take(seed as usize % 3) {
+        bench = bench.fallback(name, (0..seed % 5).map(|_| dice.reply()).collect());
+    }
+    let deadline = Duration::from_millis(1_000 + dice.roll(120_000));
+    bench.profile.limits.turn_timeout = Some(deadline);
+    bench.model.streaming = dice.roll(4) > 0;
+    if dice.roll(6) == 0 {
+        bench.gate = Arc::new(AskAlways);
+    }
+    let (look, act) = (dice.acts(), dice.acts());
+    let mut moment = || Duration::from_millis(dice.roll(60_000));
+    let (cancel, mut steer) = (moment(), [moment(), moment(), moment()]);
+    steer.sort();
+    Scene {
+        bound: deadline + bench.profile.limits.cancel_grace * 2,
+        bench: bench.tool("look", true, &look).tool("act", false, &act),
+        cancel: (dice.roll(3) == 0).then_some(cancel),
+        steer,
+    }
+}
+
+impl Scene {
+    async fn play(self) -> (Ran, Arc<ScriptedModel>) {
+        let (cancel, steer) = (self.cancel, self.steer);
+        self.bench
+            .run_with(|handle| async move {
+                let saying = async {
+                    let mut said = Duration::ZERO;
+                    for at in steer {
+                        sleep(at - said).await;
+                        said = at;
+                        let _ = handle.steer(format!("at {at:?}"));
+                    }
+                };
+                let stopping = async {
+                    if let Some(after) = cancel {
+                        sleep(after).await;
+                        handle.cancel();
+                    }
+                };
+                tokio::join!(saying, stopping);
+            })
+            .await
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn faults_of_any_kind_end_in_time_with_a_result() {
-    let profiles = ["python", "stream", "react", "hub", "shell", "default"];
-    for seed in 0..600_u64 {
-        let mut dice = Dice(seed);
-        let profile = profiles[usize::try_from(dice.roll(6)).unwrap()];
-        let script = (0..dice.roll(8)).map(|_| dice.reply()).collect();
-        let mut bench = Bench::new(profile, script);
-        for name in ["f1", "f2"].into_iter().take(seed as usize % 3) {
-            bench = bench.fallback(name, (0..seed % 5).map(|_| dice.reply()).collect());
-        }
-        let deadline = Duration::from_millis(1_000 + dice.roll(120_000));
-        bench.profile.limits.turn_timeout = Some(deadline);
-        bench.model.streaming = dice.roll(4) > 0;
-        let grace = bench.profile.limits.cancel_grace;
-        let (look, act) = (dice.acts(), dice.acts());
-        let cancel = (dice.roll(3) == 0).then(|| Duration::from_millis(dice.roll(60_000)));
-        let (ran, model) = bench
-            .tool("look", true, &look)
-            .tool("act", false, &act)
-            .run_with(|handle| async move {
-                if let Some(after) = cancel {
-                    sleep(after).await;
-                    handle.cancel();
-                }
-            })
-            .await;
-        let bound = deadline + grace * 2;
-        let cancelled_after = cancel.unwrap_or_default();
+    for seed in 0..SEEDS {
+        let scene = scene(seed);
+        let bound = scene.bound.max(scene.cancel.unwrap_or_default());
+        let (ran, model) = scene.play().await;
         assert!(
-            ran.took <= bound.max(cancelled_after),
-            "SEED={seed} {profile}: took {:?} of {bound:?}",
+            ran.took <= bound,
+            "SEED={seed}: took {:?} of {bound:?}",
             ran.took
         );
         for request in model.requests.lock().unwrap().iter() {
             assert!(crate::pairing::is_paired(&request.messages), "SEED={seed}");
         }
+    }
+}
+
+/// What the machine told: the driver tells the rest, of which there are no records.
+fn decided(events: &[TurnEvent]) -> Vec<(TimeMs, EventBody)> {
+    let all = events.iter().map(|event| (event.at, event.body.clone()));
+    all.filter(|(_, body)| is_decided(body)).collect()
+}
+
+fn is_decided(body: &EventBody) -> bool {
+    !matches!(
+        body,
+        EventBody::Init(_)
+            | EventBody::Result(_)
+            | EventBody::TextDelta { .. }
+            | EventBody::ReasoningDelta { .. }
+            | EventBody::ToolOutputDelta { .. }
+            | EventBody::RequestQueued
+            | EventBody::Resumed { .. }
+            | EventBody::ToolCallInDoubt { .. }
+    )
+}
+
+/// Drives the records again, and compares with what lived.
+fn check_redriven(seed: u64, records: &[Record], ran: &Ran) {
+    let again = scene(seed).bench.redrive(records);
+    let again = again.unwrap_or_else(|error| panic!("SEED={seed}: {error}"));
+    assert!(again.finished && again.machine.is_done(), "SEED={seed}");
+    let mut outcome = *again.open.outcome.unwrap();
+    // What was not heard was not recorded either.
+    outcome.unheard.clone_from(&ran.outcome.unheard);
+    assert_eq!(outcome, ran.outcome, "SEED={seed}");
+    let mut told = again.events;
+    told.retain(|(_, body)| is_decided(body));
+    let live = decided(&ran.events);
+    let missed = told.len().checked_sub(live.len()).unwrap();
+    assert_eq!(told.split_off(missed), live, "SEED={seed}");
+}
+
+/// What could be all there is after a crash: the records up to an effect.
+fn cuts(records: &[Record]) -> Vec<usize> {
+    let is_started = |at: usize| {
+        let body = records.get(at).map(|it| &it.body);
+        matches!(body, Some(RecordBody::ToolStarted { .. }))
+    };
+    let ends = records.iter().enumerate().filter(|(at, it)| match it.body {
+        RecordBody::ModelRequested { .. } | RecordBody::ApprovalRequested { .. } => true,
+        RecordBody::ToolStarted { .. } => !is_started(at + 1),
+        _ => false,
+    });
+    ends.map(|(at, _)| at + 1).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_records_of_a_turn_lead_to_the_same_again() {
+    for seed in 0..SEEDS {
+        let scene = scene(seed);
+        let journal = Arc::clone(&scene.bench.records);
+        let (ran, _) = scene.play().await;
+        check_redriven(seed, &journal.records(), &ran);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_cut_off_anywhere_ends_in_time_and_its_records_lead_to_the_same_again() {
+    for seed in 0..SEEDS {
+        let first = scene(seed);
+        let journal = Arc::clone(&first.bench.records);
+        first.play().await;
+        let mut records = journal.records();
+        let cuts = cuts(&records);
+        let at = Dice(seed + SEEDS).roll(cuts.len() as u64);
+        records.truncate(cuts[usize::try_from(at).unwrap()]);
+        let second = scene(seed);
+        let (bound, journal) = (second.bound, Arc::clone(&second.bench.records));
+        let ran = second.bench.resume(records).await;
+        assert!(
+            ran.took <= bound,
+            "SEED={seed}: took {:?} of {bound:?}",
+            ran.took
+        );
+        check_redriven(seed, &journal.records(), &ran);
     }
 }
