@@ -4,6 +4,7 @@
 //! themselves compatible differ in exactly such things. Writing keeps raw values byte for byte,
 //! which a `serde_json::Value` tree would not.
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{
     Deserialize, DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -12,10 +13,19 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A string field that may hold anything; numbers are read as their text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+/// An object, or nothing where the value is of another type. It is read on the way, which costs
+/// less than to keep it raw and read it again.
+#[derive(Debug)]
+pub(crate) struct Tolerant<T>(pub(crate) Option<T>);
+
+/// A list without what was null in it.
+struct Present<T>(Vec<T>);
 
 /// A count that may be missing, null, negative or fractional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,6 +130,20 @@ pub(crate) fn raw_if_object(text: &str) -> Option<&RawValue> {
     raw(text).filter(|raw| raw.get().starts_with('{'))
 }
 
+/// Elements of one list that are read into structs of their own: a list of nothings would take
+/// many times its bytes.
+const LIST_LEN_MAX: usize = 4096;
+
+/// Reads a list and leaves out what is null in it.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list: Option<Present<T>> = Deserialize::deserialize(deserializer)?;
+    Ok(list.map(|list| list.0))
+}
+
 /// Reads a field whose value counts as absent when it is of an unexpected type.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -133,7 +157,9 @@ where
 /// Replaces escaped halves of surrogate pairs by U+FFFD, if there are any. Servers that cut strings
 /// by UTF-16 units send them, and no string here can hold them.
 pub(crate) fn mend_surrogates(json: &str) -> Option<String> {
-    if !json.contains("\\ud") && !json.contains("\\uD") {
+    let bytes = json.as_bytes();
+    let half = |at: usize| matches!(bytes.get(at + 1..at + 3), Some(b"ud" | b"uD"));
+    if !memchr::memchr_iter(b'\\', bytes).any(half) {
         return None;
     }
     let mut out = String::with_capacity(json.len());
@@ -204,6 +230,86 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     }
 }
 
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tolerant<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = deserializer.deserialize_any(TolerantVisitor(PhantomData))?;
+        Ok(Self(object))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Present<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = deserializer.deserialize_seq(PresentVisitor(PhantomData))?;
+        Ok(Self(list))
+    }
+}
+
+struct PresentVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PresentVisitor<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = seq.next_element::<Option<T>>()? {
+            if list.len() >= LIST_LEN_MAX {
+                return Err(A::Error::custom(format_args!(
+                    "a list has more than {LIST_LEN_MAX} elements"
+                )));
+            }
+            list.extend(element);
+        }
+        Ok(list)
+    }
+}
+
+struct TolerantVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for TolerantVisitor<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+}
+
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
@@ -230,7 +336,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(number.to_string())))
+        Ok(Text(Cow::Owned(Value::from(number).to_string())))
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {

@@ -186,7 +186,11 @@ impl SseReader {
             }
             b"event" => {
                 self.recognised = true;
-                self.event = String::from_utf8_lossy(value).into_owned();
+                self.event.clear();
+                match std::str::from_utf8(value) {
+                    Ok(name) => self.event.push_str(name),
+                    Err(_) => self.event.push_str(&String::from_utf8_lossy(value)),
+                }
             }
             b"error" => {
                 self.recognised = true;

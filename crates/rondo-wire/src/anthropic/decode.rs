@@ -1,5 +1,5 @@
 use super::blocks::{Block, Kept, extra_fields, grow_extra};
-use super::event::{Delta, Event, WireMessage, WireUsage};
+use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
 use crate::body::{Payloads, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
@@ -68,6 +68,7 @@ impl AnthropicPayloads {
         &mut self,
         kind: &str,
         event: &Event<'_>,
+        delta: Option<Delta<'_>>,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
@@ -79,8 +80,8 @@ impl AnthropicPayloads {
                 None => Ok(()),
             },
             "content_block_delta" => {
-                if let Some(delta) = event.delta {
-                    self.delta(index, delta, out);
+                if let Some(delta) = delta {
+                    self.delta(index, delta, json, out);
                 }
                 Ok(())
             }
@@ -89,9 +90,6 @@ impl AnthropicPayloads {
                 Ok(())
             }
             "message_delta" => {
-                let delta: Option<Delta<'_>> = event
-                    .delta
-                    .and_then(|delta| serde_json::from_str(delta.get()).ok());
                 let reason = delta.as_ref().and_then(|it| it.stop_reason.as_ref());
                 self.finish(reason, out);
                 self.count(event.usage, out);
@@ -187,7 +185,7 @@ impl AnthropicPayloads {
         };
         self.blocks.insert(index, block);
         if let Some((said, thinking)) = said {
-            self.say(index, &said, thinking, out);
+            self.say(index, said, thinking, out);
         }
         Ok(())
     }
@@ -228,39 +226,34 @@ impl AnthropicPayloads {
         Ok(Block::Call(number))
     }
 
-    fn delta(&mut self, index: u32, raw: &RawValue, out: &mut Vec<ModelEvent>) {
-        let Ok(delta) = serde_json::from_str::<Delta<'_>>(raw.get()) else {
-            return;
-        };
+    fn delta(&mut self, index: u32, delta: Delta<'_>, event: &str, out: &mut Vec<ModelEvent>) {
         let thinking = match self.blocks.get_mut(&index) {
-            Some(Block::Kept(kept)) => return kept.grow(raw),
+            Some(Block::Kept(kept)) => return raw_delta(event).map_or((), |raw| kept.grow(raw)),
             Some(Block::Call(number)) => {
                 let number = *number;
-                let piece = nonempty(delta.partial_json.as_ref()).unwrap_or_default();
-                return self.argue(number, piece, out);
+                return self.argue(number, owned(delta.partial_json), out);
             }
             Some(Block::Text(extra)) => {
-                grow_unless_text(extra, &delta, raw);
+                grow_unless_text(extra, &delta, event);
                 false
             }
             Some(Block::Thinking(extra)) => {
-                grow_unless_text(extra, &delta, raw);
+                grow_unless_text(extra, &delta, event);
                 true
             }
             Some(Block::Ignored) | None => return,
         };
         let said = if thinking { delta.thinking } else { delta.text };
-        let said = nonempty(said.as_ref()).unwrap_or_default();
-        self.say(index, said, thinking, out);
+        self.say(index, owned(said), thinking, out);
     }
 
-    fn say(&mut self, index: u32, said: &str, thinking: bool, out: &mut Vec<ModelEvent>) {
-        if said.is_empty() {
+    fn say(&mut self, index: u32, text: String, thinking: bool, out: &mut Vec<ModelEvent>) {
+        if text.is_empty() {
             return;
         }
         self.open = Some(index);
         self.closed_text = false;
-        let (candidate, text) = (CANDIDATE, said.to_owned());
+        let candidate = CANDIDATE;
         out.push(if thinking {
             ModelEvent::ReasoningDelta { candidate, text }
         } else {
@@ -268,7 +261,7 @@ impl AnthropicPayloads {
         });
     }
 
-    fn argue(&mut self, number: usize, piece: &str, out: &mut Vec<ModelEvent>) {
+    fn argue(&mut self, number: usize, piece: String, out: &mut Vec<ModelEvent>) {
         let Some(call) = self.calls.get_mut(number) else {
             return;
         };
@@ -281,7 +274,7 @@ impl AnthropicPayloads {
         }
         out.push(ModelEvent::ToolCallDelta {
             call: number_of(number),
-            arguments: piece.to_owned(),
+            arguments: piece,
         });
     }
 
@@ -340,7 +333,11 @@ impl AnthropicPayloads {
         call.stopped = true;
         if !call.any_arguments {
             let input = std::mem::take(&mut call.input);
-            let input = if input.is_empty() { "{}" } else { &input };
+            let input = if input.is_empty() {
+                "{}".to_owned()
+            } else {
+                input
+            };
             self.argue(number, input, out);
         }
     }
@@ -389,8 +386,9 @@ impl Payloads for AnthropicPayloads {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let event: Event<'_> =
+        let mut event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
+        let delta = event.delta.take().and_then(|delta| delta.0);
         let kind = nonempty(event.kind.as_ref());
         let has_error = event.error.is_some_and(|error| error.get() != "null");
         if kind == Some("error") || name == "error" || (kind.is_none() && has_error) {
@@ -398,7 +396,7 @@ impl Payloads for AnthropicPayloads {
         }
         let Some(kind) = kind else { return Ok(()) };
         self.any |= kind.starts_with("message") || kind.starts_with("content_block");
-        self.event(kind, &event, json, out)
+        self.event(kind, &event, delta, json, out)
     }
 
     fn failure(&self, text: &str) -> ModelError {
@@ -463,11 +461,24 @@ fn finish_reason(raw: &str) -> FinishReason {
     }
 }
 
-fn grow_unless_text(extra: &mut Map<String, Value>, delta: &Delta<'_>, raw: &RawValue) {
+fn grow_unless_text(extra: &mut Map<String, Value>, delta: &Delta<'_>, event: &str) {
     let kind = nonempty(delta.kind.as_ref()).unwrap_or_default();
-    if !matches!(kind, "text_delta" | "thinking_delta") {
+    if matches!(kind, "text_delta" | "thinking_delta") {
+        return;
+    }
+    if let Some(raw) = raw_delta(event) {
         grow_extra(extra, raw);
     }
+}
+
+fn owned(text: Option<Text<'_>>) -> String {
+    text.map_or_else(String::new, |text| text.0.into_owned())
+}
+
+/// Returns the delta of an event as it came.
+fn raw_delta(event: &str) -> Option<&RawValue> {
+    let event: RawDelta<'_> = serde_json::from_str(event).ok()?;
+    event.delta
 }
 
 fn too_many(what: &str, max: usize) -> ModelError {

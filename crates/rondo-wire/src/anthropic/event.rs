@@ -1,7 +1,7 @@
 //! The shapes of events, and of a whole message. Blocks stay raw until they are read one by one,
 //! since some go back byte for byte.
 
-use crate::json::{Count, Text, lenient};
+use crate::json::{Count, Text, Tolerant, lenient};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,11 +17,18 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) delta: Option<&'a RawValue>,
+    pub(super) delta: Option<Tolerant<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<WireUsage>,
+}
+
+/// The delta of an event as it came, for a block that is not understood.
+#[derive(Debug, Deserialize)]
+pub(super) struct RawDelta<'a> {
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
 }
 
 /// A message as it begins, or a whole one.

@@ -62,7 +62,7 @@ impl Calls {
         call.index = call.index.or(delta.index);
         call.identify(number, id, name, out);
         call.keep_extra(delta.extra);
-        call.argue(number, &arguments, out);
+        call.argue(number, arguments, out);
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl Calls {
     ) -> Result<(), ModelError> {
         let key = self.start(candidate, None, None, Some(name), out)?;
         if let Some(call) = self.list.get_mut(key) {
-            call.argue(number_of(key), arguments, out);
+            call.argue(number_of(key), Cow::Borrowed(arguments), out);
         }
         Ok(())
     }
@@ -206,14 +206,14 @@ impl Call {
         }
     }
 
-    fn argue(&mut self, number: u32, piece: &str, out: &mut Vec<ModelEvent>) {
+    fn argue(&mut self, number: u32, piece: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         if piece.is_empty() {
             return;
         }
         let arguments = if self.any_arguments {
-            piece.to_owned()
+            piece.into_owned()
         } else {
-            self.held.push_str(piece);
+            self.held.push_str(&piece);
             if "null".starts_with(self.held.trim()) {
                 return;
             }

@@ -1,6 +1,6 @@
 //! The shapes of a chunk, and of a whole reply, which has `message` where a chunk has `delta`.
 
-use crate::json::{Count, Text, lenient, nonempty};
+use crate::json::{Count, Text, lenient, nonempty, present};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -133,16 +133,6 @@ struct PromptDetails {
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionDetails {
     reasoning_tokens: Option<Count>,
-}
-
-/// Reads a list and leaves out what is null in it.
-fn present<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let list: Option<Vec<Option<T>>> = Deserialize::deserialize(deserializer)?;
-    Ok(list.map(|list| list.into_iter().flatten().collect()))
 }
 
 impl Delta<'_> {
@@ -285,6 +275,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        let number = serde_json::Value::from(number);
         Ok(Pieces::Text(Cow::Owned(number.to_string())))
     }
 }

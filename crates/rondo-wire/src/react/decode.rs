@@ -22,6 +22,8 @@ const CUT: &str = "cut after the first call";
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReactDecoder<D> {
     base: D,
+    /// What the dialect below read; empty between calls, and kept for its space.
+    below: Vec<ModelEvent>,
     candidates: BTreeMap<u32, CandidateText>,
     origin: Origin,
     tools: Arc<[String]>,
@@ -42,6 +44,7 @@ impl<D: Decoder> ReactDecoder<D> {
     pub(crate) fn new(base: D, target: &Target, bounds: Bounds) -> Self {
         Self {
             base,
+            below: Vec::new(),
             candidates: BTreeMap::new(),
             origin: target.origin.clone(),
             tools: target.tools.clone().into(),
@@ -64,10 +67,10 @@ impl<D: Decoder> ReactDecoder<D> {
 
     fn translate(
         &mut self,
-        events: Vec<ModelEvent>,
+        events: &mut Vec<ModelEvent>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        for event in events {
+        for event in events.drain(..) {
             if self.is_cut() {
                 break;
             }
@@ -126,7 +129,7 @@ impl<D: Decoder> ReactDecoder<D> {
         if !self.is_cut() {
             let mut events = Vec::new();
             let ended = self.base.finish(&mut events);
-            self.translate(events, out)?;
+            self.translate(&mut events, out)?;
             ended?;
         }
         for (candidate, state) in &mut self.candidates {
@@ -151,9 +154,10 @@ impl<D: Decoder> Decoder for ReactDecoder<D> {
         if self.ended() {
             return Ok(());
         }
-        let mut events = Vec::new();
+        let mut events = std::mem::take(&mut self.below);
         let read = self.base.push(bytes, &mut events);
-        let mut result = self.translate(events, out).and(read);
+        let mut result = self.translate(&mut events, out).and(read);
+        self.below = events;
         if self.is_cut() {
             // What follows the cut is not looked at, so it cannot fail either.
             result = Ok(());

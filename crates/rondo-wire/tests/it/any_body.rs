@@ -146,7 +146,10 @@ fn says_its_end(decoded: &Decoded, body: &[u8]) -> bool {
     let reason = |event: &ModelEvent| matches!(event, ModelEvent::Finished { .. });
     let text = String::from_utf8_lossy(body);
     let start = text.trim_start_matches(['\u{feff}', '\u{fffd}', ' ', '\t', '\r', '\n']);
-    decoded.events().any(reason) || text.contains("[DONE]") || start.starts_with(['{', '['])
+    decoded.events().any(reason)
+        || text.contains("[DONE]")
+        || text.contains("message_stop")
+        || start.starts_with(['{', '['])
 }
 
 impl Decoded {

@@ -168,3 +168,58 @@ fn bytes_behind_the_end_are_not_kept() {
     decoder.finish(&mut events).unwrap();
     assert_eq!(events.len(), 1);
 }
+
+#[test]
+fn a_hundred_thousand_open_calls_are_refused() {
+    let responses = |index: usize| {
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call","call_id":"c{index}","name":"f"}}}}"#
+        )
+    };
+    let anthropic = |index: usize| {
+        format!(
+            r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"c{index}","name":"f"}}}}"#
+        )
+    };
+    let body = |payload: &dyn Fn(usize) -> String| {
+        let payloads: Vec<String> = (0..100_000).map(payload).collect();
+        sse(&payloads.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    for (name, body) in [
+        ("openai-responses", body(&responses)),
+        ("anthropic", body(&anthropic)),
+    ] {
+        for bounds in [SMALL, Bounds::default()] {
+            assert_eq!(class(name, bounds, &body), Some(ErrorClass::TooLarge));
+        }
+    }
+}
+
+#[test]
+fn nesting_is_passed_over_or_refused_however_deep() {
+    let deep = |open: &str, close: &str| open.repeat(100_000) + &close.repeat(100_000);
+    let unknown = deep("[", "]");
+    let body = format!("data: {{\"zz\":{unknown}}}\n\ndata: {STOP}\n\n");
+    assert_eq!(class("openai-chat", Bounds::default(), &body), None);
+    // What is read into itself ends at the recursion limit of serde_json, 128.
+    let content = deep("[{\"thinking\":", "}]").replacen(":}", ":[]}", 1);
+    let body = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{content}}}}}]}}\n\n");
+    assert_eq!(
+        class("openai-chat", Bounds::default(), &body),
+        Some(ErrorClass::Protocol)
+    );
+}
+
+#[test]
+fn a_list_of_nothings_is_refused_before_it_takes_much_memory() {
+    for (count, refused) in [(4095, false), (4096, false), (4097, true)] {
+        let choices = vec!["{}"; count].join(",");
+        let body = format!("data: {{\"choices\":[{choices}]}}\n\ndata: {STOP}\n\n");
+        let bounds = Bounds {
+            candidates_max: 5000,
+            ..Bounds::default()
+        };
+        let found = class("openai-chat", bounds, &body);
+        assert_eq!(found == Some(ErrorClass::Protocol), refused, "{count}");
+    }
+}

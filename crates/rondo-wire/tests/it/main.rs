@@ -25,4 +25,5 @@ mod responses_encode;
 mod responses_transfer;
 mod sessions;
 mod support;
+mod tolerance;
 mod transfer;
