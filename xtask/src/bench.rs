@@ -11,7 +11,9 @@
 //! - `server`: the scripted server.
 //! - `process`: what the system tells of a process.
 //! - `figures`: what was measured, and the table.
+//! - `decode`: how fast replies are decoded.
 
+mod decode;
 mod figures;
 mod process;
 mod program;
@@ -47,6 +49,9 @@ pub(crate) struct Args {
     /// A built example `conversations`, instead of building it
     #[arg(long, value_name = "FILE")]
     example: Option<PathBuf>,
+    /// Measure only how fast replies are decoded
+    #[arg(long)]
+    decode: bool,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -55,6 +60,10 @@ pub(crate) struct Args {
 /// # Errors
 /// When a program cannot be built or started, or a conversation went wrong.
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    if args.decode {
+        print!("{}", decode::measure()?);
+        return Ok(true);
+    }
     let bench = Bench::new(args)?;
     bench.round(&mut Figures::default())?;
     let mut figures = Figures::default();
@@ -63,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         bench.round(&mut figures)?;
     }
     print!("{}", figures.render(CROWD * (CROWD_CALLS + 1)));
+    print!("\n{}", decode::measure()?);
     Ok(true)
 }
 
