@@ -66,23 +66,41 @@ impl Figures {
 
     /// Renders all figures as a table in Markdown.
     pub(crate) fn render(&self, requests: u32) -> String {
+        let header = [
+            "figure",
+            "median",
+            "range",
+            "n",
+            "raw client",
+            "ratio",
+            "aim",
+        ];
+        let rule = header.map(|_| "---".to_owned());
+        let lines = [header.map(str::to_owned), rule]
+            .into_iter()
+            .chain(self.start_rows())
+            .chain(self.step_rows())
+            .chain(self.crowd_rows(requests));
+        lines
+            .map(|cells| format!("| {} |\n", cells.join(" | ")))
+            .collect()
+    }
+
+    fn start_rows(&self) -> [[String; 7]; 3] {
         let none = Samples::default();
-        let (short, long) = (&self.short, &self.long);
-        let (raw_short, raw_long) = (&self.raw_short, &self.raw_long);
-        let mut rows = vec![
-            row(
-                "process start to end, `--version`",
-                &self.version,
-                &none,
-                "",
-            ),
-            row(
-                "cold start to the first request",
-                &self.cold_start,
-                &none,
-                "< 8 ms",
-            ),
+        let (version, cold) = (&self.version, &self.cold_start);
+        [
+            row("process start to end, `--version`", version, &none, ""),
+            row("cold start to the first request", cold, &none, "< 8 ms"),
             memory("peak memory by then", &self.cold_peak_kib, "< 12 MB"),
+        ]
+    }
+
+    fn step_rows(&self) -> [[String; 7]; 9] {
+        let (short, raw_short) = (&self.short, &self.raw_short);
+        let (long, raw_long) = (&self.long, &self.raw_long);
+        let (exec, raw_exec) = (&self.exec.gap, &self.raw_exec.gap);
+        [
             row(
                 "step gap, turn of 20 steps",
                 &short.gap,
@@ -111,49 +129,28 @@ impl Figures {
             row("step gap at step 100", &long.at_100, &raw_long.at_100, ""),
             row("step gap at step 200", &long.at_200, &raw_long.at_200, ""),
             row(
-                "step 200 next to step 10",
+                "step 200, next to step 10",
                 &long.at_200,
                 &long.at_10,
                 "<= 1.5x",
             ),
             row(
                 "step gap with `exec`, next to `bash -c`",
-                &self.exec.gap,
-                &self.raw_exec.gap,
+                exec,
+                raw_exec,
                 "",
             ),
-            row(
-                "1,000 conversations of 3 steps at once",
-                &self.crowd,
-                &self.raw_crowd,
-                "",
-            ),
-        ];
-        rows.push(rate(
-            "requests a second in them",
-            requests,
-            &self.crowd,
-            &self.raw_crowd,
-        ));
-        rows.push(memory(
-            "peak memory in them",
-            &self.crowd_peak_kib,
-            "<= 40 MB",
-        ));
-        let header = [
-            "figure",
-            "median",
-            "range",
-            "n",
-            "raw client",
-            "ratio",
-            "aim",
-        ];
-        let rule = header.map(|_| "---".to_owned());
-        let lines = [header.map(str::to_owned), rule].into_iter().chain(rows);
-        lines
-            .map(|cells| format!("| {} |\n", cells.join(" | ")))
-            .collect()
+        ]
+    }
+
+    fn crowd_rows(&self, requests: u32) -> [[String; 7]; 3] {
+        let (ours, raw) = (&self.crowd, &self.raw_crowd);
+        let name = "1,000 conversations of 3 calls at once";
+        [
+            row(name, ours, raw, ""),
+            rate("requests a second in them", requests, ours, raw),
+            memory("peak memory in them", &self.crowd_peak_kib, "<= 40 MB"),
+        ]
     }
 }
 

@@ -99,29 +99,28 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> Result<()> {
     while let Some(Message { body, arrived }) = http::read_message(&mut requests)? {
         let request: Value = serde_json::from_slice(&body).context("a request is not JSON")?;
         let response = respond(&request);
-        let watched = shared.watched.load(Ordering::Relaxed);
-        let watched = Some(watched).filter(|pid| *pid != 0);
         // Noted before it is written, so that the client cannot end with an exchange missed.
-        shared.note(Exchange {
-            arrived,
-            peak_kib: watched.and_then(process::peak_kib),
-            cpu: watched.and_then(process::cpu),
-            answered: Instant::now(),
-        });
+        shared.note(arrived);
         stream.write_all(&response)?;
     }
     Ok(())
 }
 
 impl Shared {
-    fn note(&self, exchange: Exchange) {
+    fn note(&self, arrived: Instant) {
+        let watched = self.watched.load(Ordering::Relaxed);
+        let watched = Some(watched).filter(|pid| *pid != 0);
+        let peak_kib = watched.and_then(process::peak_kib);
+        let cpu = watched.and_then(process::cpu);
         let mut exchanges = self
             .exchanges
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         exchanges.push(Exchange {
+            arrived,
             answered: Instant::now(),
-            ..exchange
+            peak_kib,
+            cpu,
         });
     }
 }
