@@ -103,7 +103,7 @@ impl Vocabulary {
     /// Returns the bytes that tokens stand for; special tokens stand for none.
     #[must_use]
     pub fn decode(&self, tokens: &[TokenId]) -> Vec<u8> {
-        self.trie.decode(tokens)
+        self.trie.decode_ext(tokens, false)
     }
 }
 
