@@ -190,6 +190,7 @@
 pub mod design;
 
 mod agent;
+mod history;
 mod schema;
 mod tool;
 

@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// # What may run
 /// Without a gate of the program's own:
 /// - A tool that the program declares ([`AgentBuilder::tool`]) runs: that it was declared is the
-///   permission.
+///   permission. One that is named like a built-in tool that changes something (`exec`,
+///   `execute_command`, `write_file`, `edit_file`) is judged like it, whoever adds it.
 /// - Of all others (files, commands, [`AgentBuilder::judged_tools`]), what only looks inside the
 ///   given directories runs, and anything else is asked about.
 /// - Where nobody can be asked, the call gets a `denied` result and the turn goes on.
@@ -108,13 +109,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a tool of the program's own, which runs without asking.
+    /// Adds a tool of the program's own, which runs without asking, unless it is named like a
+    /// built-in one.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.own.push(Arc::new(tool));
         self
     }
 
-    /// Adds tools of the program's own, which run without asking.
+    /// Adds tools of the program's own, as [`AgentBuilder::tool`] does.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.own.extend(tools);
         self

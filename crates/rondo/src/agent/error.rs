@@ -1,7 +1,11 @@
 use rondo_types::{ModelError, Outcome};
+use std::fmt;
+use tokio::task::JoinError;
 
 /// Why a turn failed.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its debug form, which is what a `main` prints that returns it, leaves the messages out.
+#[derive(thiserror::Error)]
 pub enum TurnError {
     /// A request failed for good, or the runtime did. What was done until then is in the outcome:
     /// transcript, findings, usage.
@@ -13,6 +17,13 @@ pub enum TurnError {
     /// No tokio runtime runs the turn: there is none here, or it was shut down.
     #[error("no tokio runtime runs the turn")]
     NoRuntime,
+    /// Something that the turn was given panicked (a model, a journal), or the runtime has no timers
+    /// (`enable_all` on its builder). What a tool, a gate or an approver panics with is a result.
+    #[error("the turn broke off: {message}")]
+    Panicked {
+        /// The panic's message.
+        message: String,
+    },
 }
 
 impl TurnError {
@@ -21,7 +32,7 @@ impl TurnError {
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Failed { outcome } => Some(outcome),
-            Self::NoRuntime => None,
+            Self::NoRuntime | Self::Panicked { .. } => None,
         }
     }
 
@@ -29,6 +40,37 @@ impl TurnError {
     #[must_use]
     pub fn model_error(&self) -> Option<&ModelError> {
         self.outcome()?.error.as_ref()
+    }
+}
+
+impl fmt::Debug for TurnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { outcome } => f
+                .debug_struct("Failed")
+                .field("error", &outcome.error)
+                .field("steps", &outcome.steps)
+                .field("tool_calls", &outcome.tool_calls)
+                .finish_non_exhaustive(),
+            Self::NoRuntime => f.write_str("NoRuntime"),
+            Self::Panicked { message } => f
+                .debug_struct("Panicked")
+                .field("message", message)
+                .finish(),
+        }
+    }
+}
+
+impl From<JoinError> for TurnError {
+    fn from(error: JoinError) -> Self {
+        let Ok(panic) = error.try_into_panic() else {
+            return Self::NoRuntime;
+        };
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked {
+            message: text.unwrap_or("it panicked").to_owned(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::ids;
 use super::run::Run;
+use crate::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Message, Profile, SessionId, Transcript};
@@ -83,9 +84,9 @@ impl Parts {
     }
 }
 
-/// Returns a turn number that the history has not seen: each turn adds a message at least.
+/// Returns a turn number that the history has not seen: each turn adds a message at least, and a
+/// history that was shortened has ids of later turns than it has messages.
 pub(super) fn after(history: &Transcript) -> u32 {
-    u32::try_from(history.len())
-        .unwrap_or(u32::MAX)
-        .saturating_add(1)
+    let messages = u32::try_from(history.len()).unwrap_or(u32::MAX);
+    messages.max(last_turn(history)).saturating_add(1)
 }

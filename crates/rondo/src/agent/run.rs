@@ -5,10 +5,10 @@ use rondo_types::{Message, Outcome, StopReason, Transcript, TurnEvent};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::{JoinHandle, unconstrained};
 
 /// A running turn: a stream of its events, and the means to stop and to steer it.
 ///
@@ -26,7 +26,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs a turn on a task of its own, as soon as no other has the history.
+    /// Runs a turn on a task of its own, as soon as those have ended that were started before it
+    /// with the same history.
     pub(super) fn start(
         setup: TurnSetup,
         message: Message,
@@ -34,8 +35,9 @@ impl Run {
     ) -> Self {
         let (sender, events) = events::channel(setup.session.clone(), setup.turn.clone());
         let (handle, control) = control();
+        let place = in_line(history);
         let turn = async move {
-            let mut kept = history.lock_owned().await;
+            let mut kept = place.await;
             let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
             kept.clone_from(&outcome.transcript);
             outcome
@@ -72,7 +74,7 @@ impl Run {
                 outcome: Box::new(outcome),
             }),
             Ok(outcome) => Ok(outcome),
-            Err(_) => Err(TurnError::NoRuntime),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -93,6 +95,19 @@ impl Run {
     #[must_use]
     pub fn handle(&self) -> TurnHandle {
         self.handle.clone()
+    }
+}
+
+/// Takes a place in the line for the history at once: tasks begin in any order.
+fn in_line(history: Arc<Mutex<Transcript>>) -> impl Future<Output = OwnedMutexGuard<Transcript>> {
+    let mut place = Box::pin(unconstrained(history.lock_owned()));
+    // A lock lines up when it is polled first; its task waits with a waker of its own.
+    let taken = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    async move {
+        match taken {
+            Poll::Ready(history) => history,
+            Poll::Pending => place.await,
+        }
     }
 }
 

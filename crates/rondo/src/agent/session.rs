@@ -14,9 +14,9 @@ use tokio::sync::Mutex;
 
 /// A conversation: it keeps the messages of its turns and sends them with the next one.
 ///
-/// Its turns run one at a time: one that is started while another runs waits for that to end. A turn
-/// that stopped early or failed leaves what there is of it; one whose [`Run`] was dropped leaves
-/// nothing. Clones are the same conversation.
+/// Its turns run one at a time, in the order they are started: each waits for the end of the one
+/// before it. A turn that stopped early or failed leaves what there is of it; one whose [`Run`] was
+/// dropped leaves nothing. Clones are the same conversation.
 ///
 /// Nothing bounds the history but the model's context: the transcript can be taken, shortened and
 /// given to another session.

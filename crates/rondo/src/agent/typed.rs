@@ -3,6 +3,7 @@ use crate::schema::AnswerSchema;
 use rondo_types::{Outcome, StopReason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt;
 
 /// An answer that is a value.
 #[derive(Debug, Clone)]
@@ -14,7 +15,9 @@ pub struct Typed<T> {
 }
 
 /// Why there is no value.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its debug form leaves the messages of the turn out, as that of [`TurnError`] does.
+#[derive(thiserror::Error)]
 pub enum TypedError {
     /// The turn failed.
     #[error(transparent)]
@@ -44,6 +47,24 @@ impl TypedError {
         match self {
             Self::Turn(error) => error.outcome(),
             Self::NoAnswer { outcome } | Self::Unreadable { outcome, .. } => Some(outcome),
+        }
+    }
+}
+
+impl fmt::Debug for TypedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(error) => error.fmt(f),
+            Self::NoAnswer { outcome } => f
+                .debug_struct("NoAnswer")
+                .field("stop_reason", &outcome.stop_reason)
+                .field("text", &outcome.text)
+                .finish_non_exhaustive(),
+            Self::Unreadable { source, outcome } => f
+                .debug_struct("Unreadable")
+                .field("source", source)
+                .field("text", &outcome.text)
+                .finish_non_exhaustive(),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! One turn on behalf of a design.
 
+use crate::history::last_turn;
 use async_trait::async_trait;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
     Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox,
     TurnSetup, Verdict, control, events, run_turn,
 };
-use rondo_types::{
-    CallId, EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId,
-};
+use rondo_types::{EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -125,20 +124,8 @@ fn random() -> u64 {
 /// messages at its beginning.
 fn free_turn_number(history: &Transcript) -> u32 {
     let turns = history.iter().filter(|it| it.role == Role::User).count();
-    let mut number = u32::try_from(turns).unwrap_or(u32::MAX).saturating_add(1);
-    while number < u32::MAX && is_taken(history, number) {
-        number += 1;
-    }
-    number
-}
-
-fn is_taken(history: &Transcript, turn: u32) -> bool {
-    // Step and index are the last five characters of a usual id.
-    let first = CallId::generated(turn, 0, 0);
-    let stem = first.as_str();
-    let stem = stem.get(..stem.len() - 5).unwrap_or(stem);
-    let mut calls = history.iter().flat_map(|message| message.tool_calls());
-    calls.any(|call| call.id.as_str().starts_with(stem))
+    let turns = u32::try_from(turns).unwrap_or(u32::MAX);
+    turns.max(last_turn(history)).saturating_add(1)
 }
 
 /// Returns a result as text: itself, or compact JSON.
@@ -157,7 +144,7 @@ pub(super) fn transcript(messages: Vec<Message>) -> Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::{Part, ToolCall};
+    use rondo_types::{CallId, Part, ToolCall};
 
     fn called_in(turn: u32) -> Arc<Message> {
         let mut message = Message::assistant("");

@@ -1,14 +1,20 @@
 //! Agents: the library's front door, over real sockets.
 
 use futures_util::StreamExt as _;
+use rondo::types::{Origin, Role};
 use rondo::{
-    Agent, AgentBuilder, Endpoint, EventBody, HttpModel, JsonSchema, ModelCard, NoArgs, StopReason,
-    ToolContext, ToolErrorCode, TurnError, TypedError,
+    Agent, AgentBuilder, Endpoint, EventBody, HttpModel, JsonSchema, Model, ModelCard, ModelInfo,
+    ModelRequest, ModelStream, NoArgs, StopReason, ToolContext, ToolErrorCode, TurnError,
+    TypedError,
 };
-use rondo_testkit::{CallScript, ReplyScript, Response, Server, Step, assert_paired, openai};
+use rondo_testkit::{
+    CallScript, ReplyScript, Response, Script, Server, Step, assert_paired, openai,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -129,6 +135,10 @@ async fn a_session_keeps_its_messages_also_those_of_a_turn_that_failed() {
     let error = session.run("are you there?").await.unwrap_err();
     assert!(matches!(error, TurnError::Failed { .. }), "{error}");
     assert!(error.model_error().is_some());
+    // What a program's `main` prints says what failed, and not all that was said.
+    let shown = format!("{error:?}");
+    assert!(shown.contains("no such key"), "{shown}");
+    assert!(!shown.contains("are you there?"), "{shown}");
     session.run("now?").await.unwrap();
     let expected = ["hi", "hello", "are you there?", "now?"];
     assert_eq!(sent(&server, 2), expected);
@@ -160,6 +170,102 @@ async fn turns_of_a_session_run_one_at_a_time_with_ids_of_their_own() {
 }
 
 #[tokio::test]
+async fn turns_of_a_session_run_in_the_order_they_are_started() {
+    let server = Server::start(Script::repeat(says("ok"))).await;
+    let session = agent(&server).build().unwrap().session();
+    let runtime = Handle::current();
+    // A task that comes from another thread is polled after those from this one.
+    let elsewhere = std::thread::scope(|threads| {
+        let start = || {
+            let _entered = runtime.enter();
+            session.start("first")
+        };
+        threads.spawn(start).join().unwrap()
+    });
+    let here = session.start("second");
+    here.outcome().await.unwrap();
+    elsewhere.outcome().await.unwrap();
+    let transcript = session.transcript().await;
+    let users = transcript.iter().filter(|it| it.role == Role::User);
+    let heard: Vec<String> = users.map(|it| it.text()).collect();
+    assert_eq!(heard, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn calls_after_a_shortened_history_have_ids_of_their_own() {
+    let replies = (0..8).flat_map(|_| [calls("look", &json!({})), says("seen")]);
+    let server = Server::start(replies.collect::<Vec<_>>()).await;
+    let look = rondo::tool("look", "Looks.", |_: NoArgs, _cx| async {
+        Ok::<_, Failure>("seen")
+    });
+    let agent = agent(&server).tool(look).build().unwrap();
+    let session = agent.session();
+    for _ in 0..5 {
+        session.run("again").await.unwrap();
+    }
+    let mut kept = session.transcript().await;
+    kept.drain(..16);
+    let shorter = agent.session().with_history(kept.clone());
+    shorter.run("here").await.unwrap();
+    shorter.run("and here").await.unwrap();
+    let there = agent.run_with_messages(kept, "there").await.unwrap();
+    for transcript in [shorter.transcript().await, there.transcript] {
+        let calls = transcript.iter().flat_map(|it| it.tool_calls());
+        let ids: Vec<_> = calls.map(|it| &it.id).collect();
+        let different: HashSet<_> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len(), "{ids:?}");
+    }
+}
+
+/// A model of a program that does not keep to its contract.
+struct Panics;
+
+impl Model for Panics {
+    fn info(&self) -> ModelInfo {
+        let none = || "none".to_owned();
+        let (dialect, provider, model) = (none(), none(), none());
+        ModelInfo {
+            origin: Origin {
+                dialect,
+                provider,
+                model,
+            },
+            streaming: true,
+            price: None,
+            context_tokens: None,
+        }
+    }
+
+    fn stream(&self, _: Arc<ModelRequest>) -> ModelStream {
+        panic!("no connection was made")
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_breaks_off_says_by_what() {
+    let agent = Agent::builder(Panics).build().unwrap();
+    let error = agent.run("q").await.unwrap_err();
+    assert!(
+        error.to_string().contains("no connection was made"),
+        "{error}"
+    );
+    // A session is not stuck behind it.
+    let session = agent.session();
+    session.run("q").await.unwrap_err();
+    assert!(session.transcript().await.is_empty());
+}
+
+#[test]
+fn a_runtime_without_timers_is_told_apart_from_none() {
+    let agent = Agent::builder(Panics).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let error = runtime.block_on(agent.run("q")).unwrap_err();
+    assert!(matches!(error, TurnError::Panicked { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn the_handle_is_a_stream_from_init_to_result() {
     let server = Server::start([says("hello")]).await;
     let mut turn = agent(&server).build().unwrap().start("hi");
@@ -184,6 +290,31 @@ async fn dropping_the_handle_ends_the_request() {
     server.request(0).await;
     drop(turn);
     server.disconnected(0).await;
+}
+
+#[tokio::test]
+async fn dropping_the_handle_ends_the_calls() {
+    struct Ends(Arc<Notify>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let server = Server::start([calls("wait", &json!({}))]).await;
+    let (began, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, ends) = (Arc::clone(&began), Arc::clone(&ended));
+    let wait = rondo::tool("wait", "Waits.", move |_: NoArgs, _cx| {
+        let guard = Ends(Arc::clone(&ends));
+        begins.notify_one();
+        async move {
+            let _guard = guard;
+            std::future::pending::<Result<(), Failure>>().await
+        }
+    });
+    let turn = agent(&server).tool(wait).build().unwrap().start("q");
+    began.notified().await;
+    drop(turn);
+    ended.notified().await;
 }
 
 #[tokio::test]
@@ -262,7 +393,7 @@ async fn a_typed_answer_is_asked_for_checked_and_corrected() {
 
 #[tokio::test]
 async fn an_answer_that_never_fits_is_an_error_that_has_the_outcome() {
-    let server = Server::start(rondo_testkit::Script::repeat(says("Lisbon."))).await;
+    let server = Server::start(Script::repeat(says("Lisbon."))).await;
     let agent = agent(&server).build().unwrap();
     let error = agent.run_typed::<Town>("Which town?").await.unwrap_err();
     let TypedError::NoAnswer { outcome } = error else {

@@ -31,13 +31,14 @@ surface! {
 }
 
 /// Modules, macros, and what cannot be a trait object or is no type.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "JsonSchema",
     "ModelStream",
     "async_trait",
     "core",
     "events",
     "http",
+    "otel",
     "profiles",
     "schemars",
     "supervisor",
