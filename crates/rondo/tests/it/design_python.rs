@@ -535,6 +535,52 @@ async fn py_23_a_provider_over_gemini_restores_signatures_where_another_loop_cal
 }
 
 #[tokio::test]
+async fn py_23_replies_that_look_alike_keep_each_its_own_signature() {
+    let look = |signature: &str| {
+        let call = CallScript::without_id("list_globals", &json!({})).signed(signature);
+        gemini::whole(&ReplyScript::calls([call]))
+    };
+    let answer = gemini::whole(&ReplyScript::text(["None."]));
+    let server = Server::start([look("Zmlyc3Q="), look("c2Vjb25k"), answer]).await;
+    let provider = provider(&server);
+    let mut input = AssistantInput {
+        system_instruction: None,
+        messages: vec![AssistantMessage {
+            role: AssistantRole::User,
+            parts: vec![text("q")],
+        }],
+        tools: function_declarations(),
+        tool_calling_mode: ToolCallingMode::Auto,
+    };
+    for _ in 0..2 {
+        let reply = provider.complete(input.clone()).await.unwrap();
+        let candidate = reply.candidates.into_iter().next().unwrap();
+        input.messages.push(candidate.message);
+        input.messages.push(AssistantMessage {
+            role: AssistantRole::Tool,
+            parts: vec![AssistantPart::FunctionResponse {
+                id: None,
+                name: "list_globals".to_owned(),
+                response_json: json!({"ok": true, "result": {"globals": []}}),
+            }],
+        });
+    }
+    provider.complete(input).await.unwrap();
+    let contents = &bodies(&server)[2]["contents"];
+    let signatures = [1, 3].map(|place| &contents[place]["parts"][0]["thoughtSignature"]);
+    assert_eq!(signatures, ["Zmlyc3Q=", "c2Vjb25k"]);
+}
+
+#[tokio::test]
+async fn py_5_a_candidate_without_a_finish_reason_is_used() {
+    let mut output = says(vec![text("It is 42.")]);
+    output.candidates[0].finish_reason = None;
+    let (asked, answer) = ask(vec![output]).await;
+    assert_eq!((asked.len(), answer.text.as_str()), (1, "It is 42."));
+    assert!(!answer.degraded);
+}
+
+#[tokio::test]
 async fn py_20_blocks_and_failures_of_gemini_reach_the_designs_types() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}});
     let filtered = json!({"candidates": [{"finishReason": "SAFETY", "index": 0}]});

@@ -51,13 +51,10 @@ impl ModelProvider {
     }
 
     fn request(&self, input: AssistantInput) -> ModelRequest {
-        let messages = (0..).zip(input.messages);
         ModelRequest {
             model: self.model.info().origin.model,
             system: input.system_instruction.into_iter().collect(),
-            messages: messages
-                .map(|(place, said)| Arc::new(self.restored(said, place)))
-                .collect(),
+            messages: self.restored(input.messages),
             tools: Arc::new(translate::specs(input.tools)),
             tool_choice: ToolChoice::Auto,
             sampling: Sampling::default(),
@@ -65,16 +62,29 @@ impl ModelProvider {
         }
     }
 
-    /// Returns a message as it once came, where it did; as it is written, otherwise.
-    fn restored(&self, said: AssistantMessage, place: u32) -> Message {
-        if said.role == AssistantRole::Model
-            && let Some(known) = self.returned().iter().rfind(|known| known.shown == said)
-        {
+    /// Returns each message as it once came, where it did; as it is written, otherwise.
+    ///
+    /// Replies may look alike and differ in what is not shown, so the latest of the messages is
+    /// taken for the latest of the replies that look so, and so on backwards.
+    fn restored(&self, messages: Vec<AssistantMessage>) -> Vec<Arc<Message>> {
+        let returned = self.returned();
+        let mut unused: Vec<&Returned> = returned.iter().collect();
+        let placed: Vec<_> = (0..).zip(messages).collect();
+        let restored = placed.into_iter().rev().map(|(place, said)| {
+            if said.role != AssistantRole::Model {
+                return Arc::new(translate::message(said, place));
+            }
+            let known = unused.iter().rposition(|known| known.shown == said);
+            let Some(known) = known.map(|index| unused.remove(index)) else {
+                return Arc::new(translate::message(said, place));
+            };
             let mut message = known.message.clone();
             translate::name_calls(&mut message, place);
-            return message;
-        }
-        translate::message(said, place)
+            Arc::new(message)
+        });
+        let mut restored: Vec<_> = restored.collect();
+        restored.reverse();
+        restored
     }
 
     fn remember(&self, candidate: &Candidate) {

@@ -76,8 +76,10 @@ pub(super) async fn serve(
 /// A panic is seen by the one who waits, as an answer that does not come.
 async fn answer<T>(work: impl Future<Output = T>, mut reply: oneshot::Sender<T>) {
     let done = tokio::select! {
-        done = AssertUnwindSafe(work).catch_unwind() => done,
+        // First, as work that nobody waits for must not begin.
+        biased;
         () = reply.closed() => return,
+        done = AssertUnwindSafe(work).catch_unwind() => done,
     };
     if let Ok(done) = done {
         // Who has gone in this moment needs no answer.
@@ -181,6 +183,20 @@ impl Tool for CapabilityTool {
             () = invocation.cancel.cancelled() => {
                 ToolOutcome::error(ToolErrorCode::Cancelled, "the call was ended")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_that_nobody_waits_for_does_not_begin() {
+        for _ in 0..32 {
+            let (reply, answered) = oneshot::channel();
+            drop(answered);
+            answer(async { unreachable!("it began") }, reply).await;
         }
     }
 }
