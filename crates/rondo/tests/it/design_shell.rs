@@ -165,6 +165,15 @@ async fn gs_1_a_result_must_answer_a_call_and_a_call_without_one_gets_one() {
     let error = State::from_messages(agent(&server), stray).unwrap_err();
     let id = "x".to_owned();
     assert_eq!(error, MessageError::Unasked { index: 1, id });
+    // Nor may anything stand between a call and its result: it would be lost.
+    let late = vec![
+        asks(&[call("a", "ls")]),
+        ChatMessage::user("go"),
+        result("a", "ls"),
+    ];
+    let error = State::from_messages(agent(&server), late).unwrap_err();
+    let id = "a".to_owned();
+    assert_eq!(error, MessageError::Unasked { index: 2, id });
 
     let cut = vec![
         ChatMessage::user("go"),

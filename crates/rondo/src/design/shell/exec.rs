@@ -16,7 +16,7 @@ pub struct ExecResult {
     /// Always empty.
     #[serde(default)]
     pub stderr: String,
-    /// Its exit code; not 0 is a result, too.
+    /// Its exit code; not 0 is a result, too. 128 and the signal's number where one ended it.
     pub exit_code: i32,
 }
 
@@ -69,8 +69,7 @@ pub fn exec_tool_definition() -> Value {
 /// ```
 ///
 /// # Errors
-/// [`ShellError::Exec`] when it could not be started, was ended by a signal, by its time or by
-/// `cancel`.
+/// [`ShellError::Exec`] when it could not be started, or was ended by its time or by `cancel`.
 ///
 /// # Cancel safety
 /// Dropping the future ends the command and what it started.

@@ -173,14 +173,15 @@ fn chat_call(call: &Call) -> ToolCall {
     }
 }
 
-/// Reads a conversation with a model, whose own ids go back to it. System messages are left out, since the agent brings its own prompt; a
-/// call without a result gets one when the conversation is gone on with.
+/// Reads a conversation with a model, whose own ids go back to it. System messages are left out,
+/// since the agent brings its own prompt; a call without a result gets one when the conversation is
+/// gone on with.
 pub(super) fn transcript(
     messages: Vec<ChatMessage>,
     origin: &Origin,
 ) -> Result<Transcript, MessageError> {
     let mut transcript = Transcript::new();
-    // The calls of the latest assistant message, in order.
+    // The calls of the latest assistant message, in order, while results may follow.
     let mut asked: VecDeque<(String, CallId, String)> = VecDeque::new();
     let mut results: Vec<ToolResult> = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
@@ -189,7 +190,10 @@ pub(super) fn transcript(
         }
         match message.role {
             ChatRole::System => {}
-            ChatRole::User => transcript.push(Arc::new(Message::user(message.content))),
+            ChatRole::User => {
+                asked.clear();
+                transcript.push(Arc::new(Message::user(message.content)));
+            }
             ChatRole::Assistant => {
                 let message = assistant(message, index, origin);
                 let calls = message.tool_calls();
