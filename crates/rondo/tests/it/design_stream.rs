@@ -431,6 +431,26 @@ async fn fa_21_a_batch_runs_in_order_and_begins_nothing_after_a_cancel() {
 }
 
 #[tokio::test]
+async fn fa_21_one_call_without_a_name_and_calls_that_are_alike_leave_the_others_alone() {
+    let executor = ToolExecutor::new(registry([echo("look")]), 30);
+    let call = |name: &str| AccumulatedToolCall {
+        call_id: "same".to_owned(),
+        function_name: name.to_owned(),
+        arguments_json: "{}".to_owned(),
+    };
+    let batch = ["look", "", "look", "look", "look", "look", "look"].map(call);
+    let results = executor
+        .execute_tools(batch.into(), &CancellationToken::new())
+        .await;
+    let codes: Vec<_> = results
+        .iter()
+        .map(|result| result.as_ref().map_or_else(|error| error.code(), |_| "ok"))
+        .collect();
+    let expected = ["ok", "tool_not_found", "ok", "ok", "ok", "ok", "ok"];
+    assert_eq!(codes, expected, "{results:?}");
+}
+
+#[tokio::test]
 async fn fa_36_text_only() {
     let (server, result) = run(vec![answer("Hello!")], []).await;
     assert_eq!(result.final_text, "Hello!");
@@ -705,4 +725,29 @@ async fn fa_33_fa_34_a_continuation_loses_nothing_that_was_said_or_found() {
         .map(|it| &it["content"])
         .collect();
     assert_eq!(users, ["q1", "q2", "q3"]);
+}
+
+#[test]
+fn fa_35_the_surface_of_each_design_is_exported_with_examples_that_run() {
+    let names = [
+        std::any::type_name::<AgentLoop>(),
+        std::any::type_name::<AgentLoopResult>(),
+        std::any::type_name::<StreamAccumulator>(),
+        std::any::type_name::<ToolExecutor>(),
+    ];
+    assert!(
+        names
+            .iter()
+            .all(|name| name.starts_with("rondo::design::stream::"))
+    );
+    let modules = [
+        include_str!("../../src/design/python/mod.rs"),
+        include_str!("../../src/design/stream/mod.rs"),
+        include_str!("../../src/design/react/mod.rs"),
+        include_str!("../../src/design/shell/mod.rs"),
+    ];
+    // A fence with nothing behind it is compiled and run.
+    for module in modules {
+        assert_eq!(module.matches("//! ```\n").count(), 2);
+    }
 }

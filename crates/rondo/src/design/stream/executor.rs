@@ -103,6 +103,27 @@ impl ToolExecutor {
         calls: Vec<AccumulatedToolCall>,
         cancel_token: &CancellationToken,
     ) -> Vec<Result<ExecutedToolCall, FaeLlmError>> {
+        // A reply with a call that has no name is none, but here the other calls are wanted.
+        let named: Vec<bool> = calls.iter().map(is_named).collect();
+        let calls = calls.into_iter().filter(is_named).collect();
+        let mut results = self.execute_named(calls, cancel_token).await.into_iter();
+        let mut next = |is_named: bool| {
+            let result = if is_named { results.next() } else { None };
+            let nameless = || {
+                Err(FaeLlmError::ToolNotFound(
+                    "the call names no tool".to_owned(),
+                ))
+            };
+            result.unwrap_or_else(nameless)
+        };
+        named.into_iter().map(&mut next).collect()
+    }
+
+    async fn execute_named(
+        &self,
+        calls: Vec<AccumulatedToolCall>,
+        cancel_token: &CancellationToken,
+    ) -> Vec<Result<ExecutedToolCall, FaeLlmError>> {
         if calls.is_empty() {
             return Vec::new();
         }
@@ -160,6 +181,10 @@ impl fmt::Debug for ToolExecutor {
 
 pub(super) fn profile() -> Result<Profile, FaeLlmError> {
     profiles::builtin("stream").map_err(|error| FaeLlmError::ConfigError(error.to_string()))
+}
+
+fn is_named(call: &AccumulatedToolCall) -> bool {
+    !call.function_name.trim().is_empty()
 }
 
 /// Tells a call's own failure, which is a result, from one that the design has an error for.

@@ -14,6 +14,26 @@ use tokio_util::sync::CancellationToken;
 /// Runs shell commands, on a terminal of their own, under a supervisor.
 ///
 /// The model reads `{"stdout": string, "exitCode": integer}`, whatever the exit code.
+///
+/// In a program whose `main` begins with [`run_if_requested`](crate::supervisor::run_if_requested):
+///
+/// ```standalone_crate
+/// use rondo::design::react::Tool;
+/// use rondo::design::react::tools::shell::ShellTool;
+/// use rondo::tools::{ExecOptions, SupervisorCommand};
+/// use serde_json::{Value, json};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     rondo::supervisor::run_if_requested();
+///     let state = std::env::temp_dir();
+///     let tool = ShellTool::new(ExecOptions::new(SupervisorCommand::CurrentExe, "/".into(), state));
+///     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+///     let output = runtime.block_on(tool.execute(json!({"command": "pwd"})))?;
+///     let output: Value = serde_json::from_str(&output)?;
+///     assert_eq!(output["exitCode"], 0);
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ShellTool {
     exec: ExecTool,
