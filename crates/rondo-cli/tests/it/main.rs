@@ -8,6 +8,7 @@
 mod ask;
 mod attachments;
 mod configuration;
+mod designs;
 mod doctor;
 mod fallback;
 mod faults;
