@@ -19,12 +19,18 @@ pub fn approvals() -> (impl Approver + 'static, ApprovalQuestions) {
 pub struct ApprovalQuestions(mpsc::Receiver<ApprovalQuestion>);
 
 impl ApprovalQuestions {
-    /// Waits for the next question; `None` when every agent with the approver is gone.
+    /// Waits for the next question; `None` when every agent with the approver is gone. Questions
+    /// whose turn has ended in the meantime are left out.
     ///
     /// # Cancel safety
     /// Cancel safe: no question is lost.
     pub async fn next(&mut self) -> Option<ApprovalQuestion> {
-        self.0.recv().await
+        loop {
+            let question = self.0.recv().await?;
+            if !question.answer.is_closed() {
+                return Some(question);
+            }
+        }
     }
 }
 
@@ -40,6 +46,15 @@ impl ApprovalQuestion {
     #[must_use]
     pub fn request(&self) -> &ApprovalRequest {
         &self.request
+    }
+
+    /// Waits until nobody needs the answer any more: the turn was cancelled, or its time is up. For
+    /// taking a question off the screen.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn withdrawn(&mut self) {
+        self.answer.closed().await;
     }
 
     /// Lets the call run.

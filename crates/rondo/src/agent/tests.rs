@@ -185,6 +185,30 @@ async fn a_question_that_is_dropped_or_that_nobody_takes_is_denied() {
     assert!(matches!(approval, Approval::Denied { .. }));
 }
 
+#[tokio::test]
+async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
+    let (approver, mut questions) = approvals();
+    let request = question();
+    let asks = approver.ask(&request);
+    let mut shown = tokio::select! {
+        biased;
+        _ = asks => unreachable!("nobody answers"),
+        shown = questions.next() => shown.unwrap(),
+    };
+    shown.withdrawn().await;
+    assert!(futures_util::FutureExt::now_or_never(approver.ask(&request)).is_none());
+    let later = ApprovalRequest {
+        prompt: "and now?".to_owned(),
+        ..question()
+    };
+    let (approval, ()) = tokio::join!(approver.ask(&later), async {
+        let question = questions.next().await.unwrap();
+        assert_eq!(question.request().prompt, "and now?");
+        question.approve();
+    });
+    assert_eq!(approval, Approval::Approved);
+}
+
 #[test]
 fn without_a_runtime_a_turn_fails_instead_of_panicking() {
     let agent = Agent::builder(Mute).build().unwrap();
