@@ -41,7 +41,7 @@ pub enum Lowering {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoweringCause {
-    /// It came from another dialect or provider, and would be refused or misread here.
+    /// It came from another dialect, provider or model, and would be refused or misread here.
     Elsewhere,
     /// The provider does not take it back, not even from itself.
     NotTakenBack,
@@ -77,7 +77,8 @@ pub struct LoweringNote {
     pub message: Option<usize>,
     /// The part's index in the message; absent when it is about the whole message.
     pub part: Option<usize>,
-    /// The dialect that the part came from, where that is the cause and known.
+    /// Where the part came from, where that is the cause and known: the dialect; of the same
+    /// dialect the provider; of the same provider the model.
     pub from: Option<String>,
 }
 
@@ -164,6 +165,29 @@ impl fmt::Display for LoweringNote {
     }
 }
 
+/// Returns whether both are of one dialect and provider: ids, and data that is not sealed, go back.
+pub(crate) fn is_same_provider(one: &Origin, other: &Origin) -> bool {
+    one.dialect == other.dialect && one.provider == other.provider
+}
+
+/// Returns whether a message came from the target's dialect and provider.
+pub(crate) fn is_own(said: &Message, target: &Origin) -> bool {
+    let origin = said.origin.as_ref();
+    origin.is_some_and(|origin| is_same_provider(origin, target))
+}
+
+/// Returns in what an origin differs: its dialect, else its provider, else its model.
+fn difference(origin: &Origin, target: &Origin) -> String {
+    let differing = if origin.dialect != target.dialect {
+        &origin.dialect
+    } else if origin.provider != target.provider {
+        &origin.provider
+    } else {
+        &origin.model
+    };
+    differing.clone()
+}
+
 /// Returns whether provider data only says where a text ends, so that without it nothing is lost.
 pub(crate) fn closes_only(opaque: &Opaque) -> bool {
     opaque.json == "{}"
@@ -225,9 +249,9 @@ impl Notes {
     }
 
     /// Notes that something came from elsewhere.
-    pub(crate) fn add_from(&mut self, lowering: Lowering, origin: Option<&Origin>) {
-        let from = origin.map(|origin| origin.dialect.clone());
-        self.push(lowering, LoweringCause::Elsewhere, from);
+    pub(crate) fn add_from(&mut self, what: Lowering, origin: Option<&Origin>, target: &Origin) {
+        let from = origin.map(|origin| difference(origin, target));
+        self.push(what, LoweringCause::Elsewhere, from);
     }
 
     fn push(&mut self, lowering: Lowering, cause: LoweringCause, from: Option<String>) {

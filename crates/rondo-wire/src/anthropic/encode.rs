@@ -1,7 +1,7 @@
 use super::cache;
 use super::messages::{Conversation, Turn, text_block};
 use super::structured;
-use super::thinking::{self, Thinking};
+use super::thinking::{self, Thinking, is_thinking};
 use crate::json::{Fields, Json, merge, set};
 use crate::lowering::{Lowering, Notes};
 use crate::openai_chat::encode::effort_text;
@@ -202,11 +202,8 @@ fn is_begun_without_thinking(request: &ModelRequest, target: &Target) -> bool {
 fn thought(said: &Message, target: &Target) -> bool {
     let opaque = match said.parts.first() {
         Some(Part::Reasoning(reasoning)) => reasoning.opaque.as_ref(),
-        Some(Part::Opaque(opaque)) => Some(opaque),
+        Some(Part::Opaque(opaque)) => Some(opaque).filter(|it| is_thinking(&it.json)),
         _ => None,
     };
-    opaque.is_some_and(|opaque| {
-        opaque.origin.dialect == target.origin.dialect
-            && opaque.origin.provider == target.origin.provider
-    })
+    opaque.is_some_and(|opaque| opaque.origin == target.origin)
 }

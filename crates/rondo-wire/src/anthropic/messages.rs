@@ -1,11 +1,14 @@
 //! The conversation as alternating messages of user and assistant.
 
 use super::server;
+use super::thinking::is_thinking;
 use crate::Target;
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
+use crate::lowering::{
+    Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
+};
 use crate::names::NameRule;
 use rondo_types::{
     Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, ReasoningPart, Role,
@@ -144,14 +147,15 @@ impl<'a> Conversation<'a> {
             _ => mark.opened,
         };
         let [settled, _] = users;
-        let settled = settled.filter(|it| it.turns > 0);
+        let settled = settled.filter(|it| it.turns > 0 && stands(request, it.message));
         if let Some(settled) = settled {
             let messages = request.messages.get(from..settled.message);
             conversation.settle(kept, messages.unwrap_or_default(), settled, opened);
         }
-        let paused = request.messages.last().is_some_and(|last| last.paused);
+        let last = request.messages.last();
+        let paused = last.is_some_and(|last| conversation.may_go_on(last));
         conversation.begin_with_user(opened, from == 0 && settled.is_none());
-        conversation.end_with_user(paused && conversation.own);
+        conversation.end_with_user(paused);
         // Where the conversation goes on from an earlier place, what is kept would bear a mark.
         if from > 0 && conversation.turns.iter().filter(|it| it.is_user()).count() < 2 {
             *kept = Kept::default();
@@ -238,12 +242,12 @@ impl<'a> Conversation<'a> {
     }
 
     fn assistant(&mut self, said: &'a Message, next: Option<&'a Message>) {
-        let target = &self.target.origin;
-        self.own = said.origin.as_ref().is_some_and(|origin| {
-            origin.dialect == target.dialect && origin.provider == target.provider
-        });
-        let is_interrupted = next.is_some_and(|next| next.role != Role::Assistant);
-        let open = if said.paused && is_interrupted {
+        self.own = is_own(said, &self.target.origin);
+        let goes_on = match next {
+            Some(next) => next.role == Role::Assistant,
+            None => self.may_go_on(said),
+        };
+        let open = if said.paused && !goes_on {
             server::open_calls(&said.parts)
         } else {
             Vec::new()
@@ -310,20 +314,21 @@ impl<'a> Conversation<'a> {
         Some(Json::Object(fields))
     }
 
-    /// Thinking is taken back only with the signature that it came with.
+    /// Thinking is taken back only with the signature that it came with, and only by its model.
     fn thinking(&mut self, reasoning: &'a ReasoningPart, said: &Message) -> Option<Json<'a>> {
-        let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
+        let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+        let own = reasoning.opaque.as_ref();
+        let own = own.filter(|opaque| opaque.origin == *target);
         let extra = own.and_then(|opaque| raw_object(&opaque.json));
         let signed = |(key, value): &(Cow<'_, str>, &serde_json::value::RawValue)| {
             key == "signature" && !matches!(value.get(), "null" | "\"\"")
         };
         if !extra.is_some_and(|extra| extra.0.iter().any(signed)) {
-            if self.own {
-                let cause = LoweringCause::NotTakenBack;
-                self.notes.add_for(Lowering::ReasoningDropped, cause);
+            let what = Lowering::ReasoningDropped;
+            if origin == Some(target) {
+                self.notes.add_for(what, LoweringCause::NotTakenBack);
             } else {
-                let origin = said.origin.as_ref();
-                self.notes.add_from(Lowering::ReasoningDropped, origin);
+                self.notes.add_from(what, origin, target);
             }
             return None;
         }
@@ -415,7 +420,7 @@ impl<'a> Conversation<'a> {
             if !blocks.is_empty() {
                 set(&mut fields, "content", Json::List(blocks));
             }
-        } else if !text.is_empty() {
+        } else if !text.trim().is_empty() {
             set(&mut fields, "content", Json::Str(text));
         }
         if result.error.is_some() {
@@ -450,16 +455,18 @@ impl<'a> Conversation<'a> {
         ]))
     }
 
-    fn is_own(&self, opaque: &Opaque) -> bool {
-        let target = &self.target.origin;
-        opaque.origin.dialect == target.dialect && opaque.origin.provider == target.provider
+    /// Returns whether this is the paused reply of this very model, which alone can go on with it.
+    fn may_go_on(&self, said: &Message) -> bool {
+        said.paused && said.origin.as_ref() == Some(&self.target.origin)
     }
 
-    /// Returns opaque JSON if it came from here.
+    /// Returns opaque JSON if it came from here; sealed thinking only if this model sealed it.
     fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
-        if !self.is_own(opaque) {
-            let origin = Some(&opaque.origin);
-            self.notes.add_from(Lowering::OpaqueDropped, origin);
+        let (origin, target) = (&opaque.origin, &self.target.origin);
+        let is_own = is_same_provider(origin, target);
+        if !is_own || (origin != target && is_thinking(&opaque.json)) {
+            let what = Lowering::OpaqueDropped;
+            self.notes.add_from(what, Some(origin), target);
             return None;
         }
         if raw_if_object(&opaque.json).is_none() {
@@ -469,6 +476,14 @@ impl<'a> Conversation<'a> {
         }
         Some(&opaque.json)
     }
+}
+
+/// Returns whether what is before a message stays, whatever comes in its place: a paused reply has
+/// a call only while it may be answered.
+fn stands(request: &ModelRequest, message: usize) -> bool {
+    let before = message.checked_sub(1);
+    let before = before.and_then(|before| request.messages.get(before));
+    !before.is_some_and(|before| before.paused)
 }
 
 /// The result of a failed call may hold only text.

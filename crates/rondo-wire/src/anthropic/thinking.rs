@@ -1,4 +1,5 @@
 use rondo_types::Effort;
+use serde::Deserialize;
 
 /// Models before thinking.
 const UNTHINKING: [&str; 4] = ["claude-3-", "claude-3.", "claude-2", "claude-instant"];
@@ -28,6 +29,21 @@ pub(super) enum Thinking {
     Budget(u32),
     /// As much as it likes, by an effort.
     Adaptive(Effort),
+}
+
+/// What the types of blocks end with that hold thinking: `thinking` and `redacted_thinking`.
+const KIND_SUFFIX: &str = "thinking";
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// Returns whether a block holds thinking, which is sealed for the model that thought it.
+pub(super) fn is_thinking(block: &str) -> bool {
+    let block = serde_json::from_str::<Block>(block);
+    block.is_ok_and(|block| block.kind.ends_with(KIND_SUFFIX))
 }
 
 /// Returns how `model` thinks with an effort.

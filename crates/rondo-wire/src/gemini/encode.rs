@@ -1,6 +1,8 @@
-use crate::json::{Fields, Json, merge, raw, raw_if_object, raw_object, set};
+use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
+use crate::lowering::{
+    Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
+};
 use crate::names::NameRule;
 use crate::{Encoded, Target};
 use bytes::Bytes;
@@ -11,6 +13,9 @@ use rondo_types::{
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+/// The field of a part that holds what its model signed it with.
+const SIGNATURE: &str = "thoughtSignature";
 
 /// The value that stands for the signature of a call from elsewhere.
 const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -189,10 +194,10 @@ impl<'a> Encoder<'a> {
     }
 
     fn model_parts(&mut self, message: &'a Message) -> Vec<Json<'a>> {
-        self.own = self.is_own_message(message);
+        self.own = is_own(message, &self.target.origin);
         let mut parts = self.parts(message);
         let skip = self.target.quirks.skip_signature_for_foreign_calls;
-        if skip && !self.own {
+        if skip && !self.is_of_model(message) {
             mark_first_call(&mut parts);
         }
         parts
@@ -201,12 +206,13 @@ impl<'a> Encoder<'a> {
     fn part(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => self.text(&text.text, text.opaque.as_ref(), false),
-            Part::Reasoning(reasoning) if self.own => {
+            Part::Reasoning(reasoning) if self.is_of_model(said) => {
                 self.text(&reasoning.text, reasoning.opaque.as_ref(), true)
             }
             Part::Reasoning(_) => {
-                let origin = said.origin.as_ref();
-                self.notes.add_from(Lowering::ReasoningDropped, origin);
+                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let what = Lowering::ReasoningDropped;
+                self.notes.add_from(what, origin, target);
                 None
             }
             Part::Refusal(refusal) => {
@@ -216,7 +222,7 @@ impl<'a> Encoder<'a> {
             Part::ToolCall(call) => Some(self.call(call)),
             Part::ToolResult(result) => Some(self.result(result)),
             Part::Media(media) => Some(media_part(media)),
-            Part::Opaque(opaque) => self.own_json(opaque).and_then(raw).map(Json::Raw),
+            Part::Opaque(opaque) => self.kept_part(opaque),
         }
     }
 
@@ -229,8 +235,7 @@ impl<'a> Encoder<'a> {
     ) -> Option<Json<'a>> {
         let more = opaque
             .filter(|opaque| !closes_only(opaque))
-            .and_then(|opaque| self.own_json(opaque))
-            .and_then(raw_object)
+            .and_then(|opaque| self.own_fields(opaque))
             .unwrap_or_default();
         if text.is_empty() && more.0.is_empty() {
             return None;
@@ -246,12 +251,9 @@ impl<'a> Encoder<'a> {
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
-        let kept = call
-            .opaque
-            .as_ref()
-            .and_then(|opaque| self.own_json(opaque));
-        if let Some(part) = kept.and_then(raw_if_object) {
-            return Json::Raw(part);
+        let kept = call.opaque.as_ref();
+        if let Some(part) = kept.and_then(|opaque| self.kept_part(opaque)) {
+            return part;
         }
         let args = raw_if_object(&call.arguments).map_or_else(
             || {
@@ -305,29 +307,43 @@ impl<'a> Encoder<'a> {
         parts
     }
 
-    /// Returns opaque JSON if it came from here.
-    fn own_json(&mut self, opaque: &'a Opaque) -> Option<&'a str> {
-        let origin = &self.target.origin;
-        let own =
-            opaque.origin.dialect == origin.dialect && opaque.origin.provider == origin.provider;
-        if !own {
-            let origin = Some(&opaque.origin);
-            self.notes.add_from(Lowering::OpaqueDropped, origin);
-            return None;
+    /// Returns a part as it came; for another model of its provider without its signature.
+    fn kept_part(&mut self, opaque: &'a Opaque) -> Option<Json<'a>> {
+        if opaque.origin == self.target.origin
+            && let Some(part) = raw_if_object(&opaque.json)
+        {
+            return Some(Json::Raw(part));
         }
-        if raw_if_object(&opaque.json).is_none() {
-            let cause = LoweringCause::NoObject;
-            self.notes.add_for(Lowering::OpaqueDropped, cause);
-            return None;
-        }
-        Some(&opaque.json)
+        let RawObject(fields) = self.own_fields(opaque)?;
+        let fields = fields.into_iter();
+        let fields: Fields<'a> = fields.map(|(key, it)| (key, Json::Raw(it))).collect();
+        (!fields.is_empty()).then_some(Json::Object(fields))
     }
 
-    fn is_own_message(&self, message: &Message) -> bool {
-        let target = &self.target.origin;
-        message.origin.as_ref().is_some_and(|origin| {
-            origin.dialect == target.dialect && origin.provider == target.provider
-        })
+    /// Returns the fields of opaque JSON if it came from here. A signature is its model's own.
+    fn own_fields(&mut self, opaque: &'a Opaque) -> Option<RawObject<'a>> {
+        let (origin, target) = (&opaque.origin, &self.target.origin);
+        let what = Lowering::OpaqueDropped;
+        if !is_same_provider(origin, target) {
+            self.notes.add_from(what, Some(origin), target);
+            return None;
+        }
+        let Some(RawObject(mut fields)) = raw_object(&opaque.json) else {
+            self.notes.add_for(what, LoweringCause::NoObject);
+            return None;
+        };
+        let all = fields.len();
+        if origin != target {
+            fields.retain(|(key, _)| key != SIGNATURE);
+        }
+        if fields.len() < all {
+            self.notes.add_from(what, Some(origin), target);
+        }
+        Some(RawObject(fields))
+    }
+
+    fn is_of_model(&self, message: &Message) -> bool {
+        message.origin.as_ref() == Some(&self.target.origin)
     }
 
     fn generation(&mut self, request: &'a ModelRequest) -> Fields<'a> {
@@ -388,7 +404,7 @@ fn mark_first_call(parts: &mut [Json<'_>]) {
         _ => None,
     });
     if let Some(fields) = first {
-        set(fields, "thoughtSignature", Json::str(SKIP_SIGNATURE));
+        set(fields, SIGNATURE, Json::str(SKIP_SIGNATURE));
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
 use crate::names::NameRule;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
@@ -189,16 +189,14 @@ impl<'a> Encoder<'a> {
             let cause = LoweringCause::NoPlace;
             self.notes.add_for(Lowering::OpaqueDropped, cause);
         } else {
-            let origin = Some(&opaque.origin);
-            self.notes.add_from(Lowering::OpaqueDropped, origin);
+            let (origin, target) = (Some(&opaque.origin), &self.target.origin);
+            let what = Lowering::OpaqueDropped;
+            self.notes.add_from(what, origin, target);
         }
     }
 
     fn assistant(&mut self, said: &'a Message) -> Option<Json<'a>> {
-        self.own = said.origin.as_ref().is_some_and(|origin| {
-            origin.dialect == self.target.origin.dialect
-                && origin.provider == self.target.origin.provider
-        });
+        self.own = is_own(said, &self.target.origin);
         let text = self.text(said);
         let calls = self.calls(said);
         let empty = text.is_empty();
@@ -262,8 +260,9 @@ impl<'a> Encoder<'a> {
                 let cause = LoweringCause::NotTakenBack;
                 self.notes.add_for(Lowering::ReasoningDropped, cause);
             } else {
-                let origin = said.origin.as_ref();
-                self.notes.add_from(Lowering::ReasoningDropped, origin);
+                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let what = Lowering::ReasoningDropped;
+                self.notes.add_from(what, origin, target);
             }
         }
         self.notes.enter_part(None);
@@ -298,9 +297,9 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// What a model attached may be signed or sealed, and is so for that model alone.
     fn is_own(&self, opaque: &Opaque) -> bool {
-        opaque.origin.dialect == self.target.origin.dialect
-            && opaque.origin.provider == self.target.origin.provider
+        opaque.origin == self.target.origin
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {

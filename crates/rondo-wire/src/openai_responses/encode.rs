@@ -1,7 +1,7 @@
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::kept::{Kept, Mark};
-use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, results};
+use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
 use crate::names::NameRule;
 use crate::openai_chat::encode::{address, effort_text, is_strict};
 use crate::{Encoded, Target};
@@ -155,10 +155,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn assistant(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
-        let target = &self.target.origin;
-        self.own = said.origin.as_ref().is_some_and(|origin| {
-            origin.dialect == target.dialect && origin.provider == target.provider
-        });
+        self.own = is_own(said, &self.target.origin);
         // Text and refusal of one message item are parts of their own, and the last is sealed.
         let mut group: Vec<&'a str> = Vec::new();
         let before = list.len();
@@ -228,12 +225,12 @@ impl<'a> Encoder<'a> {
             Part::Reasoning(reasoning) => {
                 let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
                 let item = own.and_then(|opaque| raw_if_object(&opaque.json));
-                if item.is_none() && self.own {
-                    let cause = LoweringCause::NotTakenBack;
-                    self.notes.add_for(Lowering::ReasoningDropped, cause);
+                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let what = Lowering::ReasoningDropped;
+                if item.is_none() && origin == Some(target) {
+                    self.notes.add_for(what, LoweringCause::NotTakenBack);
                 } else if item.is_none() {
-                    let origin = said.origin.as_ref();
-                    self.notes.add_from(Lowering::ReasoningDropped, origin);
+                    self.notes.add_from(what, origin, target);
                 }
                 item.map(Json::Raw)
             }
@@ -304,9 +301,10 @@ impl<'a> Encoder<'a> {
         ])
     }
 
+    /// Items are tied to each other by their ids and to their model by what is sealed in them, so
+    /// another model gets none of them.
     fn is_own(&self, opaque: &Opaque) -> bool {
-        let target = &self.target.origin;
-        opaque.origin.dialect == target.dialect && opaque.origin.provider == target.provider
+        opaque.origin == self.target.origin
     }
 
     fn own_item(&mut self, opaque: &'a Opaque) -> Option<&'a RawValue> {
@@ -315,8 +313,9 @@ impl<'a> Encoder<'a> {
             let cause = LoweringCause::NoObject;
             self.notes.add_for(Lowering::OpaqueDropped, cause);
         } else if item.is_none() {
-            let origin = Some(&opaque.origin);
-            self.notes.add_from(Lowering::OpaqueDropped, origin);
+            let (origin, target) = (Some(&opaque.origin), &self.target.origin);
+            let what = Lowering::OpaqueDropped;
+            self.notes.add_from(what, origin, target);
         }
         item
     }

@@ -42,7 +42,7 @@ pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Re
     let mut rewriter = Rewriter {
         nonce: nonce(request),
         base,
-        provider: &target.origin.provider,
+        target: &target.origin,
         ignored: Vec::new(),
         notes: Notes::default(),
         sources: Vec::with_capacity(request.messages.len()),
@@ -75,7 +75,7 @@ pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Re
 struct Rewriter<'a> {
     nonce: String,
     base: &'a str,
-    provider: &'a str,
+    target: &'a Origin,
     /// How many calls were dropped behind which call of the latest assistant message.
     ignored: Vec<(CallId, u32)>,
     notes: Notes,
@@ -124,7 +124,7 @@ impl Rewriter<'_> {
 
     /// What this dialect's model said, the dialect below carried.
     fn below(&self, origin: &Origin) -> Origin {
-        if !is_react(&origin.dialect) || origin.provider != self.provider {
+        if !is_react(&origin.dialect) || origin.provider != self.target.provider {
             return origin.clone();
         }
         Origin {
@@ -143,7 +143,8 @@ impl Rewriter<'_> {
             None => {
                 if let Some(opaque) = &call.opaque {
                     let origin = Some(&opaque.origin);
-                    self.notes.add_from(Lowering::OpaqueDropped, origin);
+                    let what = Lowering::OpaqueDropped;
+                    self.notes.add_from(what, origin, self.target);
                 }
                 canonical(call)
             }

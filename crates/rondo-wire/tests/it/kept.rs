@@ -25,6 +25,9 @@ const DIALECTS: [&str; 6] = [
     "react+gemini",
 ];
 
+/// A call of the provider's own tool, which stands only while its result may follow.
+const SEARCH: &str = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
+
 /// What happens to a conversation before its next request.
 #[derive(Debug, Clone)]
 enum Change {
@@ -70,6 +73,10 @@ fn assistant_part(origin: Option<&Origin>, kind: usize) -> Part {
         4 => Part::ToolCall(tool_call(Some("wire-id"), "a tool!", "{\"a\":1}")),
         5 => Part::ToolCall(tool_call(None, "tool", "{broken")),
         6 => Part::Media(media(MediaKind::Image)),
+        7 => origin.map_or_else(
+            || Part::text("y"),
+            |it| Part::Opaque(opaque(it.clone(), SEARCH)),
+        ),
         _ => sealed.map_or_else(|| Part::text("x"), Part::Opaque),
     }
 }
@@ -98,12 +105,19 @@ fn message() -> impl Strategy<Value = Message> {
         3 => "[a-c ]{0,3}".prop_map(Message::user),
         1 => Just(Message { parts: vec![Part::Media(media(MediaKind::Image))], ..Message::user("") }),
     ];
-    let said =
-        (origins(), proptest::collection::vec(0..8_usize, 0..4)).prop_map(|(origin, kinds)| {
+    let said = (
+        origins(),
+        proptest::collection::vec(0..9_usize, 0..4),
+        any::<bool>(),
+    )
+        .prop_map(|(origin, kinds, paused)| {
             let parts = kinds
                 .into_iter()
                 .map(|kind| assistant_part(origin.as_ref(), kind));
-            assistant(parts.collect(), origin)
+            Message {
+                paused,
+                ..assistant(parts.collect(), origin)
+            }
         });
     let results = proptest::collection::vec(0..4_usize, 0..3);
     let results =
@@ -238,4 +252,31 @@ fn what_is_kept_is_sent_as_it_lies_in_memory() {
         dialect.encode_onto(&mut kept, &asked(799), &to).body[1].as_ptr(),
         at
     );
+}
+
+/// A paused reply, what was said behind it twice, and the same with the reply gone on with.
+#[test]
+fn what_a_reply_lost_to_an_interruption_is_back_where_it_goes_on() {
+    let from = origin("anthropic");
+    let search = || Part::Opaque(opaque(from.clone(), SEARCH));
+    let said = |paused: bool| {
+        Arc::new(Message {
+            paused,
+            ..assistant(vec![Part::text("a"), search()], Some(from.clone()))
+        })
+    };
+    let user = || Arc::new(Message::user("u"));
+    let (first, paused) = (user(), said(true));
+    let interrupted = vec![first.clone(), paused.clone(), user(), said(false), user()];
+    let gone_on = vec![first, paused, said(false), user(), said(false), user()];
+    let (dialect, to) = (dialect("anthropic").unwrap(), target("anthropic"));
+    let mut kept = Kept::default();
+    for messages in [interrupted, gone_on] {
+        let asked = ModelRequest {
+            messages,
+            ..request()
+        };
+        let onto = dialect.encode_onto(&mut kept, &asked, &to).joined();
+        assert_eq!(onto, dialect.encode(&asked, &to));
+    }
 }

@@ -46,10 +46,16 @@ pub(crate) struct Transcript {
 #[derive(Debug, Clone)]
 struct Step {
     dialect: usize,
-    /// Whether it came from a provider of another name.
-    elsewhere: bool,
+    /// Where else it came from, if so.
+    elsewhere: Option<Elsewhere>,
     parts: Vec<Piece>,
     then: Option<Option<Picture>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Elsewhere {
+    Provider,
+    Model,
 }
 
 #[derive(Debug, Clone)]
@@ -104,7 +110,11 @@ pub(crate) fn smallest() -> ModelRequest {
 
 fn step() -> impl Strategy<Value = Step> {
     let then = proptest::option::of(proptest::option::of(picture()));
-    let elsewhere = prop::bool::weighted(0.25);
+    let elsewhere = prop_oneof![
+        3 => Just(None),
+        1 => Just(Some(Elsewhere::Provider)),
+        1 => Just(Some(Elsewhere::Model)),
+    ];
     (0..DIALECTS.len(), elsewhere, vec(piece(), 0..6), then).prop_map(
         |(dialect, elsewhere, parts, then)| Step {
             dialect,
@@ -202,8 +212,10 @@ impl Builder {
     fn step(&mut self, step: Step) {
         let dialect = DIALECTS[step.dialect];
         let mut from = origin(dialect);
-        if step.elsewhere {
-            from.provider = "elsewhere".to_owned();
+        match step.elsewhere {
+            Some(Elsewhere::Provider) => from.provider = "elsewhere".to_owned(),
+            Some(Elsewhere::Model) => from.model = "other-model".to_owned(),
+            None => {}
         }
         let mut parts = Vec::new();
         let mut results = Vec::new();
