@@ -116,12 +116,17 @@ impl EventSender {
 
     /// Appends an event. Never blocks; does nothing once the listener is gone.
     pub fn send(&self, at: TimeMs, body: EventBody) {
-        self.observe(&Moment::Event(&body));
+        if self.observers.are_there() && !self.shared.queue().closed {
+            self.observe(&Moment::Event(&body));
+        }
         let mut queue = self.shared.queue();
-        if queue.receiver_gone || queue.closed {
+        if queue.closed {
             return;
         }
         queue.closed = matches!(body, EventBody::Result(_));
+        if queue.receiver_gone {
+            return;
+        }
         let bytes = delta_text(&body).map_or(0, str::len);
         let too_large = bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX;
         let joined = !too_large

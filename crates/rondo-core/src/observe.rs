@@ -38,11 +38,12 @@ pub enum Moment<'a> {
         /// The request and its bounds.
         call: &'a ModelCall,
     },
-    /// Something of the reply arrived.
+    /// Something of the reply arrived; or the request's wait to be sent began or is over.
     Received(&'a ModelEvent),
     /// A call begins to run; it ends with its [`Input::ToolFinished`].
     ToolStarted(&'a PlannedCall),
-    /// The turn is over; the last moment. A turn whose future is dropped does not get here.
+    /// The turn is over; the last moment. A turn whose future is dropped does not get here. What
+    /// work that was abandoned writes later is not told.
     Ended(&'a Outcome),
 }
 
@@ -55,6 +56,10 @@ impl Observers {
         self.0.push(observer);
     }
 
+    pub(crate) fn are_there(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     pub(crate) fn tell(&self, moment: &Moment<'_>) {
         for observer in &self.0 {
             // Whoever measures a turn must not be able to end it.
@@ -62,3 +67,6 @@ impl Observers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

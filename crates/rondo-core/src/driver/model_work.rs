@@ -154,11 +154,11 @@ impl ModelWork {
     }
 
     fn take(&mut self, event: ModelEvent, events: &EventSender, clock: &Clock) -> Option<Input> {
+        events.observe(&Moment::Received(&event));
         if self.note_wait(&event, events, clock) {
             return None;
         }
         self.received = true;
-        events.observe(&Moment::Received(&event));
         self.show(&event, events, clock);
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);

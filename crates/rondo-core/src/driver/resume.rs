@@ -263,7 +263,9 @@ impl Driver {
             };
             events.send(clock.now(), resolved);
             if approved {
-                return work.run().await;
+                events.observe(&Moment::ToolStarted(&work.call));
+                let span = spans::tool_call(&work.call);
+                return work.run().instrument(span).await;
             }
             Input::ToolFinished {
                 call_id,
