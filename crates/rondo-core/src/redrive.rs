@@ -70,8 +70,8 @@ pub enum RedriveError {
     /// The turn's message is not among them.
     #[error("the records do not hold the message that the turn began with")]
     NoMessage,
-    /// A record does not follow from those before it: another version wrote them, or the profile or
-    /// the tools are not the ones they were written under.
+    /// A record does not follow from those before it: another version wrote them, or the profile,
+    /// the models or the tools are not the ones they were written under.
     #[error("record {index} of the turn does not follow from those before it ({kind})")]
     Diverged {
         /// From 0.
@@ -132,7 +132,7 @@ impl Drive<'_> {
         let at = record.at_ms;
         match &record.body {
             RecordBody::UserMessage { message } => self.said(at, message),
-            RecordBody::ModelRequested { .. } => self.requested(at),
+            RecordBody::ModelRequested { model, .. } => self.requested(at, model),
             RecordBody::ModelReplied { reply } => {
                 let input = Input::Reply {
                     reply: (**reply).clone(),
@@ -233,12 +233,16 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn requested(&mut self, at: TimeMs) -> Step {
+    fn requested(&mut self, at: TimeMs, model: &str) -> Step {
         if self.state.open.wait.take().is_some() {
             self.input(at, Input::Time);
         }
         if self.state.open.model.is_none() {
             return Err("a request");
+        }
+        // What another model replied must not pass for this one's.
+        if self.state.machine.model().full_name() != model {
+            return Err("a request to this model");
         }
         self.state.sent += 1;
         Ok(())

@@ -52,6 +52,11 @@ pub struct TurnControl {
 }
 
 impl TurnControl {
+    /// Returns what fires when somebody stops the turn; never, once that was noticed.
+    pub(super) fn cancel(&self) -> CancellationToken {
+        self.cancel.clone().unwrap_or_default()
+    }
+
     /// Waits for somebody to stop the turn, or to steer it where the turn takes that; for ever, once
     /// neither can happen.
     pub(super) async fn next(&mut self, takes_steering: bool) -> Input {

@@ -135,9 +135,11 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(setup: TurnSetup, clock: Clock, events: EventSender, control: TurnControl) -> Self {
+    /// Boxed, since a future that holds it by value would hold it once for each function it is
+    /// handed through.
+    fn new(setup: TurnSetup, clock: Clock, events: EventSender, control: TurnControl) -> Box<Self> {
         let (catalog, broken) = catalog(&setup);
-        Self {
+        Box::new(Self {
             machine: TurnMachine::new(turn_config(&setup)),
             ready: broken
                 .map(|error| Input::Fault { error })
@@ -155,10 +157,10 @@ impl Driver {
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
             asking: Arc::default(),
-        }
+        })
     }
 
-    async fn begin(mut self, history: Transcript, message: Message) -> Outcome {
+    async fn begin(mut self: Box<Self>, history: Transcript, message: Message) -> Outcome {
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
             message: &message,
@@ -172,7 +174,7 @@ impl Driver {
     }
 
     /// Takes inputs until the turn is over.
-    async fn run(mut self) -> Outcome {
+    async fn run(mut self: Box<Self>) -> Outcome {
         loop {
             let input = self.next_input().await;
             self.at = self.clock.now();
@@ -186,6 +188,7 @@ impl Driver {
     async fn take(&mut self, input: Input) -> Option<Outcome> {
         spans::note_decision(&input);
         self.events.observe(&Moment::Input(&input));
+        let is_cancel = input == Input::Cancel;
         self.writer
             .note_input(self.at, self.machine.steps(), &input);
         let actions = self.machine.handle(self.at, input, &self.catalog);
@@ -193,6 +196,10 @@ impl Driver {
             if let Some(outcome) = self.act(action).await {
                 return Some(outcome);
             }
+        }
+        // What was stopped stays stopped, also when the process ends while the tools do.
+        if is_cancel && self.ready.is_empty() {
+            self.flush().await;
         }
         None
     }
@@ -335,7 +342,7 @@ impl Driver {
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
-        let evidence = resume::evidence(&self.setup.tools, &calls).await;
+        let evidence = resume::evidence(&self.setup.tools, &calls, &self.patience()).await;
         for (call, evidence) in calls.iter().zip(evidence) {
             let key = tool_work::idempotency_key(&self.setup.session, &call.call_id);
             let step = self.machine.steps();
@@ -449,7 +456,7 @@ impl Driver {
         }
     }
 
-    async fn end(mut self, mut outcome: Outcome) -> Outcome {
+    async fn end(mut self: Box<Self>, mut outcome: Outcome) -> Outcome {
         self.tasks_cancel.cancel();
         // Each task ends within its own grace period; this bound is for one that does not.
         let grace = self.setup.profile.limits.cancel_grace.saturating_mul(2);
@@ -474,9 +481,10 @@ impl Driver {
             stop_reason = %outcome.stop_reason,
             "turn finished"
         );
-        self.emit(EventBody::Result(Box::new(ResultEvent::from_outcome(
-            &outcome,
-        ))));
+        // Last in time too: what ended meanwhile has told of it.
+        let result = Box::new(ResultEvent::from_outcome(&outcome));
+        self.events
+            .send(self.clock.now(), EventBody::Result(result));
         self.events.observe(&Moment::Ended(&outcome));
         outcome
     }

@@ -128,7 +128,7 @@ impl ModelWork {
         match event {
             ModelEvent::Queued => {
                 let at = clock.now();
-                self.queued_at = Some(clock.instant(at));
+                self.queued_at.get_or_insert(clock.instant(at));
                 events.send(at, EventBody::RequestQueued);
             }
             ModelEvent::Sent => self.begin_timers(clock),

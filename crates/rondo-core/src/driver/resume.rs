@@ -8,18 +8,36 @@ use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
-    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Recovery, ToolErrorCode,
-    ToolOutcome, Transcript,
+    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Recovery, TimeMs,
+    ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// How long a tool may take to say what is known of a call.
+/// How long a tool may take to say what is known of a call, within the turn's time.
 const KNOW_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long tools are waited for that are asked what they know.
+pub(super) struct Patience {
+    limit: Duration,
+    cancel: CancellationToken,
+}
+
+impl Patience {
+    /// Returns what was said, unless it took too long, panicked, or the turn was stopped.
+    async fn hear<T>(&self, said: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            said = timeout(self.limit, guarded(said)) => said.ok()?.ok(),
+        }
+    }
+}
 
 /// Why a turn cannot go on.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -58,7 +76,7 @@ pub async fn resume_turn(
     if redriven.finished {
         return Err(ResumeError::Finished);
     }
-    let downtime = Clock::system().now().since(redriven.last_at);
+    let downtime = downtime(records, redriven.last_at);
     let clock = Clock::starting_at(redriven.last_at);
     let driver = Driver::new(setup, clock, events, control);
     let span = spans::turn(&driver.setup);
@@ -76,6 +94,18 @@ fn under_what_it_began(setup: &mut TurnSetup, records: &[Record]) {
     }
 }
 
+/// Returns how long nobody has worked on the turn since its last record. The turn's clock is behind
+/// by all downtimes before.
+fn downtime(records: &[Record], last_at: TimeMs) -> Duration {
+    let before = records.iter().map(|record| match record.body {
+        RecordBody::Resumed { downtime_ms } => downtime_ms,
+        _ => 0,
+    });
+    let before = before.fold(0, u64::saturating_add);
+    let behind = Clock::system().now().since(last_at);
+    behind.saturating_sub(Duration::from_millis(before))
+}
+
 fn first_message(records: &[Record]) -> Message {
     let said = records.iter().find_map(|record| match &record.body {
         RecordBody::UserMessage { message } => Some(message.clone()),
@@ -86,14 +116,17 @@ fn first_message(records: &[Record]) -> Message {
 
 /// Asks the tools for what will tell whether their calls were done. A tool that does not say in
 /// time, or panics, gives none.
-pub(super) async fn evidence(tools: &Toolbox, calls: &[PlannedCall]) -> Vec<Option<Value>> {
+pub(super) async fn evidence(
+    tools: &Toolbox,
+    calls: &[PlannedCall],
+    patience: &Patience,
+) -> Vec<Option<Value>> {
     let asked = calls.iter().map(|call| async {
         if call.recovery != Recovery::Checkable {
             return None;
         }
         let tool = tools.get(&call.name)?;
-        let said = guarded(tool.evidence(&call.arguments));
-        timeout(KNOW_TIMEOUT, said).await.ok()?.ok()?
+        patience.hear(tool.evidence(&call.arguments)).await?
     });
     join_all(asked).await
 }
@@ -107,7 +140,12 @@ struct Settled {
 }
 
 impl Driver {
-    async fn resume(mut self, redriven: Redriven, message: Message, downtime_ms: u64) -> Outcome {
+    async fn resume(
+        mut self: Box<Self>,
+        redriven: Redriven,
+        message: Message,
+        downtime_ms: u64,
+    ) -> Outcome {
         self.machine = redriven.machine;
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
@@ -139,6 +177,11 @@ impl Driver {
             self.tasks_cancel.cancel();
         }
         for ask in open.asks {
+            // Whoever listens now did not hear the question.
+            self.emit(EventBody::ApprovalRequested {
+                id: ask.call.call_id.clone(),
+                prompt: ask.prompt.clone(),
+            });
             self.ask(ask.call, ask.prompt, ask.until).await;
         }
         self.check_gate(open.gates);
@@ -173,10 +216,10 @@ impl Driver {
         started: &HashMap<rondo_types::CallId, Started>,
         aborted: bool,
     ) {
-        let tools = &self.setup.tools;
+        let (tools, patience) = (&self.setup.tools, self.patience());
         let decided = calls.into_iter().filter_map(|call| {
             let started = started.get(&call.call_id)?.clone();
-            Some(decide(tools, call, started, aborted))
+            Some(decide(tools, call, started, aborted, &patience))
         });
         let decided = join_all(decided).await;
         if decided.is_empty() {
@@ -193,6 +236,16 @@ impl Driver {
         }
         for it in decided {
             self.carry_out(it);
+        }
+    }
+
+    /// Tools are asked what they know within the turn's time, and until it is stopped.
+    pub(super) fn patience(&self) -> Patience {
+        let now = self.clock.now();
+        let left = self.machine.work_deadline().map(|end| end.since(now));
+        Patience {
+            limit: left.map_or(KNOW_TIMEOUT, |left| left.min(KNOW_TIMEOUT)),
+            cancel: self.control.cancel(),
         }
     }
 
@@ -232,6 +285,7 @@ impl Driver {
         let (approver, asking) = (Arc::clone(&self.setup.approver), Arc::clone(&self.asking));
         let (events, clock) = (self.events.clone(), self.clock);
         let cancel = self.tasks_cancel.clone();
+        let until = call.end_by.map(|until| clock.instant(until));
         let call_id = call.call_id.clone();
         let request = ApprovalRequest {
             call_id: call_id.clone(),
@@ -249,6 +303,9 @@ impl Driver {
             });
             let approval = tokio::select! {
                 () = cancel.cancelled() => super::not_approved("the turn was cancelled"),
+                () = super::sleep_until_some(until) => {
+                    super::not_approved("nobody answered in time")
+                }
                 answer = answer => answer.unwrap_or_else(|panic| super::not_approved(&panic)),
             };
             let (approved, reason) = match approval {
@@ -281,9 +338,15 @@ impl Driver {
 const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
                         whether it was done: look before you repeat it";
 
-async fn decide(tools: &Toolbox, call: PlannedCall, started: Started, aborted: bool) -> Settled {
+async fn decide(
+    tools: &Toolbox,
+    call: PlannedCall,
+    started: Started,
+    aborted: bool,
+    patience: &Patience,
+) -> Settled {
     let (decision, outcome) = match call.recovery {
-        Recovery::Checkable => reconciled(tools, &call, started).await,
+        Recovery::Checkable => reconciled(tools, &call, started, patience).await,
         Recovery::ReadOnly | Recovery::Idempotent => (InDoubtDecision::Retry, None),
         Recovery::Confirm => (InDoubtDecision::Ask, None),
         Recovery::AtMostOnce => (InDoubtDecision::Fail, None),
@@ -306,6 +369,7 @@ async fn reconciled(
     tools: &Toolbox,
     call: &PlannedCall,
     started: Started,
+    patience: &Patience,
 ) -> (InDoubtDecision, Option<ToolOutcome>) {
     let Some(tool) = tools.get(&call.name) else {
         return (InDoubtDecision::Fail, None);
@@ -315,11 +379,10 @@ async fn reconciled(
         arguments: call.arguments.clone(),
         evidence: started.evidence,
     };
-    let said = guarded(tool.reconcile(&doubtful));
-    match timeout(KNOW_TIMEOUT, said).await {
-        Ok(Ok(Reconciled::Done(outcome))) => (InDoubtDecision::Done, Some(outcome)),
-        Ok(Ok(Reconciled::NotDone)) => (InDoubtDecision::Retry, None),
-        Ok(Ok(Reconciled::Unknown) | Err(_)) | Err(_) => (InDoubtDecision::Fail, None),
+    match patience.hear(tool.reconcile(&doubtful)).await {
+        Some(Reconciled::Done(outcome)) => (InDoubtDecision::Done, Some(outcome)),
+        Some(Reconciled::NotDone) => (InDoubtDecision::Retry, None),
+        Some(Reconciled::Unknown) | None => (InDoubtDecision::Fail, None),
     }
 }
 

@@ -2,6 +2,7 @@ use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{OutputSink, Tool, ToolInvocation};
 use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, TurnId};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -38,26 +39,38 @@ impl ToolWork {
         input
     }
 
+    /// Returns how long the call may run: what was planned, or what is left where it begins later
+    /// than planned, as after a slow journal, a question or a crash.
+    fn limit(&self) -> Option<Duration> {
+        let left = self.call.end_by.map(|end| end.since(self.clock.now()));
+        match (self.call.timeout, left) {
+            (Some(planned), Some(left)) => Some(planned.min(left)),
+            (planned, left) => planned.or(left),
+        }
+    }
+
     async fn outcome(self) -> ToolOutcome {
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
+        let limit = self.limit();
         let invocation = ToolInvocation {
             idempotency_key: idempotency_key(&self.session, &self.call.call_id),
             session: self.session,
             turn: self.turn,
             call_id: self.call.call_id,
             arguments: self.call.arguments,
-            timeout: self.call.timeout,
+            timeout: limit,
             cancel: own.clone(),
             output: self.output,
         };
         let tool = self.tool;
+        let timed_out = sleep_some(limit);
         let mut work = Box::pin(super::guarded(async move { tool.call(invocation).await }));
         let why = tokio::select! {
             biased;
             ended = &mut work => return ended_outcome(ended),
             () = self.cancel.cancelled() => ToolErrorCode::Cancelled,
-            () = sleep_some(self.call.timeout) => ToolErrorCode::Timeout,
+            () = timed_out => ToolErrorCode::Timeout,
         };
         own.cancel();
         let left = self
@@ -67,23 +80,27 @@ impl ToolWork {
         let grace = left.map_or(self.grace, |left| left.min(self.grace));
         match timeout(grace, work).await {
             Ok(ended) => recoded(ended_outcome(ended), why),
-            Err(_) => stopped(why, self.call.timeout, ", and it did not end when told to"),
+            Err(_) => stopped(why, limit, ", and it did not end when told to"),
         }
     }
 }
 
-/// Returns the key of a call towards the outside: unique to it, and safe as a file name.
+/// Bytes of a session's name that its keys begin with as they are. A file name has room for more, and
+/// for what a tool adds.
+const PLAIN_NAME_MAX: usize = 100;
+
+/// Returns the key of a call towards the outside: unique to it, and safe as a file name. A session
+/// whose name is not safe has its hash in its place.
 pub(super) fn idempotency_key(session: &SessionId, call_id: &CallId) -> String {
-    let key = format!("{session}-{call_id}");
-    key.chars()
-        .map(|it| {
-            if it.is_ascii_alphanumeric() || matches!(it, '-' | '_') {
-                it
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    let name = session.as_str();
+    let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-_".contains(&it);
+    if name.len() <= PLAIN_NAME_MAX && name.bytes().all(is_plain) {
+        format!("{name}-{call_id}")
+    } else {
+        // No plain name has upper case.
+        let hash = super::writer::hex(Sha256::digest(name).into()).to_ascii_uppercase();
+        format!("{hash}-{call_id}")
+    }
 }
 
 fn ended_outcome(ended: Result<ToolOutcome, String>) -> ToolOutcome {
@@ -118,5 +135,29 @@ async fn sleep_some(duration: Option<Duration>) {
     match duration {
         Some(duration) => sleep(duration).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_whose_names_are_no_file_names_have_keys_of_their_own() {
+        let long = "x".repeat(300);
+        let longer = "x".repeat(301);
+        let names = [
+            "a", "a-b", "a_b", "a.b", "a/b", "A", "..", "", &long, &longer,
+        ];
+        let key =
+            |name: &&str| idempotency_key(&SessionId::new(*name), &CallId::generated(1, 2, 3));
+        let keys: std::collections::BTreeSet<String> = names.iter().map(key).collect();
+        assert_eq!(keys.len(), names.len());
+        assert!(keys.contains("a-b-r00100203"), "{keys:?}");
+        let is_safe = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+        assert!(
+            keys.iter()
+                .all(|key| key.chars().all(is_safe) && key.len() < 128)
+        );
     }
 }

@@ -290,7 +290,7 @@ fn digest<T: serde::Serialize + ?Sized>(before: &[u8], value: &T) -> Digest {
     }
 }
 
-fn hex(digest: Digest) -> String {
+pub(super) fn hex(digest: Digest) -> String {
     let mut hex = String::with_capacity(64);
     for byte in digest {
         let _ = write!(hex, "{byte:02x}");

@@ -370,6 +370,7 @@ async fn observe<F: Future<Output = Outcome>>(turn: impl FnOnce(EventSender) -> 
             .enumerate()
             .all(|(at, event)| event.seq == at as u64)
     );
+    assert!(events.is_sorted_by_key(|event| event.at));
     assert!(crate::pairing::is_paired(&outcome.transcript));
     Ran {
         outcome,

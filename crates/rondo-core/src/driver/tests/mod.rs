@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cancel;
+mod doubt;
 mod fakes;
 mod fallback;
 mod journal;

@@ -171,6 +171,8 @@ fn is_decided(body: &EventBody) -> bool {
             | EventBody::ReasoningDelta { .. }
             | EventBody::ToolOutputDelta { .. }
             | EventBody::RequestQueued
+            // Told again where a turn goes on that waits for an answer.
+            | EventBody::ApprovalRequested { .. }
             | EventBody::Resumed { .. }
             | EventBody::ToolCallInDoubt { .. }
     )
@@ -199,7 +201,9 @@ fn cuts(records: &[Record]) -> Vec<usize> {
         matches!(body, Some(RecordBody::ToolStarted { .. }))
     };
     let ends = records.iter().enumerate().filter(|(at, it)| match it.body {
-        RecordBody::ModelRequested { .. } | RecordBody::ApprovalRequested { .. } => true,
+        RecordBody::ModelRequested { .. }
+        | RecordBody::ApprovalRequested { .. }
+        | RecordBody::Cancelled => true,
         RecordBody::ToolStarted { .. } => !is_started(at + 1),
         _ => false,
     });

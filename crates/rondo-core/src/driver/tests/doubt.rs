@@ -1,0 +1,241 @@
+//! What a turn that goes on does at the edges: time, cancels, questions, tools that say nothing.
+
+use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
+use crate::ports::{
+    AppendError, DoubtfulCall, Fence, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq,
+    Tool, ToolInvocation,
+};
+use async_trait::async_trait;
+use rondo_types::{
+    Concurrency, Effects, EventBody, Recovery, StopReason, ToolErrorCode, ToolOutcome, ToolSpec,
+};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::sleep;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A tool that never ends, and never says what it knows.
+struct Silent(Recovery);
+
+#[async_trait]
+impl Tool for Silent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "silent".into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            effects: Effects::Writes,
+            concurrency: Concurrency::Exclusive,
+            recovery: self.0,
+        }
+    }
+
+    async fn call(&self, _: ToolInvocation) -> ToolOutcome {
+        std::future::pending().await
+    }
+
+    async fn evidence(&self, _: &Value) -> Option<Value> {
+        std::future::pending().await
+    }
+
+    async fn reconcile(&self, _: &DoubtfulCall) -> Reconciled {
+        std::future::pending().await
+    }
+}
+
+fn bench(recovery: Recovery) -> Bench {
+    let mut bench = Bench::new("default", vec![calls(&[("silent", "{}")])]);
+    bench.profile.limits.turn_timeout = Some(DEADLINE);
+    bench.tools.push(Arc::new(Silent(recovery)));
+    bench
+}
+
+/// Returns the records up to the last one of a kind.
+fn up_to(records: &[Record], is_last: impl Fn(&RecordBody) -> bool) -> Vec<Record> {
+    let last = records.iter().rposition(|it| is_last(&it.body)).unwrap();
+    records[..=last].to_vec()
+}
+
+fn is_started(body: &RecordBody) -> bool {
+    matches!(body, RecordBody::ToolStarted { .. })
+}
+
+/// Returns what is recorded of a turn that is cut off in its call.
+async fn cut_off(recovery: Recovery) -> Vec<Record> {
+    let bench = bench(recovery);
+    let records = Arc::clone(&bench.records);
+    bench.run().await;
+    up_to(&records.records(), is_started)
+}
+
+fn codes(ran: &Ran) -> Vec<Option<ToolErrorCode>> {
+    let messages = ran.outcome.transcript.iter();
+    messages
+        .flat_map(|it| it.results().map(|it| it.error))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_about_a_cut_off_call_that_nobody_answers_ends_with_the_turns_time() {
+    let records = cut_off(Recovery::Confirm).await;
+    let ran = bench(Recovery::Confirm).resume(records).await;
+    assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::InDoubt)));
+    assert!(ran.took <= DEADLINE, "{:?}", ran.took);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_does_not_say_what_it_knows_is_waited_for_within_the_turns_time() {
+    let mut first = bench(Recovery::Checkable);
+    first.profile.limits.turn_timeout = Some(Duration::from_secs(4));
+    first.profile.limits.reserve_final = false;
+    let grace = first.profile.limits.cancel_grace;
+    let records = Arc::clone(&first.records);
+    let ran = first.run().await;
+    assert!(ran.took <= Duration::from_secs(4) + grace, "{:?}", ran.took);
+    let again = bench(Recovery::Checkable);
+    let ran = again.resume(up_to(&records.records(), is_started)).await;
+    assert!(ran.took <= Duration::from_secs(4) + grace, "{:?}", ran.took);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_does_not_wait_for_what_a_tool_knows() {
+    let bench = bench(Recovery::Checkable);
+    let (ran, _) = bench
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(1)).await;
+            handle.cancel();
+        })
+        .await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
+    assert!(ran.took < Duration::from_secs(9), "{:?}", ran.took);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_is_recorded_before_the_teardown_is_waited_for() {
+    let scene = || {
+        let asked = calls(&[("act", "{}"), ("act", r#"{"n":2}"#)]);
+        Bench::new("default", vec![asked]).tool("act", false, &[Act::Stubborn])
+    };
+    let bench = scene();
+    let journal = Arc::clone(&bench.records);
+    let seen = Arc::new(Mutex::new(vec![]));
+    let kept = Arc::clone(&seen);
+    bench
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(1)).await;
+            handle.cancel();
+            sleep(Duration::from_millis(10)).await;
+            *kept.lock().unwrap() = journal.records();
+        })
+        .await;
+    let records = seen.lock().unwrap().clone();
+    assert_eq!(
+        records.last().map(|it| &it.body),
+        Some(&RecordBody::Cancelled)
+    );
+    let ran = scene().resume(records).await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::Cancelled);
+    assert_eq!(
+        codes(&ran),
+        [Some(ToolErrorCode::InDoubt), Some(ToolErrorCode::NotRun)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_open_is_told_to_the_new_listener() {
+    let scene = || {
+        let mut bench = Bench::new("default", vec![calls(&[("act", "{}")])]);
+        bench.profile.limits.turn_timeout = Some(DEADLINE);
+        bench.gate = Arc::new(AskAlways);
+        bench.tool("act", false, &[])
+    };
+    let bench = scene();
+    let journal = Arc::clone(&bench.records);
+    bench.run().await;
+    let is_asked = |body: &RecordBody| matches!(body, RecordBody::ApprovalRequested { .. });
+    let ran = scene().resume(up_to(&journal.records(), is_asked)).await;
+    let asked = ran.events.iter().position(
+        |it| matches!(&it.body, EventBody::ApprovalRequested { prompt, .. } if prompt == "run it?"),
+    );
+    let answered = ran
+        .events
+        .iter()
+        .position(|it| matches!(it.body, EventBody::ApprovalResolved { .. }));
+    assert!(asked.unwrap() < answered.unwrap());
+}
+
+/// Takes its time.
+struct Slow(Arc<MemoryJournal>);
+
+#[async_trait]
+impl Journal for Slow {
+    fn head(&self) -> Seq {
+        self.0.head()
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        sleep(Duration::from_secs(20)).await;
+        self.0.append(fence, expected, batch).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_began_late_has_what_is_left_of_the_turn() {
+    let mut bench = Bench::new("default", vec![calls(&[("act", "{}")]), answer("done")]);
+    bench.profile.limits.turn_timeout = Some(DEADLINE);
+    bench.profile.limits.reserve_final = false;
+    bench.journal = Arc::new(Slow(Arc::clone(&bench.records)));
+    let bench = bench.tool("act", false, &[Act::UntilCancelled]);
+    let ran = bench.run().await;
+    let ran_for = ran.events.iter().find_map(|event| match event.body {
+        EventBody::ToolCallFinished { duration_ms, .. } => Some(duration_ms),
+        _ => None,
+    });
+    // The request and the call were recorded first.
+    assert_eq!(ran_for, Some(20_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_downtime_is_told_once() {
+    let downtimes = |records: &[Record]| -> Vec<u64> {
+        let all = records.iter().filter_map(|it| match it.body {
+            RecordBody::Resumed { downtime_ms } => Some(downtime_ms),
+            _ => None,
+        });
+        all.collect()
+    };
+    let mut records = cut_off(Recovery::AtMostOnce).await;
+    for record in &mut records {
+        record.at_ms = rondo_types::TimeMs(1_000);
+    }
+    for _ in 0..2 {
+        let bench = bench(Recovery::AtMostOnce);
+        let journal = Arc::clone(&bench.records);
+        bench.resume(records).await;
+        records = journal.records();
+        let open = |body: &RecordBody| matches!(body, RecordBody::ModelRequested { .. });
+        records = up_to(&records, open);
+    }
+    let told = downtimes(&records);
+    assert_eq!(told.len(), 2);
+    assert!(told[1] < told[0] / 2, "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_records_of_one_model_are_not_taken_for_anothers() {
+    let fails = || vec![super::fakes::Beat::Fail(rondo_types::ErrorClass::Auth)];
+    let scene = |name| Bench::new("default", vec![fails()]).fallback(name, vec![answer("done")]);
+    let bench = scene("f1");
+    let journal = Arc::clone(&bench.records);
+    bench.run().await;
+    let records = journal.records();
+    assert!(scene("f1").redrive(&records).is_ok());
+    assert!(scene("f2").redrive(&records).is_err());
+}
