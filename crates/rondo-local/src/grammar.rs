@@ -56,8 +56,8 @@ impl StepShape {
         let tools = self
             .tools
             .iter()
-            .map(|tool| branch(&tool.name, arguments(&tool.parameters)));
-        let branches: Vec<Value> = [branch(self.answer, self.answer_arguments())]
+            .map(|tool| branch(&tool.name, &arguments(&tool.parameters)));
+        let branches: Vec<Value> = [branch(self.answer, &self.answer_arguments())]
             .into_iter()
             .chain(tools)
             .collect();
@@ -91,7 +91,7 @@ impl StepShape {
     }
 }
 
-fn branch(action: &str, arguments: Value) -> Value {
+fn branch(action: &str, arguments: &Value) -> Value {
     json!({
         "type": "object",
         "properties": { "action": {"const": action}, "args": arguments },

@@ -44,7 +44,7 @@ fn wanted(name: Option<&str>) -> Result<Wanted> {
     let Some(name) = name else {
         let first = catalogue()?.into_iter().next();
         return first
-            .map(Wanted::Known)
+            .map(|model| Wanted::Known(Box::new(model)))
             .ok_or_else(|| CliError::new(Exit::Error, "the table of local models is empty"));
     };
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
@@ -62,7 +62,7 @@ fn list(store: &Store) -> Result<String> {
     let mut text = String::new();
     for model in &models {
         let name = format!("{PREFIX}{}", model.name);
-        let here = match store.find(&Wanted::Known(model.clone())) {
+        let here = match store.find(&Wanted::Known(Box::new(model.clone()))) {
             Some(_) => "here",
             None => "-",
         };

@@ -279,10 +279,6 @@ async fn stream(
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "it is handed to `map_err`, which passes by value"
-)]
 fn joined(err: tokio::task::JoinError) -> CliError {
     CliError::new(Exit::Error, err)
 }

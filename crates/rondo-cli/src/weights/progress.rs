@@ -84,11 +84,8 @@ fn line(done: u64, total: Option<u64>, came: u64, elapsed_ms: u64) -> String {
         return format!("{}  {}/s", size(done), size(speed));
     };
     let percent = done.saturating_mul(100) / total;
-    let left = if speed > 0 {
-        format!("  {} left", span(total.saturating_sub(done) / speed))
-    } else {
-        String::new()
-    };
+    let left = total.saturating_sub(done).checked_div(speed);
+    let left = left.map_or(String::new(), |seconds| format!("  {} left", span(seconds)));
     format!(
         "{percent:>3} %  {} of {}  {}/s{left}",
         size(done),

@@ -14,7 +14,7 @@ const HUB_PREFIX: &str = "hf:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Those of a model of the catalogue.
-    Known(CatalogueModel),
+    Known(Box<CatalogueModel>),
     /// A file of the user's own.
     File(PathBuf),
     /// Any file of the hub, of which no hash is known.
@@ -42,7 +42,7 @@ impl Wanted {
             return Ok(Some(Self::File(PathBuf::from(name))));
         }
         let found = catalogue()?.into_iter().find(|model| model.name == name);
-        Ok(found.map(Self::Known))
+        Ok(found.map(|model| Self::Known(Box::new(model))))
     }
 
     /// Returns what is asked when nobody names a model.
@@ -55,7 +55,8 @@ impl Wanted {
         {
             return Ok(Some(Self::File(path)));
         }
-        Ok(catalogue()?.into_iter().next().map(Self::Known))
+        let first = catalogue()?.into_iter().next();
+        Ok(first.map(|model| Self::Known(Box::new(model))))
     }
 
     /// Returns the model's name behind `local/`.

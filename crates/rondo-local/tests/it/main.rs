@@ -2,6 +2,11 @@
 //!
 //! Its weights are 98 MB. They are looked for in `RONDO_MODEL_PATH` and where `rondo models pull
 //! smollm2-135m` puts them; `cargo xtask test` fetches them first.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a helper that fails must fail its test"
+)]
 
 mod constrained;
 mod model;
