@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 /// Whom a request is for and what is special about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// The dialect, provider and model; opaque data goes back only where dialect and provider are
-    /// the same.
+    /// The dialect, provider and model. Opaque data goes back only where dialect and provider are
+    /// the same, and what may be signed or sealed only where the model is too.
     pub origin: Origin,
     /// How this provider differs from its dialect.
     pub quirks: Quirks,

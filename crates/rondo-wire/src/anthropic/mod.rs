@@ -8,7 +8,8 @@
 //! something had to be said behind it, the call that the provider's own tool did not answer is left
 //! out, since it is refused without its result.
 //!
-//! Lowering: thinking goes back only with its own signature; a refusal is text; texts without
+//! Lowering: thinking goes back only with its own signature, and to the model that
+//! thought it; a refusal is text; texts without
 //! anything to see are left out; media stand in their result, and behind it where it failed, but
 //! files other than PDF and media of the model are left out; tools that only the history names are
 //! declared; the user is made to speak first and last; an output bound is added; a response schema

@@ -4,7 +4,7 @@
 //! beside their text, and a call keeps its whole part. Tools are sent as `parametersJsonSchema`
 //! rather than `parameters`, whose OpenAPI subset would need a lossy translation.
 //!
-//! Lowering: reasoning and signatures of elsewhere are left out; a refusal is text; ids of
+//! Lowering: reasoning and signatures of elsewhere, and of another model, are left out; a refusal is text; ids of
 //! elsewhere are not sent, since order tells calls apart; a result that is no object is wrapped as
 //! `output` or `error`; media of results follow in a content of the user; a response schema is left
 //! out beside tools.

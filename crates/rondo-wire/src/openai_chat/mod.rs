@@ -4,9 +4,9 @@
 //! most differences show in the reply itself, where tolerance costs nothing.
 //!
 //! Lowering: a message has one text, so what belongs to a single text is left out; reasoning goes
-//! back only by the quirk `echo_reasoning` and only to its provider; a refusal is text; results are
-//! text without a mark of failure, and their media follow behind the last of them as a message of
-//! the user; files by address, and media of the model, are left out.
+//! back only by the quirk `echo_reasoning` and only to its provider; fields of another model are left
+//! out; a refusal is text; results are text without a mark of failure, and their media follow behind
+//! the last of them as a message of the user; files by address, and media of the model, are left out.
 
 mod calls;
 mod chunk;

@@ -3,7 +3,7 @@
 //! Nothing is stored there, so every output item goes back in its order: reasoning with its sealed
 //! content, calls and messages with their ids, and items that this version does not know.
 //!
-//! Lowering: items of elsewhere become a text or a call without an id of its own, and their
+//! Lowering: items of elsewhere, and of another model, become a text or a call without an id of its own, and their
 //! reasoning is left out, as is reasoning with nothing behind it; a refusal is text; results are
 //! text, or a list with their media, without a mark of failure; media of the model are left out.
 

@@ -3,7 +3,7 @@
 mod rules;
 mod transcripts;
 
-use crate::support::{origin, target};
+use crate::support::{origin, recordings, target};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use rondo_schema::Validator;
@@ -108,4 +108,33 @@ fn there_is_a_schema_that_tells_right_from_wrong_for_each_dialect() {
     }
     assert_eq!(SCHEMAS.len(), 4);
     assert_eq!(origin("x").provider, "recorded");
+}
+
+/// Requests that were refused as malformed.
+const REFUSED: u16 = 400;
+
+#[test]
+fn the_schemas_take_every_recorded_request_but_a_malformed_one() {
+    let mut checked_count = 0;
+    let mut failed = Vec::new();
+    for (name, schema) in SCHEMAS.iter() {
+        for recorded in recordings(name) {
+            let Some(request) = recorded.request else {
+                continue;
+            };
+            checked_count += 1;
+            let checked = schema.check(&request);
+            if recorded.status == REFUSED {
+                assert!(checked.is_err(), "{}", recorded.name);
+            } else {
+                failed.extend(
+                    checked
+                        .err()
+                        .map(|err| format!("{}: {err:?}", recorded.name)),
+                );
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert_eq!(checked_count, 44);
 }

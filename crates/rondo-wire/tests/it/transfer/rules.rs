@@ -73,6 +73,9 @@ fn chat(body: &Value) -> Result<usize, TestCaseError> {
 }
 
 fn responses(body: &Value) -> Result<usize, TestCaseError> {
+    prop_assert_eq!(&body["store"], false, "items go back, so none are stored");
+    let is_strict_said = |tool: &Value| tool["strict"].is_boolean();
+    prop_assert!(list(body, "tools").iter().all(is_strict_said));
     let mut pairs = 0;
     let mut open: Ids = Vec::new();
     let mut answered: Ids = Vec::new();
