@@ -103,6 +103,8 @@ impl Session {
     }
 
     /// Starts a turn and returns its handle. The session has its messages when the outcome is there.
+    ///
+    /// Where another turn runs, this one begins after it, and so does whatever the handle is told.
     pub fn start(&self, message: impl Into<Message>) -> Run {
         self.start_turn(message.into(), None)
     }

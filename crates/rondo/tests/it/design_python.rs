@@ -581,6 +581,23 @@ async fn py_5_a_candidate_without_a_finish_reason_is_used() {
 }
 
 #[tokio::test]
+async fn py_10_py_11_py_12_py_13_limits_may_be_as_large_as_their_types() {
+    let config = AgentConfig {
+        max_steps: usize::MAX,
+        per_step_timeout_ms: u64::MAX,
+        total_timeout_ms: u64::MAX,
+        invalid_response_retries: usize::MAX,
+    };
+    let provider = Scripted::new([says(vec![eval("6 * 7")]), says(vec![text("It is 42.")])]);
+    let answer = run_question(&provider, &Session::default(), "q", &config).await;
+    let answer = answer.unwrap();
+    assert_eq!(
+        (answer.text.as_str(), answer.degraded),
+        ("It is 42.", false)
+    );
+}
+
+#[tokio::test]
 async fn py_20_blocks_and_failures_of_gemini_reach_the_designs_types() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}});
     let filtered = json!({"candidates": [{"finishReason": "SAFETY", "index": 0}]});

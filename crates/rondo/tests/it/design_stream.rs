@@ -451,6 +451,20 @@ async fn fa_21_one_call_without_a_name_and_calls_that_are_alike_leave_the_others
 }
 
 #[tokio::test]
+async fn fa_1_limits_may_be_as_large_as_their_types() {
+    let server = Server::start(vec![calls([look("a")]), answer("done")]).await;
+    let config = AgentConfig::new()
+        .with_max_turns(u32::MAX)
+        .with_max_tool_calls_per_turn(u32::MAX)
+        .with_request_timeout_secs(u64::MAX)
+        .with_tool_timeout_secs(u64::MAX);
+    let agent = AgentLoop::new(config, provider(&server), registry([echo("look")]));
+    let result = agent.run("q").await.unwrap();
+    assert_eq!(result.stop_reason, StopReason::Complete);
+    assert_eq!(errors(&result), [None]);
+}
+
+#[tokio::test]
 async fn fa_36_text_only() {
     let (server, result) = run(vec![answer("Hello!")], []).await;
     assert_eq!(result.final_text, "Hello!");
