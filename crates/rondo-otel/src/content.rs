@@ -2,19 +2,20 @@
 //! <https://github.com/open-telemetry/semantic-conventions-genai/tree/main/docs/gen-ai>, files
 //! `gen-ai-input-messages.json` and its neighbours.
 //!
-//! A text is cut in its middle, and the oldest messages are left out, to keep a span within what
-//! collectors take. Pictures and files are named, not copied.
+//! A text is cut in its middle, and the oldest messages and the last parts are left out, to keep a
+//! span within what collectors take. Pictures and files are named, not copied.
 
 use crate::convention as name;
 use opentelemetry::KeyValue;
 use rondo_types::{
-    Candidate, FinishReason, Media, Message, ModelRequest, Part, Reply, Role, ToolSpec,
+    CallId, Candidate, FinishReason, Media, Message, ModelRequest, Part, Reply, Role, ToolCall,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
 /// The bound on one text, in characters.
 const TEXT_CHARS_MAX: usize = 16_384;
-/// The bound on one attribute, in bytes of JSON; the newest message is kept in any case.
+/// The bound on one attribute, in bytes of JSON, but for its brackets and commas.
 const ATTRIBUTE_BYTES_MAX: usize = 262_144;
 
 /// Returns the system prompt as an attribute, if there is one.
@@ -22,7 +23,7 @@ pub(crate) fn system(blocks: &[String]) -> Option<KeyValue> {
     if blocks.is_empty() {
         return None;
     }
-    let parts: Vec<Value> = blocks.iter().map(|block| text(block)).collect();
+    let parts = fitting(blocks.iter().map(|block| text(block)));
     Some(KeyValue::new(name::SYSTEM, Value::Array(parts).to_string()))
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn request(request: &ModelRequest) -> Vec<KeyValue> {
     let said = messages(request.messages.iter().map(AsRef::as_ref));
     all.push(KeyValue::new(name::INPUT, said));
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(definition).collect();
+        let tools = fitting(request.tools.iter().map(definition));
         let tools = Value::Array(tools).to_string();
         all.push(KeyValue::new(name::TOOL_DEFINITIONS, tools));
     }
@@ -56,10 +57,11 @@ pub(crate) fn messages<'a>(all: impl IntoIterator<Item = &'a Message>) -> String
     format!("[{}]", newest.join(","))
 }
 
-/// Returns the candidates of a reply as JSON.
-pub(crate) fn reply(reply: &Reply) -> String {
-    let candidates: Vec<Value> = reply.candidates.iter().map(candidate).collect();
-    Value::Array(candidates).to_string()
+/// Returns the candidates of a reply as JSON. `id` names a call by its place in its candidate: a
+/// reply comes before its calls have the ids that they run under.
+pub(crate) fn reply(reply: &Reply, id: impl Fn(u32) -> CallId) -> String {
+    let candidates = reply.candidates.iter().map(|it| candidate(it, &id));
+    Value::Array(fitting(candidates)).to_string()
 }
 
 /// Returns the answer of a turn as JSON.
@@ -75,9 +77,13 @@ pub(crate) fn value(value: &Value) -> String {
     })
 }
 
-fn candidate(candidate: &Candidate) -> Value {
-    let parts: Vec<Value> = candidate.parts.iter().filter_map(part).collect();
-    output(&parts, candidate.finish_reason)
+fn candidate(candidate: &Candidate, id: impl Fn(u32) -> CallId) -> Value {
+    let mut ids = (0..).map(id);
+    let named = candidate.parts.iter().filter_map(|it| match it {
+        Part::ToolCall(call) => Some(tool_call(call, &ids.next()?)),
+        other => part(other),
+    });
+    output(&fitting(named), candidate.finish_reason)
 }
 
 fn output(parts: &[Value], reason: Option<FinishReason>) -> Value {
@@ -91,7 +97,7 @@ fn said(message: &Message) -> Value {
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     };
-    let parts: Vec<Value> = message.parts.iter().filter_map(part).collect();
+    let parts = fitting(message.parts.iter().filter_map(part));
     json!({"role": role, "parts": parts})
 }
 
@@ -99,11 +105,7 @@ fn part(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text(it) | Part::Refusal(it) => text(&it.text),
         Part::Reasoning(it) => json!({"type": "reasoning", "content": cut(&it.text)}),
-        Part::ToolCall(call) => {
-            let raw = cut(&call.arguments);
-            let arguments = serde_json::from_str(&raw).unwrap_or(Value::String(raw));
-            json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
-        }
+        Part::ToolCall(call) => tool_call(call, &call.id),
         Part::ToolResult(result) => {
             let response = cut(&result.content.to_text());
             json!({"type": "tool_call_response", "id": result.call_id, "response": response})
@@ -112,6 +114,12 @@ fn part(part: &Part) -> Option<Value> {
         // A provider's own data, which is nothing to read.
         Part::Opaque(_) => return None,
     })
+}
+
+fn tool_call(call: &ToolCall, id: &CallId) -> Value {
+    let raw = cut(&call.arguments);
+    let arguments = serde_json::from_str(&raw).unwrap_or(Value::String(raw));
+    json!({"type": "tool_call", "id": id, "name": call.name, "arguments": arguments})
 }
 
 fn media_part(media: &Media) -> Value {
@@ -129,6 +137,16 @@ fn definition(spec: &ToolSpec) -> Value {
         "description": spec.description,
         "parameters": spec.parameters,
     })
+}
+
+/// Keeps the first that an attribute has room for.
+fn fitting(values: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut bytes = 0;
+    let fit = values.take_while(|value| {
+        bytes += value.to_string().len();
+        bytes <= ATTRIBUTE_BYTES_MAX
+    });
+    fit.collect()
 }
 
 /// Keeps two thirds of the bound from the head and the rest from the tail.

@@ -25,6 +25,10 @@ const SPANS_EVERY: Duration = Duration::from_secs(5);
 const SPANS_WAITING_MAX: usize = 2048;
 /// The bound on spans in one delivery.
 const SPANS_AT_ONCE_MAX: usize = 512;
+/// The bounds where each may hold some hundred kilobytes of content, since collectors refuse what
+/// is larger than some megabytes.
+const SPANS_WITH_CONTENT_WAITING_MAX: usize = 256;
+const SPANS_WITH_CONTENT_AT_ONCE_MAX: usize = 16;
 /// How often metrics are sent.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
 
@@ -91,7 +95,7 @@ impl Exporter {
         let resource = resource(settings);
         let told = Arc::default();
         let post = |target: &Option<Target>| post(target.as_ref(), settings, &told);
-        let traces = traces(post(&settings.traces)?, resource.clone());
+        let traces = traces(post(&settings.traces)?, resource.clone(), settings.content);
         let metrics = metrics(post(&settings.metrics)?, resource);
         let mut telemetry = Telemetry::new(&traces, &metrics).with_content(settings.content);
         if let Some(parent) = &settings.traceparent {
@@ -169,7 +173,7 @@ fn resource(settings: &Settings) -> Resource {
 }
 
 /// Everything that the SDK would otherwise take from the environment is set.
-fn traces(post: Option<Post>, resource: Resource) -> SdkTracerProvider {
+fn traces(post: Option<Post>, resource: Resource, content: bool) -> SdkTracerProvider {
     let builder = SdkTracerProvider::builder()
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
         .with_span_limits(SpanLimits::default())
@@ -177,9 +181,17 @@ fn traces(post: Option<Post>, resource: Resource) -> SdkTracerProvider {
     let Some(post) = post else {
         return builder.build();
     };
+    let (waiting, at_once) = if content {
+        (
+            SPANS_WITH_CONTENT_WAITING_MAX,
+            SPANS_WITH_CONTENT_AT_ONCE_MAX,
+        )
+    } else {
+        (SPANS_WAITING_MAX, SPANS_AT_ONCE_MAX)
+    };
     let config = BatchConfigBuilder::default()
-        .with_max_queue_size(SPANS_WAITING_MAX)
-        .with_max_export_batch_size(SPANS_AT_ONCE_MAX)
+        .with_max_queue_size(waiting)
+        .with_max_export_batch_size(at_once)
         .with_scheduled_delay(SPANS_EVERY)
         .build();
     let processor = BatchSpanProcessor::builder(Spans::new(post))

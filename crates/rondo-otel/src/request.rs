@@ -7,7 +7,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{Span as _, SpanKind};
 use opentelemetry_sdk::trace::Span;
 use rondo_core::machine::ModelCall;
-use rondo_types::{ErrorClass, ModelEvent, ModelInfo, ModelRequest, Reply, Usage};
+use rondo_types::{CallId, ErrorClass, ModelEvent, ModelInfo, ModelRequest, Reply, Usage};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -16,6 +16,10 @@ pub(crate) struct RequestSpan {
     sink: Arc<Sink>,
     span: Span,
     started: SystemTime,
+    /// When it went out: later than it began where as many as may be were under way.
+    sent: SystemTime,
+    turn_number: u32,
+    step: u32,
     streaming: bool,
     /// When the newest chunk came.
     last_chunk: Option<SystemTime>,
@@ -56,6 +60,9 @@ impl RequestSpan {
             sink: Arc::clone(&turn.sink),
             span,
             started,
+            sent: started,
+            turn_number: turn.turn_number,
+            step: call.step,
             streaming: model.streaming,
             last_chunk: None,
             usage: None,
@@ -66,6 +73,7 @@ impl RequestSpan {
     pub(crate) fn received(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            ModelEvent::Sent => self.sent = self.sink.clock.now(),
             event if self.streaming && is_output(event) => self.take_chunk(),
             _ => {}
         }
@@ -79,7 +87,7 @@ impl RequestSpan {
             instruments.next_chunk.record(took, &self.measured);
             return;
         }
-        let took = seconds(self.started, now);
+        let took = seconds(self.sent, now);
         instruments.first_chunk.record(took, &self.measured);
         self.span
             .set_attribute(KeyValue::new(name::FIRST_CHUNK, took));
@@ -90,7 +98,9 @@ impl RequestSpan {
         let reasons = reply.candidates.iter().filter_map(|it| it.finish_reason);
         self.span.set_attribute(finish_reasons(reasons));
         if self.sink.content {
-            let text = content::reply(reply);
+            let text = content::reply(reply, |index| {
+                CallId::generated(self.turn_number, self.step, index)
+            });
             self.span.set_attribute(KeyValue::new(name::OUTPUT, text));
         }
         self.usage = reply.usage.or(self.usage);

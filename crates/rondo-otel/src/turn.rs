@@ -33,6 +33,7 @@ pub(crate) struct TurnObserver {
 pub(crate) struct UnderWay {
     pub(crate) sink: Arc<Sink>,
     pub(crate) session: SessionId,
+    pub(crate) turn_number: u32,
     pub(crate) agent: String,
     /// What spans under the turn's are started in.
     pub(crate) context: Context,
@@ -103,6 +104,7 @@ impl TurnObserver {
         UnderWay {
             sink: Arc::clone(&self.sink),
             session: self.session.clone(),
+            turn_number: setup.turn_number,
             agent: setup.profile.name.clone(),
             context: Context::new().with_remote_span_context(span.span_context().clone()),
             tools: descriptions(setup),

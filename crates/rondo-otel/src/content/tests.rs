@@ -58,3 +58,17 @@ fn the_oldest_messages_are_left_out_first() {
     assert!(kept.contains("the newest") && !kept.contains("the oldest"));
     assert!(serde_json::from_str::<Value>(&kept).is_ok());
 }
+
+#[test]
+fn a_message_of_many_parts_is_bounded_too() {
+    let long = Part::text("x".repeat(TEXT_CHARS_MAX));
+    let many = vec![long; ATTRIBUTE_BYTES_MAX / TEXT_CHARS_MAX * 2];
+    let message = Message {
+        parts: many,
+        ..Message::user("")
+    };
+    let kept = messages([&message]);
+    assert!(kept.len() <= ATTRIBUTE_BYTES_MAX + 64);
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert!(!kept[0]["parts"].as_array().unwrap().is_empty());
+}

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
     Approval, ApprovalRequest, Approver, EventSender, Gate, GateRequest, Model, ModelStream, Tool,
@@ -9,8 +9,8 @@ use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 use rondo_otel::Telemetry;
 use rondo_testkit::Server;
 use rondo_types::{
-    Concurrency, Effects, Message, ModelInfo, ModelRequest, Outcome, Profile, Recovery, SessionId,
-    ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
+    Concurrency, Effects, Message, ModelEvent, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
+    SessionId, ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub(crate) struct Bench {
     pub(crate) session: &'static str,
     model: Arc<dyn Model>,
     fallbacks: Vec<Arc<dyn Model>>,
+    /// Whether each request waits before it is sent.
+    queued: bool,
     tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -76,6 +78,7 @@ impl Bench {
             model: paced(endpoint, "m-1", &ticks),
             ticks,
             fallbacks: Vec::new(),
+            queued: false,
             tools: Vec::new(),
         }
     }
@@ -83,6 +86,12 @@ impl Bench {
     pub(crate) fn then_gemini(mut self, server: &Server) -> Self {
         let endpoint = Endpoint::new("google", "gemini", server.url(""));
         self.fallbacks.push(paced(endpoint, "m-2", &self.ticks));
+        self
+    }
+
+    /// Has each request wait for a piece's time before it is sent.
+    pub(crate) fn queued(mut self) -> Self {
+        self.queued = true;
         self
     }
 
@@ -119,7 +128,11 @@ impl Bench {
             session: SessionId::new(self.session),
             turn: TurnId::new("t-1"),
             turn_number: 1,
-            model: self.model,
+            model: if self.queued {
+                Arc::new(Queued(self.model, self.ticks))
+            } else {
+                self.model
+            },
             fallbacks: self.fallbacks,
             tools: Toolbox::new(self.tools).unwrap(),
             gate: Arc::new(Willing),
@@ -159,6 +172,22 @@ impl Model for Paced {
         let ticks = self.ticks.clone();
         let events = self.model.stream(request);
         Box::pin(events.inspect(move |_| ticks.pass(PIECE_MS)))
+    }
+}
+
+/// A model whose provider has as many requests as may be.
+struct Queued(Arc<dyn Model>, Ticks);
+
+impl Model for Queued {
+    fn info(&self) -> ModelInfo {
+        self.0.info()
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        let ticks = self.1.clone();
+        let wait = stream::iter([ModelEvent::Queued, ModelEvent::Sent].map(Ok));
+        let wait = wait.inspect(move |_| ticks.pass(PIECE_MS));
+        Box::pin(wait.chain(self.0.stream(request)))
     }
 }
 

@@ -97,6 +97,10 @@ async fn what_was_said_is_sent_when_asked_for_but_never_a_key() {
     assert_eq!(said[0]["parts"][1]["arguments"], json!({"q": "argued"}));
     let call = &spans[at("execute_tool left")];
     assert_eq!(
+        attribute(call, "gen_ai.tool.call.id").as_deref(),
+        said[0]["parts"][1]["id"].as_str()
+    );
+    assert_eq!(
         attribute(call, "gen_ai.tool.call.arguments").as_deref(),
         Some(r#"{"q":"argued"}"#)
     );

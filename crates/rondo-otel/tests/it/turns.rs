@@ -1,7 +1,7 @@
 //! The whole tree of a turn, and its histograms.
 
 use crate::bench::Bench;
-use crate::collector::{Collector, of_resource, shut_down};
+use crate::collector::{Collector, attribute, of_resource, shut_down};
 use rondo_otel::{Exporter, convention};
 use rondo_testkit::{CallScript, ReplyScript, Script, Server, gemini, openai};
 use rondo_types::{StopReason, ToolErrorCode, Usage};
@@ -97,4 +97,20 @@ async fn gemini_generates_content() {
     assert_eq!(outcome.text, "done");
     shut_down(exporter).await.unwrap();
     assert_eq!(collector.tree(), include_str!("gemini.tree"));
+}
+
+#[tokio::test]
+async fn the_first_chunk_is_timed_from_when_the_request_was_sent() {
+    let collector = Collector::start().await;
+    let reply = openai::streamed(&ReplyScript::text(["done"]));
+    let model = Server::start(Script::repeat(reply)).await;
+    let exporter = Exporter::start(&collector.settings()).unwrap();
+    let bench = Bench::chat(&model).queued();
+    bench.ask("asked", exporter.telemetry()).await;
+    shut_down(exporter).await.unwrap();
+    let chat = collector.span("chat m-1");
+    let first = attribute(&chat, "gen_ai.response.time_to_first_chunk");
+    assert_eq!(first.as_deref(), Some("0.1"));
+    // The wait is part of the request all the same.
+    assert!(chat.end_time_unix_nano - chat.start_time_unix_nano >= 300_000_000);
 }
