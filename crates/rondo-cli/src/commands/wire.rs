@@ -66,8 +66,9 @@ pub(super) fn run(args: WireArgs, output: &Output) -> Result<Exit> {
 fn find(name: &str) -> Result<&'static dyn Dialect> {
     rondo_wire::dialect(name).ok_or_else(|| {
         let known = rondo_wire::dialect_names().join(", ");
-        CliError::new(Exit::Usage, format_args!("there is no dialect `{name}`"))
-            .hint(format!("the dialects are: {known}"))
+        CliError::new(Exit::Usage, format_args!("there is no dialect `{name}`")).hint(format!(
+            "the dialects are: {known}, and `react+DIALECT` over each"
+        ))
     })
 }
 
@@ -220,13 +221,11 @@ fn carries(opaque: Option<&Opaque>) -> bool {
 }
 
 fn encode(dialect: &dyn Dialect, input: &[u8]) -> Result<Encoded> {
-    let request = parse_request(input)?;
+    let request = parse_request(dialect, input)?;
     let mut target = target(dialect);
     target.origin.model.clone_from(&request.model);
-    if let Some(origin) = request.messages.iter().find_map(|m| m.origin.clone())
-        && origin.dialect == dialect.name()
-    {
-        target.origin.provider = origin.provider;
+    if let Some(origin) = latest_origin(&request.messages, dialect.name()) {
+        target.origin.provider.clone_from(&origin.provider);
     }
     Ok(dialect.encode(&request, &target))
 }
@@ -261,8 +260,14 @@ fn explained(notes: &[LoweringNote], json: bool, output: &Output) -> Result<Stri
     Ok(lines)
 }
 
+/// Returns where the latest message of a dialect came from: it is that model which is asked again.
+fn latest_origin<'a>(messages: &'a [Arc<Message>], dialect: &str) -> Option<&'a Origin> {
+    let mut origins = messages.iter().rev().filter_map(|it| it.origin.as_ref());
+    origins.find(|origin| origin.dialect == dialect)
+}
+
 /// A transcript is an array of messages; a request is an object.
-fn parse_request(input: &[u8]) -> Result<ModelRequest> {
+fn parse_request(dialect: &dyn Dialect, input: &[u8]) -> Result<ModelRequest> {
     let invalid = |err: serde_json::Error| {
         let context = "this is neither a transcript nor a request";
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
@@ -273,9 +278,9 @@ fn parse_request(input: &[u8]) -> Result<ModelRequest> {
     }
     let messages: Vec<Message> = serde_json::from_value(value).map_err(invalid)?;
     let messages: Transcript = messages.into_iter().map(Arc::new).collect();
-    let model = messages
-        .iter()
-        .find_map(|message| Some(message.origin.as_ref()?.model.clone()));
+    let own = latest_origin(&messages, dialect.name());
+    let any = || messages.iter().rev().find_map(|said| said.origin.as_ref());
+    let model = own.or_else(any).map(|origin| origin.model.clone());
     Ok(ModelRequest {
         model: model.unwrap_or_else(|| UNNAMED.to_owned()),
         system: Vec::new(),

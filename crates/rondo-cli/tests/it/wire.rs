@@ -137,7 +137,8 @@ async fn an_unknown_dialect_lists_the_known_ones() {
     for name in ["openai-chat", "gemini", "openai-responses", "anthropic"] {
         assert!(known.contains(&name), "{name}");
     }
-    let hint = format!("hint: the dialects are: {}\n", known.join(", "));
+    let known = known.join(", ");
+    let hint = format!("hint: the dialects are: {known}, and `react+DIALECT` over each\n");
     shown.check(
         "",
         &format!("error: there is no dialect `morse`\n\n{hint}"),
@@ -211,6 +212,32 @@ async fn where_nothing_is_left_out_that_is_said() {
     explain("gemini", &[])
         .await
         .check("", "note: all of it is sent as it is\n", 0);
+}
+
+#[tokio::test]
+async fn it_is_the_latest_model_of_the_dialect_that_is_asked_again() {
+    let env = TestEnv::new();
+    let said = |dialect: &str, provider: &str, model: &str, id: &str| {
+        let call = json!({"type": "tool_call", "id": id, "wire_id": format!("wire_{id}"),
+            "name": "f", "arguments": "{}", "complete": true});
+        json!({"role": "assistant", "parts": [call],
+            "origin": {"dialect": dialect, "provider": provider, "model": model}})
+    };
+    let transcript = json!([
+        {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        said("gemini", "google", "gemini-3-pro", "a"),
+        said("openai-chat", "openrouter", "glm", "b"),
+        said("gemini", "google", "gemini-3-pro", "c"),
+    ]);
+    env.write("transcript.json", transcript.to_string());
+    let dialect = "openai-chat";
+    let shown = env
+        .run(&["wire", "encode", "--dialect", dialect, "transcript.json"])
+        .await;
+    let body = &shown.lines()[0];
+    assert_eq!(body["model"], "glm");
+    let ids = [1, 2, 3].map(|at| body["messages"][at]["tool_calls"][0]["id"].clone());
+    assert_eq!(ids, ["a", "wire_b", "c"]);
 }
 
 #[tokio::test]
