@@ -50,6 +50,10 @@ impl ToolWork {
     }
 
     async fn outcome(self) -> ToolOutcome {
+        // The journal may have taken all the time there was: no effect begins after it.
+        if self.call.end_by.is_some_and(|end| self.clock.now() >= end) {
+            return ToolOutcome::error(ToolErrorCode::NotRun, "there was no time left");
+        }
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
         let limit = self.limit();

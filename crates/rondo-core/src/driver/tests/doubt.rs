@@ -167,7 +167,7 @@ async fn a_question_that_was_open_is_told_to_the_new_listener() {
 }
 
 /// Takes its time.
-struct Slow(Arc<MemoryJournal>);
+struct Slow(Arc<MemoryJournal>, Duration);
 
 #[async_trait]
 impl Journal for Slow {
@@ -181,19 +181,33 @@ impl Journal for Slow {
         expected: Seq,
         batch: Vec<Record>,
     ) -> Result<Seq, AppendError> {
-        sleep(Duration::from_secs(20)).await;
+        sleep(self.1).await;
         self.0.append(fence, expected, batch).await
     }
 }
 
+/// Runs a turn with one call over a journal that takes so long for each append.
+async fn slowly(append: Duration, deadline: Duration, act: Act) -> Ran {
+    let mut bench = Bench::new("default", vec![calls(&[("act", "{}")]), answer("done")]);
+    bench.profile.limits.turn_timeout = Some(deadline);
+    bench.profile.limits.reserve_final = false;
+    bench.journal = Arc::new(Slow(Arc::clone(&bench.records), append));
+    bench.tool("act", false, &[act]).run().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_recorded_after_the_turns_time_does_not_begin() {
+    let append = Duration::from_secs(29);
+    let ran = slowly(append, append * 2 - Duration::from_secs(1), Act::Return).await;
+    assert_eq!(codes(&ran), [Some(ToolErrorCode::NotRun)]);
+    assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
+    let ran = slowly(append, append * 2 + Duration::from_secs(1), Act::Return).await;
+    assert_eq!(codes(&ran), [None]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_began_late_has_what_is_left_of_the_turn() {
-    let mut bench = Bench::new("default", vec![calls(&[("act", "{}")]), answer("done")]);
-    bench.profile.limits.turn_timeout = Some(DEADLINE);
-    bench.profile.limits.reserve_final = false;
-    bench.journal = Arc::new(Slow(Arc::clone(&bench.records)));
-    let bench = bench.tool("act", false, &[Act::UntilCancelled]);
-    let ran = bench.run().await;
+    let ran = slowly(Duration::from_secs(20), DEADLINE, Act::UntilCancelled).await;
     let ran_for = ran.events.iter().find_map(|event| match event.body {
         EventBody::ToolCallFinished { duration_ms, .. } => Some(duration_ms),
         _ => None,
