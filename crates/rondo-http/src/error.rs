@@ -4,7 +4,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// No such dialect.
-    #[error("unknown dialect `{name}`")]
+    #[error("unknown dialect `{name}`; there are {}, and `react`", known())]
     UnknownDialect {
         /// What was asked for.
         name: String,
@@ -47,4 +47,10 @@ pub enum HttpError {
     /// The HTTP library refused its settings.
     #[error("failed to set up the http client")]
     Client(#[source] reqwest::Error),
+}
+
+fn known() -> String {
+    let names = rondo_wire::dialect_names().iter();
+    let quoted: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
 }

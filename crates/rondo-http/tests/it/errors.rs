@@ -115,7 +115,11 @@ fn refused(change: impl FnOnce(&mut Endpoint)) -> HttpError {
 #[test]
 fn endpoints_that_cannot_work_are_refused_with_the_reason() {
     let error = refused(|endpoint| endpoint.dialect = "nope".to_owned());
-    assert_eq!(error.to_string(), "unknown dialect `nope`");
+    assert_eq!(
+        error.to_string(),
+        "unknown dialect `nope`; there are `openai-chat`, `gemini`, `openai-responses`, \
+         `anthropic`, and `react`"
+    );
 
     let error = refused(|endpoint| endpoint.base_url = "localhost:80".to_owned());
     let expected = "the base url of provider `p` is not an http or https address";

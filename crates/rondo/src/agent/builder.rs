@@ -5,6 +5,7 @@ use super::parts::Parts;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{Approval, ApprovalRequest, Approver, Gate, Model, Tool, Toolbox, ToolboxError};
 use rondo_exec::{AllowedDirs, ExecOptions, ExecTool, GateOptions, PatternError, StandardGate};
+use rondo_schema::Validator;
 use rondo_tools::{Workspace, WorkspaceError, file_tools};
 use rondo_types::{Limits, Profile, Sampling};
 use serde_json::Value;
@@ -63,6 +64,12 @@ pub enum BuildError {
     Arguments {
         /// The tool.
         tool: String,
+    },
+    /// The schema of the answer is none, or none of an object.
+    #[error("the schema of the answer cannot be used: {problem}")]
+    Answer {
+        /// What is wrong with it.
+        problem: String,
     },
     /// The profile cannot be used.
     #[error(transparent)]
@@ -208,7 +215,7 @@ impl AgentBuilder {
     /// Builds the agent. Nothing is sent, and no tool runs.
     ///
     /// # Errors
-    /// When a tool, the profile or a directory cannot be used.
+    /// When a tool, a schema, the profile or a directory cannot be used.
     pub fn build(mut self) -> Result<Agent, BuildError> {
         let profile = self.profile?;
         let is_built_in = self.files.is_some() || self.commands.is_some();
@@ -222,6 +229,7 @@ impl AgentBuilder {
         });
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
         check_tools(&tools)?;
+        self.response_schema.as_ref().map_or(Ok(()), check_answer)?;
         let parts = Parts {
             model: self.model,
             fallbacks: self.fallbacks,
@@ -288,6 +296,15 @@ fn check_tools(tools: &Toolbox) -> Result<(), BuildError> {
             let tool = spec.name.clone();
             return Err(BuildError::Arguments { tool });
         }
+    }
+    Ok(())
+}
+
+fn check_answer(schema: &Value) -> Result<(), BuildError> {
+    let wrong = |problem: String| BuildError::Answer { problem };
+    Validator::new(schema).map_err(|error| wrong(error.to_string()))?;
+    if schema.get("type").is_none_or(|it| it != "object") {
+        return Err(wrong("its type is not `object`".to_owned()));
     }
     Ok(())
 }

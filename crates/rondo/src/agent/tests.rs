@@ -158,6 +158,18 @@ fn what_cannot_be_built_says_why() {
             Agent::builder(Mute).files("/nowhere/at/all").build(),
             "failed to open directory `/nowhere/at/all`",
         ),
+        (
+            Agent::builder(Mute)
+                .response_schema(json!({"type": 5}))
+                .build(),
+            "the schema of the answer cannot be used: not a usable JSON Schema",
+        ),
+        (
+            Agent::builder(Mute)
+                .response_schema(json!({"type": "array"}))
+                .build(),
+            "the schema of the answer cannot be used: its type is not `object`",
+        ),
     ];
     for (built, expected) in cases {
         let message = built.unwrap_err().to_string();
