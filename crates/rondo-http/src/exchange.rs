@@ -162,6 +162,9 @@ impl Link {
             (Err(error), Some(again))
                 if is_stale_connection(&error) && self.transport.take_kept() =>
             {
+                tracing::debug!(
+                    "the server gave up a kept connection; the request is sent on another"
+                );
                 with_body(again, &body).send().await
             }
             (sent, _) => sent,
@@ -171,6 +174,11 @@ impl Link {
             self.transport.note_kept();
         }
         let status = response.status();
+        tracing::debug!(
+            status = status.as_u16(),
+            version = ?response.version(),
+            "the head of the reply is there"
+        );
         if status.is_success() {
             return Ok(response);
         }
