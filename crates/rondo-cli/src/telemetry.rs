@@ -15,7 +15,7 @@ type Inner = ();
 #[cfg(feature = "otel")]
 mod sent {
     use super::{Env, EventSender, Output, Telemetry};
-    use rondo_otel::{Exporter, Settings, convention, unknown_opt_in};
+    use rondo_otel::{Exporter, Settings, ShutdownError, convention, unknown_opt_in};
     use std::time::Duration;
     use tokio::task::spawn_blocking;
 
@@ -60,8 +60,9 @@ mod sent {
                 return;
             };
             let ending = spawn_blocking(move || exporter.shutdown(SHUTDOWN_TIMEOUT));
-            if let Ok(Err(error)) = ending.await {
-                tracing::info!(%error, "telemetry is incomplete");
+            // What was refused was said when it was.
+            if let Ok(Err(error @ ShutdownError::TimedOut)) = ending.await {
+                tracing::warn!(%error, "telemetry is incomplete");
             }
         }
     }

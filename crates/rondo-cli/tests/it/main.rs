@@ -17,5 +17,7 @@ mod limits;
 mod models;
 mod profiles;
 mod signals;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod terminal;
 mod wire;
