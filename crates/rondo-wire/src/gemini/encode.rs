@@ -36,14 +36,12 @@ pub(super) fn encode(
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let from = kept.resume(request, target);
-    let mark = kept.mark();
     let mut encoder = Encoder {
         target,
-        notes: Notes::resumed(mark.notes),
-        own: mark.own,
+        notes: Notes::default(),
+        own: false,
     };
-    let contents = encoder.contents(request, from, kept);
+    let contents = encoder.contents(request, kept);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(Vec::new()))];
     if !request.system.is_empty() {
         let parts = Json::List(vec![text_part(request.system.join("\n\n"))]);
@@ -78,7 +76,8 @@ struct Encoder<'a> {
     own: bool,
 }
 
-/// A content being built; texts of the user that follow each other share one, and so do results.
+/// A content being built. Messages of one kind that follow each other share one: a call is refused
+/// in a content of the model that is directly behind another of the model.
 struct Content<'a> {
     kind: Kind,
     parts: Vec<Json<'a>>,
@@ -109,12 +108,11 @@ enum Kind {
 
 impl<'a> Encoder<'a> {
     /// Returns the contents that may yet change; those before them are kept.
-    fn contents(
-        &mut self,
-        request: &'a ModelRequest,
-        from: usize,
-        kept: &mut Kept,
-    ) -> Vec<Json<'a>> {
+    fn contents(&mut self, request: &'a ModelRequest, kept: &mut Kept) -> Vec<Json<'a>> {
+        let from = kept.resume(request, self.target);
+        let mark = kept.mark();
+        self.notes = Notes::resumed(mark.notes);
+        self.own = mark.own;
         let mut list: Vec<Content<'a>> = Vec::new();
         let mut open = Open::default();
         for (index, message) in request.messages.iter().enumerate().skip(from) {
@@ -140,6 +138,11 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
+        // What is kept ends with the model, and more of the model is joined to it.
+        if from > 0 && list.first().is_some_and(|it| it.kind == Kind::Model) {
+            *kept = Kept::default();
+            return self.contents(request, kept);
+        }
         self.settle(request, from, kept, &open, list)
     }
 
@@ -178,7 +181,7 @@ impl<'a> Encoder<'a> {
             return;
         }
         match list.last_mut() {
-            Some(last) if last.kind == kind && kind != Kind::Model => last.parts.extend(parts),
+            Some(last) if last.kind == kind => last.parts.extend(parts),
             _ => list.push(Content { kind, parts }),
         }
     }

@@ -346,3 +346,29 @@ fn names_that_the_provider_refuses_are_replaced_on_both_sides() {
         );
     }
 }
+
+#[test]
+fn what_a_model_said_in_two_messages_is_one_content() {
+    let call = tool_call(Some("c1"), "f", "{}");
+    let result = tool_result(&call, ToolContent::Text("ok".to_owned()));
+    let from = || Some(origin("anthropic"));
+    let paused = Message {
+        paused: true,
+        ..assistant(vec![Part::text("first")], from())
+    };
+    let list = contents(
+        &gemini(),
+        vec![
+            Message::user("hi"),
+            paused,
+            assistant(vec![Part::ToolCall(call)], from()),
+            Message::tool_results(vec![result]),
+        ],
+    );
+    assert_eq!(list.as_array().map(Vec::len), Some(3));
+    let called = json!({"functionCall": {"name": "f", "args": {}}});
+    assert_eq!(
+        list[1],
+        json!({"role": "model", "parts": [{"text": "first"}, called]})
+    );
+}
