@@ -50,8 +50,13 @@ const RULES: [Rule; 9] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The program runs the user's own command for a key before there is any agent.
-        not_in: &["crates/rondo-exec/", "crates/rondo-cli/src/target"],
+        // The program runs the user's own command for a key, and their pip, before there is any
+        // agent.
+        not_in: &[
+            "crates/rondo-exec/",
+            "crates/rondo-cli/src/target",
+            "crates/rondo-cli/src/weights/index",
+        ],
         sample: "std::process::Command::new(\"ls\")",
     },
     Rule {

@@ -124,13 +124,32 @@ fn the_default_follows_from_the_keys_and_gemini_model_is_read() {
 
 #[test]
 fn without_any_model_the_ways_are_listed() {
-    let error = choose(&[], None, None).unwrap_err();
+    let offline = Settings {
+        values: crate::config::Layer {
+            offline: Some(true),
+            ..crate::config::Layer::default()
+        },
+        ..settings(&[], &AskArgs::default())
+    };
+    let error = Choice::make(&offline).unwrap_err();
     assert_eq!(error.exit, Exit::Auth);
     let hint = error.hint.unwrap();
     assert!(
         hint.contains("OPENAI_API_KEY") && hint.contains("--base-url"),
         "{hint}"
     );
+}
+
+#[cfg(feature = "local")]
+#[test]
+fn without_any_model_the_one_in_the_box_is_asked() {
+    let choice = choose(&[], None, None).unwrap();
+    assert_eq!(choice.full_name(), "local/qwen2.5-coder-1.5b");
+    assert!(choice.weights.is_some() && choice.keyless());
+    let server = choose(&[], Some("local/any"), None).unwrap();
+    assert!(server.weights.is_none());
+    let file = choose(&[], Some("./my.gguf"), None).unwrap();
+    assert_eq!(file.full_name(), "local/./my.gguf");
 }
 
 #[test]

@@ -10,7 +10,9 @@ async fn the_profiles_are_listed() {
         .collect();
     assert_eq!(
         names,
-        ["default", "hub", "python", "react", "shell", "stream"]
+        [
+            "default", "hub", "local", "python", "react", "shell", "stream"
+        ]
     );
     assert_eq!((shown.stderr.as_str(), shown.code), ("", Some(0)));
 }
@@ -74,7 +76,7 @@ async fn an_unknown_profile_is_a_configuration_error_that_lists_the_known_ones()
     let shown = TestEnv::new().run(&["profiles", "show", "nope"]).await;
     shown.check(
         "",
-        "error: there is no profile `nope`\n\nhint: the profiles are: default, hub, python, react, shell, stream\n",
+        "error: there is no profile `nope`\n\nhint: the profiles are: default, hub, local, python, react, shell, stream\n",
         52,
     );
 }
