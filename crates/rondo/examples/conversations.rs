@@ -7,7 +7,7 @@
 
 use rondo::types::{Concurrency, Effects, Recovery};
 use rondo::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model, Outcome,
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Message, Model, NoJournal, Outcome,
     Profile, SessionId, Tool, ToolInvocation, ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup,
     Verdict, async_trait, control, events, profiles, run_turn,
 };
@@ -118,7 +118,7 @@ async fn one_turn(
         tools,
         gate: Arc::new(AllowAll),
         approver: Arc::new(AllowAll),
-        journal: Arc::new(MemoryJournal::default()),
+        journal: Arc::new(NoJournal::default()),
         profile,
         system: Vec::new(),
         response_schema: None,

@@ -201,7 +201,7 @@ pub use agent::{
 pub use async_trait::async_trait;
 pub use rondo_core as core;
 pub use rondo_core::events;
-pub use rondo_core::ports::{MemoryJournal, OutputSink};
+pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
     Approval, ApprovalRequest, Approver, EventReceiver, EventSender, Gate, GateRequest, Journal,

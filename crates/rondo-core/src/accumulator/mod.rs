@@ -156,7 +156,7 @@ impl Accumulator {
             candidates: self
                 .candidates
                 .into_values()
-                .map(|it| it.candidate)
+                .map(|it| compact(it.candidate))
                 .collect(),
             usage: self.usage,
             prompt_blocked: self.prompt_blocked,
@@ -319,6 +319,12 @@ fn too_large(what: &str, max: usize) -> ModelError {
         ErrorClass::TooLarge,
         format!("the reply has more than {max} {what}"),
     )
+}
+
+/// What is kept for the length of a session holds no room for more.
+fn compact(mut candidate: Candidate) -> Candidate {
+    candidate.parts.shrink_to_fit();
+    candidate
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl Driver {
             message: &message,
         });
         self.emit(EventBody::Init(self.init_event()));
-        self.writer.begin(self.at, &message);
+        self.writer.begin(self.at, &self.setup.profile, &message);
         match self.take(Input::Begin { history, message }).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,

@@ -31,7 +31,6 @@ pub(super) struct Writer {
     step: u32,
     /// Of all models of the turn, in their order.
     models: Vec<String>,
-    profile: Profile,
     seed: u64,
     tools_hash: String,
     requests: RequestHasher,
@@ -52,16 +51,15 @@ impl Writer {
             turn: setup.turn.clone(),
             step: 0,
             models: models.map(|model| model.info().full_name()).collect(),
-            profile: setup.profile.clone(),
             seed: setup.seed,
             tools_hash: hex(digest(&[], setup.tools.specs().as_ref())),
             requests: RequestHasher::default(),
         }
     }
 
-    pub(super) fn begin(&mut self, at: TimeMs, message: &Message) {
+    pub(super) fn begin(&mut self, at: TimeMs, profile: &Profile, message: &Message) {
         let body = RecordBody::TurnStarted {
-            profile: Box::new(self.profile.clone()),
+            profile: Box::new(profile.clone()),
             seed: self.seed,
             tools_hash: self.tools_hash.clone(),
             models: self.models.clone(),

@@ -6,6 +6,7 @@ use rondo_types::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A record's place in its session: dense, from 1. Zero is before the first.
@@ -203,6 +204,36 @@ pub enum RecordBody {
     },
 }
 
+/// Keeps nothing but the count: for turns of which nothing need be left but their outcome.
+#[derive(Debug, Default)]
+pub struct NoJournal {
+    head: AtomicU64,
+}
+
+#[async_trait]
+impl Journal for NoJournal {
+    fn head(&self) -> Seq {
+        Seq(self.head.load(Ordering::Relaxed))
+    }
+
+    async fn append(
+        &self,
+        _fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let new = expected.0.saturating_add(batch.len() as u64);
+        let order = Ordering::Relaxed;
+        match self.head.compare_exchange(expected.0, new, order, order) {
+            Ok(_) => Ok(Seq(new)),
+            Err(actual) => Err(AppendError::Conflict {
+                expected,
+                actual: Seq(actual),
+            }),
+        }
+    }
+}
+
 /// Keeps the records of one session in memory, for tests and for `--ephemeral` sessions.
 ///
 /// Holds at most [`MemoryJournal::RECORDS_MAX`] records, then refuses as a full disk would.
@@ -256,5 +287,33 @@ impl Journal for MemoryJournal {
         }
         records.extend(batch);
         Ok(Seq(u64::try_from(records.len()).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_keeps_nothing_counts_all_the_same() {
+        let journal = NoJournal::default();
+        let fence = Fence {
+            session: SessionId::new("s"),
+            epoch: 0,
+        };
+        let record = Record {
+            turn: TurnId::new("t"),
+            step: 0,
+            at_ms: TimeMs(1),
+            body: RecordBody::Cancelled,
+        };
+        let batch = vec![record.clone(), record.clone()];
+        let at = journal.append(&fence, Seq(0), batch).await.unwrap();
+        assert_eq!((at, journal.head()), (Seq(2), Seq(2)));
+        let refused = journal.append(&fence, Seq(1), vec![record]).await;
+        assert!(matches!(
+            refused,
+            Err(AppendError::Conflict { actual: Seq(2), .. })
+        ));
     }
 }
