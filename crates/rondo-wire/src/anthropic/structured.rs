@@ -1,5 +1,5 @@
 //! What answers can be held to a schema,
-//! https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
+//! <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
 
 use serde_json::Value;
 
