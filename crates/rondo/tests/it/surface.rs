@@ -22,8 +22,8 @@ surface! {
     types: Agent, AgentBuilder, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalRequest,
         Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, Outcome, OutputSink, Profile, Quirks, Run, Secret, Session,
-        SessionId, StopReason, ToolContext, ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, Outcome, OutputSink, Profile, Quirks, Run,
+        Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
     traits: Approver, Gate, Journal, Model, Tool;
