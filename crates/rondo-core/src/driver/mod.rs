@@ -314,31 +314,46 @@ impl Driver {
         if !self.flush().await {
             return;
         }
+        let call_id = call.call_id.clone();
+        let answer = self.answer(
+            ApprovalRequest {
+                call_id: call.call_id,
+                tool: call.name,
+                arguments: call.arguments,
+                prompt,
+            },
+            until,
+        );
+        let asked = async move {
+            let approval = answer.await;
+            Input::Approval { call_id, approval }
+        };
+        self.tasks.spawn(asked.in_current_span());
+    }
+
+    /// Asks a person, one question at a time, and waits for the answer until the instant or until
+    /// the turn is stopped.
+    fn answer(
+        &self,
+        request: ApprovalRequest,
+        until: Option<TimeMs>,
+    ) -> impl Future<Output = Approval> + use<> {
         let approver = Arc::clone(&self.setup.approver);
         let asking = Arc::clone(&self.asking);
         let cancel = self.tasks_cancel.clone();
         let until = until.map(|until| self.clock.instant(until));
-        let call_id = call.call_id.clone();
-        let request = ApprovalRequest {
-            call_id: call.call_id,
-            tool: call.name,
-            arguments: call.arguments,
-            prompt,
-        };
-        let asked = async move {
+        async move {
             let answer = guarded(async move {
                 let _turn_to_ask = asking.lock().await;
                 approver.ask(&request).await
             });
-            let approval = tokio::select! {
+            tokio::select! {
                 () = cancel.cancelled() => not_approved("the turn was cancelled"),
                 () = sleep_until_some(until) => not_approved("nobody answered in time"),
                 answer = answer => answer
                     .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}"))),
-            };
-            Input::Approval { call_id, approval }
-        };
-        self.tasks.spawn(asked.in_current_span());
+            }
+        }
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {

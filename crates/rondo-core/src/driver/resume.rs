@@ -13,7 +13,6 @@ use rondo_types::{
 };
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -70,15 +69,16 @@ pub async fn resume_turn(
     control: TurnControl,
 ) -> Result<Outcome, ResumeError> {
     under_what_it_began(&mut setup, records);
-    let (catalog, _) = super::catalog(&setup);
+    let mut driver = Driver::new(setup, Clock::system(), events, control);
+    let config = driver.machine.config().clone();
     let history = crate::pairing::paired(history);
-    let redriven = redrive(super::turn_config(&setup), &catalog, history, records)?;
+    let redriven = redrive(config, &driver.catalog, history, records)?;
     if redriven.finished {
         return Err(ResumeError::Finished);
     }
     let downtime = downtime(records, redriven.last_at);
-    let clock = Clock::starting_at(redriven.last_at);
-    let driver = Driver::new(setup, clock, events, control);
+    driver.clock = Clock::starting_at(redriven.last_at);
+    driver.at = driver.clock.now();
     let span = spans::turn(&driver.setup);
     let message = first_message(records);
     let resumed = driver.resume(redriven, message, millis(downtime));
@@ -282,10 +282,7 @@ impl Driver {
             "`{}` was running when the turn was cut off, and may have been done. Run it again?",
             call.name
         );
-        let (approver, asking) = (Arc::clone(&self.setup.approver), Arc::clone(&self.asking));
         let (events, clock) = (self.events.clone(), self.clock);
-        let cancel = self.tasks_cancel.clone();
-        let until = call.end_by.map(|until| clock.instant(until));
         let call_id = call.call_id.clone();
         let request = ApprovalRequest {
             call_id: call_id.clone(),
@@ -293,22 +290,12 @@ impl Driver {
             arguments: call.arguments.clone(),
             prompt: prompt.clone(),
         };
+        let answer = self.answer(request, call.end_by);
         let work = self.tool_work(tool, call);
         let asked = async move {
             let id = call_id.clone();
             events.send(clock.now(), EventBody::ApprovalRequested { id, prompt });
-            let answer = guarded(async move {
-                let _turn_to_ask = asking.lock().await;
-                approver.ask(&request).await
-            });
-            let approval = tokio::select! {
-                () = cancel.cancelled() => super::not_approved("the turn was cancelled"),
-                () = super::sleep_until_some(until) => {
-                    super::not_approved("nobody answered in time")
-                }
-                answer = answer => answer.unwrap_or_else(|panic| super::not_approved(&panic)),
-            };
-            let (approved, reason) = match approval {
+            let (approved, reason) = match answer.await {
                 Approval::Approved => (true, None),
                 Approval::Denied { reason } => (false, Some(reason)),
             };
