@@ -176,32 +176,14 @@ fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<()
         "DELETE FROM records WHERE session = ?1 AND seq > ?2",
         (row.id, to_i64(keep.0)),
     )?;
-    let hash = last_hash(&transaction, row.id, row.parent, keep)?;
+    // At the fork itself the last sound record is the parent's, or one further up.
+    let segments = read::lineage(&transaction, &row)?;
+    let hash = match read::hash_at(&transaction, &segments, keep)? {
+        Some(hash) => hash,
+        None if keep == Seq(0) => ChainHash::GENESIS,
+        None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
+    };
     advance(&transaction, row.id, (keep, hash), 0)?;
     transaction.commit()?;
     Ok(())
-}
-
-fn last_hash(
-    connection: &Connection,
-    id: i64,
-    parent: Option<i64>,
-    at: Seq,
-) -> Result<ChainHash, StoreError> {
-    if at == Seq(0) {
-        return Ok(ChainHash::GENESIS);
-    }
-    // At the fork itself the last sound record is the parent's, or one further up.
-    let mut statement = connection.prepare(
-        "WITH RECURSIVE line(id, parent, depth) AS (
-            SELECT ?1, ?2, 0
-            UNION ALL
-            SELECT s.id, s.parent, depth + 1 FROM sessions s, line
-            WHERE s.id = line.parent AND depth < 64)
-         SELECT r.hash FROM line JOIN records r ON r.session = line.id AND r.seq = ?3
-         ORDER BY depth LIMIT 1",
-    )?;
-    Ok(ChainHash(
-        statement.query_row((id, parent, to_i64(at.0)), |row| row.get(0))?,
-    ))
 }

@@ -1,11 +1,10 @@
-use crate::entry::ChainHash;
 use crate::error::StoreError;
-use crate::read::{self, FORKS_MAX, SessionRow};
+use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
 use crate::writer::to_i64;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 impl Store {
     /// Makes a session that shares another's records up to and with `at`, without copying them.
@@ -45,7 +44,15 @@ fn fork(
     if at > row.head || at == Seq(0) {
         return Err(no_record());
     }
-    let hash = hash_at(&transaction, &row, at)?.ok_or_else(no_record)?;
+    let segments = read::lineage(&transaction, &row)?;
+    if segments.len() >= FORKS_MAX {
+        return Err(StoreError::Damaged {
+            session: parent.clone(),
+            seq: at.0,
+            reason: format!("it has {FORKS_MAX} forks before it; export and import it first"),
+        });
+    }
+    let hash = read::hash_at(&transaction, &segments, at)?.ok_or_else(no_record)?;
     let inserted = transaction.execute(
         "INSERT OR IGNORE INTO sessions
          (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title)
@@ -59,31 +66,4 @@ fn fork(
     }
     transaction.commit()?;
     Ok(())
-}
-
-fn hash_at(
-    connection: &Connection,
-    session: &SessionRow,
-    at: Seq,
-) -> Result<Option<ChainHash>, StoreError> {
-    let segments = read::lineage(connection, session)?;
-    if segments.len() >= FORKS_MAX {
-        return Err(StoreError::Damaged {
-            session: session.name.clone(),
-            seq: at.0,
-            reason: format!("it has {FORKS_MAX} forks before it; export and import it first"),
-        });
-    }
-    let own = |it: &&read::Segment| it.first <= at.0 && at.0 <= it.last;
-    let Some(segment) = segments.iter().find(own) else {
-        return Ok(None);
-    };
-    let hash: Option<[u8; 32]> = connection
-        .query_row(
-            "SELECT hash FROM records WHERE session = ?1 AND seq = ?2",
-            (segment.id, to_i64(at.0)),
-            |row| row.get(0),
-        )
-        .optional()?;
-    Ok(hash.map(ChainHash))
 }

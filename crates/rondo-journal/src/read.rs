@@ -120,6 +120,23 @@ pub(crate) fn lineage(
     Ok(segments)
 }
 
+/// Returns the hash of one record; none when it is not there.
+pub(crate) fn hash_at(
+    connection: &Connection,
+    segments: &[Segment],
+    at: Seq,
+) -> Result<Option<ChainHash>, StoreError> {
+    let holds = |it: &&Segment| it.first <= at.0 && at.0 <= it.last;
+    let Some(segment) = segments.iter().find(holds) else {
+        return Ok(None);
+    };
+    let hash: Option<[u8; 32]> = connection
+        .prepare_cached("SELECT hash FROM records WHERE session = ?1 AND seq = ?2")?
+        .query_row((segment.id, to_i64(at.0)), |row| row.get(0))
+        .optional()?;
+    Ok(hash.map(ChainHash))
+}
+
 fn read_segment(
     connection: &Connection,
     session: &SessionId,
