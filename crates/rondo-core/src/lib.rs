@@ -5,6 +5,7 @@
 //!   [`Journal`].
 //! - [`events`]: the ordered event stream of a turn, which never blocks it.
 //! - [`accumulator`]: the events of a reply, assembled.
+//! - [`joined`]: an event stream as a replay tells it.
 //! - [`machine`]: the turn as a state machine.
 //! - [`profile`]: named sets of limits, as TOML data in layers.
 //! - [`driver`]: the only loop that awaits.
@@ -19,12 +20,14 @@ pub mod catalog;
 pub mod clock;
 pub mod driver;
 pub mod events;
+pub mod joined;
 pub mod machine;
 pub mod observe;
 pub mod pairing;
 pub mod ports;
 pub mod profile;
 pub mod redrive;
+mod request_hash;
 pub mod toolbox;
 
 pub use driver::{ResumeError, TurnControl, TurnHandle, TurnSetup, control, resume_turn, run_turn};

@@ -53,6 +53,12 @@ pub struct Open {
     pub outcome: Option<Box<Outcome>>,
 }
 
+impl Open {
+    fn runs(&self, call_id: &CallId) -> bool {
+        self.running.iter().any(|it| it.call_id == *call_id)
+    }
+}
+
 /// A question that nobody answered.
 #[derive(Debug)]
 pub struct OpenAsk {
@@ -144,6 +150,7 @@ impl Drive<'_> {
                 partial,
                 committed,
                 received,
+                ..
             } => {
                 let input = Input::ReplyFailed {
                     error: error.clone(),
@@ -158,7 +165,14 @@ impl Drive<'_> {
                 Ok(())
             }
             RecordBody::Final { .. } => self.finished(at),
+            RecordBody::Faulted { error } => {
+                let error = error.clone();
+                self.input(at, Input::Fault { error });
+                Ok(())
+            }
             RecordBody::TurnStarted { .. }
+            | RecordBody::Equipped { .. }
+            | RecordBody::RequestQueued
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::Resumed { .. }
             | RecordBody::ToolInDoubt { .. } => Ok(()),
@@ -179,6 +193,8 @@ impl Drive<'_> {
                     verdict: verdict.clone(),
                 }
             }
+            // Whether a call runs again that was cut off is none of the machine's questions.
+            RecordBody::ApprovalResolved { call_id, .. } if open.runs(call_id) => return Ok(()),
             RecordBody::ApprovalResolved { call_id, approval } => {
                 let asked = |it: &OpenAsk| it.call.call_id == *call_id;
                 let place = open.asks.iter().position(asked).ok_or("an answer")?;
@@ -206,8 +222,7 @@ impl Drive<'_> {
                 evidence,
                 ..
             } => {
-                let runs = |it: &PlannedCall| it.call_id == *call_id;
-                if !open.running.iter().any(runs) {
+                if !open.runs(call_id) {
                     return Err("a call's beginning");
                 }
                 let started = Started {

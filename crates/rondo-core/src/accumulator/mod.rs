@@ -62,6 +62,9 @@ enum TextKind {
     Refusal,
 }
 
+/// The candidate that is shown as it comes.
+const SHOWN_CANDIDATE: u32 = 0;
+
 impl Accumulator {
     /// Starts an empty reply.
     #[must_use]
@@ -147,6 +150,13 @@ impl Accumulator {
             .next()
             .map(|it| it.candidate.text())
             .unwrap_or_default()
+    }
+
+    /// Returns the parts of the candidate that is shown as it comes, without ending the reply.
+    #[must_use]
+    pub fn parts_so_far(&self) -> &[Part] {
+        let shown = self.candidates.get(&SHOWN_CANDIDATE);
+        shown.map_or(&[], |it| &it.candidate.parts)
     }
 
     /// Ends the reply.

@@ -39,7 +39,7 @@ use rondo_types::{
     ResultEvent, SessionId, StopReason, TimeMs, Transcript, TurnId,
 };
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -132,6 +132,8 @@ struct Driver {
     tasks_cancel: CancellationToken,
     /// Held while a person is asked, since nobody answers two questions at once.
     asking: Arc<tokio::sync::Mutex<()>>,
+    /// Calls of which a person is asked whether they run again.
+    repeats: HashMap<CallId, PlannedCall>,
 }
 
 impl Driver {
@@ -157,6 +159,7 @@ impl Driver {
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
             asking: Arc::default(),
+            repeats: HashMap::new(),
         })
     }
 
@@ -166,7 +169,7 @@ impl Driver {
             message: &message,
         });
         self.emit(EventBody::Init(self.init_event()));
-        self.writer.begin(self.at, &self.setup.profile, &message);
+        self.writer.begin(self.at, &self.setup, &message);
         match self.take(Input::Begin { history, message }).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,
@@ -191,6 +194,9 @@ impl Driver {
         let is_cancel = input == Input::Cancel;
         self.writer
             .note_input(self.at, self.machine.steps(), &input);
+        if self.repeat(&input) {
+            return None;
+        }
         let actions = self.machine.handle(self.at, input, &self.catalog);
         for action in actions {
             if let Some(outcome) = self.act(action).await {
@@ -415,6 +421,7 @@ impl Driver {
         self.tasks_cancel.cancel();
         self.wait = None;
         if let Some(work) = self.model.take() {
+            self.writer.note_told(work.told());
             self.ready.push_back(work.cancelled());
         }
     }
@@ -440,8 +447,8 @@ impl Driver {
             Some(ended) = tasks.join_next() => (ended.unwrap_or_else(|_| lost_task()), false, false),
             () = sleep_until_some(wait) => (Input::Time, false, true),
         };
-        if is_model {
-            self.model = None;
+        if is_model && let Some(work) = self.model.take() {
+            self.writer.note_told(work.told());
         }
         if is_wait {
             self.wait = None;
@@ -479,6 +486,8 @@ impl Driver {
         if timeout(grace, teardown).await.is_err() {
             tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
         }
+        // Last in time too: what ended meanwhile has told of it.
+        self.at = self.clock.now();
         self.writer.note_final(self.at, &outcome);
         if let Err(error) = self.writer.flush(self.flush_limit()).await {
             outcome.error.get_or_insert(error);
@@ -496,10 +505,8 @@ impl Driver {
             stop_reason = %outcome.stop_reason,
             "turn finished"
         );
-        // Last in time too: what ended meanwhile has told of it.
         let result = Box::new(ResultEvent::from_outcome(&outcome));
-        self.events
-            .send(self.clock.now(), EventBody::Result(result));
+        self.emit(EventBody::Result(result));
         self.events.observe(&Moment::Ended(&outcome));
         outcome
     }

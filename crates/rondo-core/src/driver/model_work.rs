@@ -1,3 +1,4 @@
+use super::writer::Told;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
 use crate::events::EventSender;
@@ -34,7 +35,12 @@ pub(super) struct ModelWork {
     streaming: bool,
     committed: bool,
     received: bool,
+    /// When the listener was told that the request waits.
+    queued: Vec<TimeMs>,
 }
+
+/// Waits of one request that are told of.
+const QUEUED_TOLD_MAX: usize = 16;
 
 impl ModelWork {
     pub(super) fn new(
@@ -70,6 +76,24 @@ impl ModelWork {
             streaming: model.streaming,
             committed: false,
             received: false,
+            queued: Vec::new(),
+        }
+    }
+
+    /// Returns what the listener was told, besides the text of the reply.
+    pub(super) fn told(&self) -> Told {
+        let shown = match self.streaming {
+            true => crate::joined::shown(self.reply.parts_so_far()),
+            false => Vec::new(),
+        };
+        let is_partial = |it: &EventBody| matches!(it, EventBody::TextDelta { .. });
+        Told {
+            queued: self.queued.clone(),
+            shown: if shown.iter().all(is_partial) {
+                Vec::new()
+            } else {
+                shown
+            },
         }
     }
 
@@ -129,7 +153,11 @@ impl ModelWork {
             ModelEvent::Queued => {
                 let at = clock.now();
                 self.queued_at.get_or_insert(clock.instant(at));
-                events.send(at, EventBody::RequestQueued);
+                // Once a reply comes, its request no longer waits.
+                if !self.received && self.queued.len() < QUEUED_TOLD_MAX {
+                    self.queued.push(at);
+                    events.send(at, EventBody::RequestQueued);
+                }
             }
             ModelEvent::Sent => self.begin_timers(clock),
             _ => {
@@ -159,27 +187,35 @@ impl ModelWork {
             return None;
         }
         self.received = true;
-        self.show(&event, events, clock);
+        let shown = self.shown(&event);
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);
             self.waiting_for = ErrorClass::IdleTimeout;
         }
-        self.reply.push(event).err().map(|error| self.failed(error))
-    }
-
-    fn show(&mut self, event: &ModelEvent, events: &EventSender, clock: &Clock) {
-        let body = match event {
-            ModelEvent::TextDelta { candidate: 0, text } => {
-                EventBody::TextDelta { text: text.clone() }
-            }
-            ModelEvent::ReasoningDelta { candidate: 0, text } => {
-                EventBody::ReasoningDelta { text: text.clone() }
-            }
-            _ => return,
-        };
-        if self.streaming {
+        if let Err(error) = self.reply.push(event) {
+            return Some(self.failed(error));
+        }
+        if let Some(body) = shown {
             self.committed = true;
             events.send(clock.now(), body);
+        }
+        None
+    }
+
+    /// Returns what the listener is shown of an event. What is not kept is not shown either.
+    fn shown(&self, event: &ModelEvent) -> Option<EventBody> {
+        let text = |text: &String| text.clone();
+        match event {
+            _ if !self.streaming => None,
+            ModelEvent::TextDelta {
+                candidate: 0,
+                text: it,
+            } => Some(EventBody::TextDelta { text: text(it) }),
+            ModelEvent::ReasoningDelta {
+                candidate: 0,
+                text: it,
+            } => Some(EventBody::ReasoningDelta { text: text(it) }),
+            _ => None,
         }
     }
 }

@@ -3,7 +3,7 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Input, PlannedCall};
 use crate::observe::Moment;
-use crate::ports::{Approval, ApprovalRequest, DoubtfulCall, Reconciled, Record, RecordBody};
+use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody};
 use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
@@ -53,7 +53,7 @@ pub enum ResumeError {
 ///
 /// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
 /// A call that was begun and whose end is not recorded is settled by its [`Recovery`]. The turn
-/// runs under the profile and the seed that it began with; the time when nobody worked on it does
+/// runs under the profile, the prompt and the seed that it began with; the time when nobody worked on it does
 /// not count. `records` are those of this turn only, `history` is what came before it.
 ///
 /// # Errors
@@ -87,9 +87,20 @@ pub async fn resume_turn(
 
 fn under_what_it_began(setup: &mut TurnSetup, records: &[Record]) {
     for record in records {
-        if let RecordBody::TurnStarted { profile, seed, .. } = &record.body {
-            setup.profile = (**profile).clone();
-            setup.seed = *seed;
+        match &record.body {
+            RecordBody::TurnStarted { profile, seed, .. } => {
+                setup.profile = (**profile).clone();
+                setup.seed = *seed;
+            }
+            RecordBody::Equipped {
+                system,
+                response_schema,
+                ..
+            } => {
+                setup.system.clone_from(system);
+                setup.response_schema.clone_from(response_schema);
+            }
+            _ => {}
         }
     }
 }
@@ -153,7 +164,9 @@ impl Driver {
         });
         self.emit(EventBody::Init(self.init_event()));
         let step = self.machine.steps();
-        self.writer.note_resumed(self.at, step, downtime_ms);
+        let messages = self.machine.transcript().len();
+        self.writer
+            .note_resumed(self.at, step, downtime_ms, messages);
         self.emit(EventBody::Resumed { step, downtime_ms });
         let (open, started) = (redriven.open, redriven.started);
         match self.reopen(open, &started, redriven.sent).await {
@@ -235,7 +248,7 @@ impl Driver {
             return;
         }
         for it in decided {
-            self.carry_out(it);
+            self.carry_out(it).await;
         }
     }
 
@@ -249,7 +262,7 @@ impl Driver {
         }
     }
 
-    fn carry_out(&mut self, settled: Settled) {
+    async fn carry_out(&mut self, settled: Settled) {
         let call = settled.call;
         match (settled.decision, settled.outcome) {
             (InDoubtDecision::Done, Some(outcome)) => self.ready.push_back(Input::ToolFinished {
@@ -258,7 +271,7 @@ impl Driver {
                 duration_ms: 0,
             }),
             (InDoubtDecision::Retry, _) => self.start_tool(call),
-            (InDoubtDecision::Ask, _) => self.ask_to_repeat(call),
+            (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
             (InDoubtDecision::Done | InDoubtDecision::Fail, _) => {
                 self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
             }
@@ -273,51 +286,44 @@ impl Driver {
         });
     }
 
-    /// Asks a person, then runs the call: its beginning is recorded already.
-    fn ask_to_repeat(&mut self, call: PlannedCall) {
-        let Some(tool) = self.setup.tools.get(&call.name) else {
-            return self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
-        };
+    /// Asks a person whether the call runs again: its beginning is recorded already.
+    async fn ask_to_repeat(&mut self, call: PlannedCall) {
         let prompt = format!(
             "`{}` was running when the turn was cut off, and may have been done. Run it again?",
             call.name
         );
-        let (events, clock) = (self.events.clone(), self.clock);
-        let call_id = call.call_id.clone();
-        let request = ApprovalRequest {
-            call_id: call_id.clone(),
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
+        self.emit(EventBody::ApprovalRequested {
+            id: call.call_id.clone(),
             prompt: prompt.clone(),
+        });
+        let until = call.end_by;
+        self.repeats.insert(call.call_id.clone(), call.clone());
+        self.ask(call, prompt, until).await;
+    }
+
+    /// Takes the answer to such a question, of which the machine knows nothing, and returns whether
+    /// it was one.
+    pub(super) fn repeat(&mut self, input: &Input) -> bool {
+        let Input::Approval { call_id, approval } = input else {
+            return false;
         };
-        let answer = self.answer(request, call.end_by);
-        let work = self.tool_work(tool, call);
-        let asked = async move {
-            let id = call_id.clone();
-            events.send(clock.now(), EventBody::ApprovalRequested { id, prompt });
-            let (approved, reason) = match answer.await {
-                Approval::Approved => (true, None),
-                Approval::Denied { reason } => (false, Some(reason)),
-            };
-            let id = call_id.clone();
-            let resolved = EventBody::ApprovalResolved {
-                id,
-                approved,
-                reason,
-            };
-            events.send(clock.now(), resolved);
-            if approved {
-                events.observe(&Moment::ToolStarted(&work.call));
-                let span = spans::tool_call(&work.call);
-                return work.run().instrument(span).await;
-            }
-            Input::ToolFinished {
-                call_id,
-                outcome: ToolOutcome::error(ToolErrorCode::InDoubt, IN_DOUBT),
-                duration_ms: 0,
-            }
+        let Some(call) = self.repeats.remove(call_id) else {
+            return false;
         };
-        self.tasks.spawn(asked.in_current_span());
+        let (approved, reason) = match approval {
+            Approval::Approved => (true, None),
+            Approval::Denied { reason } => (false, Some(reason.clone())),
+        };
+        self.emit(EventBody::ApprovalResolved {
+            id: call_id.clone(),
+            approved,
+            reason,
+        });
+        match approved {
+            true => self.start_tool(call),
+            false => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
+        }
+        true
     }
 }
 
@@ -342,7 +348,9 @@ async fn decide(
     let decision = match decision {
         InDoubtDecision::Retry | InDoubtDecision::Ask if aborted => InDoubtDecision::Fail,
         // Nobody can run it.
-        InDoubtDecision::Retry if tools.get(&call.name).is_none() => InDoubtDecision::Fail,
+        InDoubtDecision::Retry | InDoubtDecision::Ask if tools.get(&call.name).is_none() => {
+            InDoubtDecision::Fail
+        }
         other => other,
     };
     Settled {

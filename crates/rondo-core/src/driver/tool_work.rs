@@ -102,7 +102,7 @@ pub(super) fn idempotency_key(session: &SessionId, call_id: &CallId) -> String {
         format!("{name}-{call_id}")
     } else {
         // No plain name has upper case.
-        let hash = super::writer::hex(Sha256::digest(name).into()).to_ascii_uppercase();
+        let hash = crate::request_hash::hex(&Sha256::digest(name)).to_ascii_uppercase();
         format!("{hash}-{call_id}")
     }
 }

@@ -1,14 +1,11 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
+use crate::request_hash::{RequestHasher, digest, hex};
 use rondo_types::{
-    CallId, ErrorClass, InDoubtDecision, Message, ModelError, ModelRequest, Outcome, Profile,
-    TimeMs, TurnId,
+    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, TimeMs, TurnId,
 };
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -34,6 +31,16 @@ pub(super) struct Writer {
     seed: u64,
     tools_hash: String,
     requests: RequestHasher,
+    told: Told,
+}
+
+/// What a request told its listener besides its reply.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// When it had to wait.
+    pub(super) queued: Vec<TimeMs>,
+    /// What it showed before it failed, where that is more than text.
+    pub(super) shown: Vec<EventBody>,
 }
 
 impl Writer {
@@ -52,19 +59,29 @@ impl Writer {
             step: 0,
             models: models.map(|model| model.info().full_name()).collect(),
             seed: setup.seed,
-            tools_hash: hex(digest(&[], setup.tools.specs().as_ref())),
+            tools_hash: hex(&digest(&[], setup.tools.specs().as_ref())),
             requests: RequestHasher::default(),
+            told: Told::default(),
         }
     }
 
-    pub(super) fn begin(&mut self, at: TimeMs, profile: &Profile, message: &Message) {
+    pub(super) fn begin(&mut self, at: TimeMs, setup: &TurnSetup, message: &Message) {
         let body = RecordBody::TurnStarted {
-            profile: Box::new(profile.clone()),
+            profile: Box::new(setup.profile.clone()),
             seed: self.seed,
             tools_hash: self.tools_hash.clone(),
             models: self.models.clone(),
+            turn_number: setup.turn_number,
         };
         self.note(at, body);
+        let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
+        let equipment = RecordBody::Equipped {
+            system: setup.system.clone(),
+            tools: setup.tools.specs(),
+            models: models.map(|model| model.info()).collect(),
+            response_schema: setup.response_schema.clone(),
+        };
+        self.note(at, equipment);
         self.note(
             at,
             RecordBody::UserMessage {
@@ -75,6 +92,11 @@ impl Writer {
 
     pub(super) fn note_input(&mut self, at: TimeMs, step: u32, input: &Input) {
         self.step = step;
+        if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
+            for at in std::mem::take(&mut self.told.queued) {
+                self.note(at, RecordBody::RequestQueued);
+            }
+        }
         let body = match input {
             Input::Reply { reply } => RecordBody::ModelReplied {
                 reply: Box::new(reply.clone()),
@@ -89,6 +111,7 @@ impl Writer {
                 partial: partial.clone(),
                 committed: *committed,
                 received: *received,
+                shown: std::mem::take(&mut self.told.shown),
             },
             Input::Gate { call_id, verdict } => RecordBody::GateJudged {
                 call_id: call_id.clone(),
@@ -108,10 +131,19 @@ impl Writer {
                 approval: approval.clone(),
             },
             Input::Cancel => RecordBody::Cancelled,
+            Input::Fault { error } => RecordBody::Faulted {
+                error: error.clone(),
+            },
+            Input::Begin { history, .. } => return self.requests.skip(history.len()),
             // A steering message is recorded when it enters the transcript.
-            Input::Begin { .. } | Input::Steer { .. } | Input::Time | Input::Fault { .. } => return,
+            Input::Steer { .. } | Input::Time => return,
         };
         self.note(at, body);
+    }
+
+    /// Takes what the request under way told its listener, for the record of its end.
+    pub(super) fn note_told(&mut self, told: Told) {
+        self.told = told;
     }
 
     pub(super) fn note_steered(&mut self, at: TimeMs, text: &str) {
@@ -121,10 +153,12 @@ impl Writer {
 
     pub(super) fn note_request(&mut self, at: TimeMs, call: &ModelCall) {
         self.step = call.step;
+        let hash = self.requests.hash(&call.request);
         let body = RecordBody::ModelRequested {
             model: self.models.get(call.model).cloned().unwrap_or_default(),
-            request_hash: self.requests.hash(&call.request),
+            request_hash: hash.whole,
             attempt: call.attempt,
+            parts: Some(hash.parts),
         };
         self.note(at, body);
     }
@@ -158,8 +192,16 @@ impl Writer {
         self.note(at, body);
     }
 
-    pub(super) fn note_resumed(&mut self, at: TimeMs, step: u32, downtime_ms: u64) {
+    /// `messages` were told of before.
+    pub(super) fn note_resumed(
+        &mut self,
+        at: TimeMs,
+        step: u32,
+        downtime_ms: u64,
+        messages: usize,
+    ) {
         self.step = step;
+        self.requests.skip(messages);
         self.note(at, RecordBody::Resumed { downtime_ms });
     }
 
@@ -229,108 +271,5 @@ impl Writer {
             at_ms,
             body,
         });
-    }
-}
-
-/// Hashes requests at the cost of what is new in each: the digest of each message covers those
-/// before it, and is kept for as long as the request begins with the same messages.
-#[derive(Default)]
-struct RequestHasher {
-    known: Vec<(Arc<Message>, Digest)>,
-}
-
-type Digest = [u8; 32];
-
-impl RequestHasher {
-    /// SHA-256 over everything in the request, in hex.
-    fn hash(&mut self, request: &ModelRequest) -> String {
-        let pairs = self.known.iter().zip(&request.messages);
-        let kept = pairs.take_while(|((known, _), message)| Arc::ptr_eq(known, message));
-        let kept = kept.count();
-        self.known.truncate(kept);
-        for message in request.messages.iter().skip(self.known.len()) {
-            let next = digest(&self.last(), message);
-            self.known.push((Arc::clone(message), next));
-        }
-        let rest = ModelRequest {
-            model: request.model.clone(),
-            system: request.system.clone(),
-            messages: Vec::new(),
-            tools: Arc::clone(&request.tools),
-            tool_choice: request.tool_choice,
-            sampling: request.sampling.clone(),
-            response_schema: request.response_schema.clone(),
-        };
-        hex(digest(&self.last(), &rest))
-    }
-
-    fn last(&self) -> Digest {
-        self.known.last().map_or(Digest::default(), |(_, it)| *it)
-    }
-}
-
-/// SHA-256 of what comes before and a value's JSON, without building the JSON in memory.
-fn digest<T: serde::Serialize + ?Sized>(before: &[u8], value: &T) -> Digest {
-    struct Sink(Sha256);
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.update(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut sink = Sink(Sha256::new_with_prefix(before));
-    match serde_json::to_writer(&mut sink, value) {
-        Ok(()) => sink.0.finalize().into(),
-        Err(_) => Digest::default(),
-    }
-}
-
-pub(super) fn hex(digest: Digest) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in digest {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rondo_types::{Sampling, ToolChoice};
-
-    fn request(messages: &[Arc<Message>]) -> ModelRequest {
-        ModelRequest {
-            model: "m".into(),
-            system: vec![],
-            messages: messages.to_vec(),
-            tools: Arc::default(),
-            tool_choice: ToolChoice::Auto,
-            sampling: Sampling::default(),
-            response_schema: None,
-        }
-    }
-
-    #[test]
-    fn a_requests_hash_tells_of_all_of_it_whatever_was_hashed_before() {
-        let said: Vec<_> = ["a", "b", "c"].map(|it| Arc::new(Message::user(it))).into();
-        let other = [Arc::clone(&said[0]), Arc::new(Message::user("x"))];
-        let mut kept = RequestHasher::default();
-        let mut all = Vec::new();
-        for messages in [&said[..1], &said[..2], &said, &other, &said[1..], &said] {
-            let hash = kept.hash(&request(messages));
-            assert_eq!(hash, RequestHasher::default().hash(&request(messages)));
-            all.push(hash);
-        }
-        assert_eq!(all.remove(2), all.remove(4));
-        all.push(kept.hash(&ModelRequest {
-            tool_choice: ToolChoice::None,
-            ..request(&said)
-        }));
-        all.sort();
-        all.dedup();
-        assert_eq!(all.len(), 5);
     }
 }

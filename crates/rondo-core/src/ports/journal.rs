@@ -1,13 +1,13 @@
 use super::gate::{Approval, Verdict};
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, InDoubtDecision, Message, ModelError, Profile, Recovery, Reply, SessionId, StopReason,
-    TimeMs, ToolOutcome, TurnId,
+    CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Recovery, Reply,
+    SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A record's place in its session: dense, from 1. Zero is before the first.
 #[derive(
@@ -101,6 +101,22 @@ pub enum RecordBody {
         /// Who may be asked, in order, as `provider/model`.
         #[serde(default)]
         models: Vec<String>,
+        /// The turn's place in its session, from 1; 0 where it was not recorded.
+        #[serde(default)]
+        turn_number: u32,
+    },
+    /// What the turn's requests are made of besides the conversation, whole: so that a session can be
+    /// replayed where none of it is at hand.
+    Equipped {
+        /// The ordered blocks of the system prompt.
+        system: Vec<String>,
+        /// The tools on offer.
+        tools: Arc<Vec<ToolSpec>>,
+        /// Who may be asked, in order.
+        models: Vec<ModelInfo>,
+        /// The JSON Schema that the answer must fit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_schema: Option<Value>,
     },
     /// A message entered the transcript from outside: the user's, or a steering message.
     UserMessage {
@@ -115,7 +131,12 @@ pub enum RecordBody {
         request_hash: String,
         /// From 0; repeated requests of a step count up.
         attempt: u32,
+        /// Digests of what it is made of, so that a difference can be found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parts: Option<RequestParts>,
     },
+    /// A request had to wait before it was sent.
+    RequestQueued,
     /// A whole reply arrived.
     ModelReplied {
         /// The reply.
@@ -131,6 +152,9 @@ pub enum RecordBody {
         committed: bool,
         /// Whether anything had arrived, which was paid for.
         received: bool,
+        /// What had been shown, its deltas joined, where that is more than `partial`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<EventBody>,
     },
     /// The gate judged a call; its words may be what the model reads.
     GateJudged {
@@ -193,6 +217,11 @@ pub enum RecordBody {
     },
     /// The turn was cancelled.
     Cancelled,
+    /// The runtime could not go on.
+    Faulted {
+        /// Why.
+        error: ModelError,
+    },
     /// The turn is over.
     Final {
         /// Why.
@@ -202,6 +231,28 @@ pub enum RecordBody {
         /// Whether the answer is less than it could be.
         degraded: bool,
     },
+}
+
+/// What a request is made of, as digests of 16 hexadecimal digits: they tell where two requests
+/// differ, [`RecordBody::ModelRequested::request_hash`] tells whether.
+///
+/// A message's digest covers all messages before it, so each is recorded once in a turn, and those
+/// of a turn before in that turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestParts {
+    /// The system prompt.
+    pub system: String,
+    /// The tools on offer.
+    pub tools: String,
+    /// The model's name, the choice of tools, the sampling and the answer's schema.
+    pub rest: String,
+    /// How many messages stand before those of `messages`.
+    pub from: u32,
+    /// The last of these; zeros where there are none.
+    pub before: String,
+    /// The messages from there on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<String>,
 }
 
 /// Keeps nothing but the count: for turns of which nothing need be left but their outcome.
@@ -315,5 +366,17 @@ mod tests {
             refused,
             Err(AppendError::Conflict { actual: Seq(2), .. })
         ));
+    }
+
+    #[test]
+    fn records_from_before_a_field_was_there_are_read() {
+        let old = [
+            r#"{"kind":"model_requested","model":"p/m","request_hash":"00","attempt":0}"#,
+            r#"{"kind":"model_failed","error":{"class":"server","message":"x","retryable":true},"partial":"","committed":false,"received":false}"#,
+        ];
+        for line in old {
+            let body: RecordBody = serde_json::from_str(line).unwrap();
+            assert_eq!(serde_json::to_string(&body).unwrap(), line);
+        }
     }
 }

@@ -6,6 +6,8 @@ mod model;
 mod tool;
 
 pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
-pub use journal::{AppendError, Fence, Journal, MemoryJournal, NoJournal, Record, RecordBody, Seq};
+pub use journal::{
+    AppendError, Fence, Journal, MemoryJournal, NoJournal, Record, RecordBody, RequestParts, Seq,
+};
 pub use model::{Model, ModelStream};
 pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

@@ -11,6 +11,7 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
         .iter()
         .map(|record| match record.body {
             RecordBody::TurnStarted { .. } => "turn_started",
+            RecordBody::Equipped { .. } => "equipped",
             RecordBody::UserMessage { .. } => "user_message",
             RecordBody::ModelRequested { .. } => "model_requested",
             RecordBody::ModelReplied { .. } => "model_replied",
@@ -23,6 +24,8 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::Resumed { .. } => "resumed",
             RecordBody::ToolInDoubt { .. } => "tool_in_doubt",
             RecordBody::Cancelled => "cancelled",
+            RecordBody::RequestQueued => "request_queued",
+            RecordBody::Faulted { .. } => "faulted",
             RecordBody::Final { .. } => "final",
         })
         .collect()
@@ -37,6 +40,7 @@ async fn everything_is_recorded_in_order() {
         kinds(&records.records()),
         [
             "turn_started",
+            "equipped",
             "user_message",
             "model_requested",
             "model_replied",
