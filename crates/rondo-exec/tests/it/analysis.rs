@@ -588,7 +588,7 @@ fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
         let dirs = place.dirs();
         let (tx, rx) = std::sync::mpsc::channel();
         std::thread::spawn(move || tx.send(judge("git status", &dirs)));
-        let judged = rx.recv_timeout(std::time::Duration::from_secs(20));
+        let judged = rx.recv_timeout(crate::fixture::PATIENCE);
         assert!(
             !matches!(judged, Ok(Judgement::ReadOnly)),
             "{name}: {judged:?}"

@@ -9,6 +9,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+/// How long a command may run where its timeout is not what is tested: no slow machine reaches it.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A timeout that is reached, but not before a slow machine has started the command.
+pub(crate) const LONG_ENOUGH_SECONDS: u64 = 3;
+
+/// Live output that is kept, in bytes: a gigabyte of it is nobody's to compare.
+const LIVE_BYTES_MAX: usize = 1 << 20;
+
 /// A directory to work in, one for state, and a tool over both.
 pub(crate) struct Fixture {
     pub(crate) work: TempDir,
@@ -52,9 +61,14 @@ impl Fixture {
             call_id: CallId::new("c"),
             idempotency_key: "key-1".to_owned(),
             arguments,
-            timeout: Some(Duration::from_secs(60)),
+            timeout: Some(PATIENCE),
             cancel: self.cancel.clone(),
-            output: OutputSink::new(move |text| live.lock().unwrap().push_str(&text)),
+            output: OutputSink::new(move |text| {
+                let mut live = live.lock().unwrap();
+                if live.len() < LIVE_BYTES_MAX {
+                    live.push_str(&text);
+                }
+            }),
         }
     }
 

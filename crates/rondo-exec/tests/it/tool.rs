@@ -1,11 +1,10 @@
-use crate::fixture::{Fixture, failure, marker, result, survivors};
+use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, result, survivors};
 use rondo_core::ports::Tool;
 use rondo_exec::supervisor::{CallState, CallStatus};
 use rondo_exec::{ExecTool, SupervisorCommand};
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 #[tokio::test]
 async fn gs_10_commands_run_in_bash_on_a_terminal_of_their_own() {
@@ -181,10 +180,10 @@ async fn a_timeout_out_of_bounds_is_refused() {
 async fn a_timeout_keeps_the_output_and_ends_the_command() {
     let fixture = Fixture::new();
     let mark = marker();
-    let command = format!("echo before; exec -a {mark} sleep 100");
+    let command = format!("echo before; exec -a {mark} sleep 1000");
     let error = failure(
         fixture
-            .call(json!({ "command": command, "timeout": 0.3 }))
+            .call(json!({ "command": command, "timeout": LONG_ENOUGH_SECONDS }))
             .await,
     );
     assert_eq!(error.code, ToolErrorCode::Timeout);
@@ -198,7 +197,7 @@ async fn a_timeout_keeps_the_output_and_ends_the_command() {
 async fn a_cancel_keeps_the_output_and_ends_the_command() {
     let fixture = Fixture::new();
     let mark = marker();
-    let command = format!("echo before; exec -a {mark} sleep 100");
+    let command = format!("echo before; exec -a {mark} sleep 1000");
     let cancel = async {
         while !fixture.live().contains("before") {
             tokio::task::yield_now().await;
@@ -310,9 +309,7 @@ async fn a_dropped_call_ends_its_command() {
             tokio::task::yield_now().await;
         }
     };
-    let status = tokio::time::timeout(Duration::from_secs(20), ended)
-        .await
-        .unwrap();
+    let status = tokio::time::timeout(PATIENCE, ended).await.unwrap();
     assert!(status.cancelled);
     assert_eq!(survivors(&mark), [""; 0]);
 }
