@@ -10,6 +10,8 @@
 //! - [`profile`]: named sets of limits, as TOML data in layers.
 //! - [`driver`]: the only loop that awaits.
 //! - [`observe`]: the moments of a turn, for those who measure it.
+//! - [`compaction`]: what makes a transcript shorter.
+//! - [`history`]: a session's transcript, from its records.
 //! - [`redrive`]: a machine driven again from its records.
 //! - [`pairing`]: every call has its one result.
 //! - [`toolbox`]: the tools on offer.
@@ -18,8 +20,10 @@
 pub mod accumulator;
 pub mod catalog;
 pub mod clock;
+pub mod compaction;
 pub mod driver;
 pub mod events;
+pub mod history;
 pub mod joined;
 pub mod machine;
 pub mod observe;

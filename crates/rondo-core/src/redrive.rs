@@ -4,7 +4,8 @@ use crate::machine::{Action, Arguments, Input, ModelCall, PlannedCall, TurnConfi
 use crate::ports::{Record, RecordBody};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem::discriminant;
 
 /// Where a turn stood when its records end.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Redriven {
     pub started: HashMap<CallId, Started>,
     /// How often the open request was sent already.
     pub sent: u32,
+    /// What the machine did to the transcript by itself and no record tells of yet.
+    pub unrecorded: VecDeque<RecordBody>,
     /// What was told on the way, with its time.
     pub events: Vec<(TimeMs, EventBody)>,
     /// The time of the last record.
@@ -103,6 +106,7 @@ pub fn redrive(
             open: Open::default(),
             started: HashMap::new(),
             sent: 0,
+            unrecorded: VecDeque::new(),
             events: Vec::new(),
             last_at: TimeMs::default(),
             finished: false,
@@ -176,11 +180,25 @@ impl Drive<'_> {
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::Resumed { .. }
             | RecordBody::ToolInDoubt { .. } => Ok(()),
+            RecordBody::CallResolved { .. }
+            | RecordBody::MessageAdded { .. }
+            | RecordBody::Compacted(_) => self.changed(&record.body),
             RecordBody::GateJudged { .. }
             | RecordBody::ToolStarted { .. }
             | RecordBody::ToolFinished { .. }
             | RecordBody::ApprovalResolved { .. } => self.of_a_call(record, rest),
         }
+    }
+
+    /// The machine has done it again by now. Its words may be another version's.
+    fn changed(&mut self, body: &RecordBody) -> Step {
+        let done = self.state.unrecorded.pop_front();
+        let done = done.ok_or("a change of the transcript")?;
+        let is_same = match body {
+            RecordBody::Compacted(_) => done == *body,
+            _ => discriminant(&done) == discriminant(body),
+        };
+        is_same.then_some(()).ok_or("a change of the transcript")
     }
 
     fn of_a_call(&mut self, record: &Record, rest: &[Record]) -> Step {
@@ -280,11 +298,16 @@ impl Drive<'_> {
 
     fn steer(&mut self, at: TimeMs, rest: &[Record]) {
         for record in rest {
-            let RecordBody::UserMessage { message } = &record.body else {
-                return;
-            };
-            let text = message.text();
-            self.input(at, Input::Steer { text });
+            match &record.body {
+                RecordBody::UserMessage { message } => {
+                    let text = message.text();
+                    self.input(at, Input::Steer { text });
+                }
+                RecordBody::CallResolved { .. }
+                | RecordBody::MessageAdded { .. }
+                | RecordBody::Compacted(_) => {}
+                _ => return,
+            }
         }
     }
 
@@ -299,6 +322,7 @@ impl Drive<'_> {
         let open = &mut self.state.open;
         match action {
             Action::Emit(body) => self.state.events.push((at, body)),
+            Action::Record(body) => self.state.unrecorded.push_back(*body),
             Action::CallModel(call) => {
                 open.model = Some(call);
                 self.state.sent = 0;

@@ -169,7 +169,8 @@ impl Driver {
             message: &message,
         });
         self.emit(EventBody::Init(self.init_event()));
-        self.writer.begin(self.at, &self.setup, &message);
+        self.writer
+            .begin(self.at, &self.setup, history.len(), &message);
         match self.take(Input::Begin { history, message }).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,
@@ -240,6 +241,10 @@ impl Driver {
                     self.writer.note_steered(self.at, text);
                 }
                 self.emit(body);
+            }
+            Action::Record(body) => {
+                self.writer
+                    .note_change(self.at, self.machine.steps(), *body);
             }
             Action::CallModel(call) => self.call_model(call).await,
             Action::CheckGate(calls) => self.check_gate(calls),

@@ -164,6 +164,9 @@ impl Driver {
         });
         self.emit(EventBody::Init(self.init_event()));
         let step = self.machine.steps();
+        for body in redriven.unrecorded {
+            self.writer.note_change(self.at, step, body);
+        }
         let messages = self.machine.transcript().len();
         self.writer
             .note_resumed(self.at, step, downtime_ms, messages);

@@ -65,13 +65,20 @@ impl Writer {
         }
     }
 
-    pub(super) fn begin(&mut self, at: TimeMs, setup: &TurnSetup, message: &Message) {
+    pub(super) fn begin(
+        &mut self,
+        at: TimeMs,
+        setup: &TurnSetup,
+        history: usize,
+        message: &Message,
+    ) {
         let body = RecordBody::TurnStarted {
             profile: Box::new(setup.profile.clone()),
             seed: self.seed,
             tools_hash: self.tools_hash.clone(),
             models: self.models.clone(),
             turn_number: setup.turn_number,
+            history: u32::try_from(history).unwrap_or(u32::MAX),
         };
         self.note(at, body);
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
@@ -159,7 +166,14 @@ impl Writer {
             request_hash: hash.whole,
             attempt: call.attempt,
             parts: Some(hash.parts),
+            purpose: call.purpose,
         };
+        self.note(at, body);
+    }
+
+    /// Notes what the machine did to the transcript by itself.
+    pub(super) fn note_change(&mut self, at: TimeMs, step: u32, body: RecordBody) {
+        self.step = step;
         self.note(at, body);
     }
 

@@ -1,7 +1,7 @@
 use super::io::{Action, PlannedCall};
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};
-use crate::ports::{Approval, Verdict};
+use crate::ports::{Approval, RecordBody, Verdict};
 use rondo_types::{
     CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall, ToolErrorCode,
     ToolOutcome,
@@ -295,6 +295,12 @@ impl TurnMachine {
                     &call.arguments.to_string()
                 };
                 self.guard.note(guard, &call.name, arguments, &outcome);
+            }
+            if synthetic {
+                cx.record(RecordBody::CallResolved {
+                    call_id: call.call_id.clone(),
+                    outcome: outcome.clone(),
+                });
             }
             let result = render::result(
                 rendering,

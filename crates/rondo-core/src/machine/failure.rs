@@ -31,7 +31,7 @@ impl TurnMachine {
             return self.fall_back(cx, next, error);
         }
         if !partial.is_empty() {
-            self.keep_partial(partial);
+            self.keep_partial(cx, partial);
         }
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
@@ -86,7 +86,7 @@ impl TurnMachine {
         self.spent.reprice(self.model().price);
         // Only who paused a reply can go on with it.
         if std::mem::take(&mut self.pauses) > 0 {
-            self.push(Message::synthetic_user(GO_ON));
+            self.add(cx, Message::synthetic_user(GO_ON));
         }
         cx.emit(EventBody::ModelFallback {
             from,
@@ -98,14 +98,15 @@ impl TurnMachine {
     }
 
     /// What was shown stays in the transcript, as text only: a call of a broken reply is no call.
-    fn keep_partial(&mut self, partial: &str) {
+    fn keep_partial(&mut self, cx: &mut Cx<'_>, partial: &str) {
         let kept = render::bounded_text(partial);
         self.last_text.clone_from(&kept);
         let origin = Some(self.model().origin.clone());
-        self.push(Message {
+        let message = Message {
             origin,
             ..Message::assistant(kept)
-        });
+        };
+        self.add(cx, message);
     }
 
     /// Returns when to repeat the request, if it may be repeated: only a failure that may pass,

@@ -1,4 +1,4 @@
-use crate::ports::{Approval, Verdict};
+use crate::ports::{Approval, Purpose, RecordBody, Verdict};
 use rondo_types::{
     CallId, EventBody, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
     Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
@@ -141,6 +141,8 @@ pub enum Input {
 pub enum Action {
     /// Tell the listener.
     Emit(EventBody),
+    /// Record what the machine did to the transcript by itself, with what happens next.
+    Record(Box<RecordBody>),
     /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`].
     CallModel(ModelCall),
     /// Judge these calls; then one [`Input::Gate`] each.
@@ -178,6 +180,8 @@ pub struct ModelCall {
     pub step: u32,
     /// From 0 for each model; repetitions after transport failures count up.
     pub attempt: u32,
+    /// What its reply is for.
+    pub purpose: Purpose,
     /// How long the first content may take.
     pub first_byte_timeout: Option<Duration>,
     /// How long the next content may take.

@@ -1,8 +1,8 @@
-use rondo_types::{Candidate, EmptyReply, FinishReason, Reply};
+use rondo_types::{Candidate, EmptyReply, FinishReason, Part, Reply};
 
 /// What of a reply can be used.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Judged {
+pub(crate) enum Judged {
     /// It asks for calls.
     Calls(Candidate),
     /// It is an answer.
@@ -17,7 +17,7 @@ pub(super) enum Judged {
 
 /// Why a reply cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// For the model and for people.
     pub(super) text: String,
     /// Whether a filter was the reason.
@@ -44,7 +44,7 @@ impl Problem {
 ///
 /// Calls count by presence, not by finish reason: servers finish replies that hold calls with
 /// every reason there is. Where a paused reply may not be continued it is judged by its content.
-pub(super) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged {
+pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged {
     if let Some(reason) = reply.prompt_blocked {
         return Judged::Unusable(Problem::blocked(format!(
             "the prompt was blocked ({reason})"
@@ -57,7 +57,7 @@ pub(super) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
             Ok(Use::Calls) => return Judged::Calls(candidate),
             Ok(Use::Answer) => return Judged::Answer(candidate),
             Ok(Use::Pause) => return Judged::Paused(candidate),
-            Ok(Use::Refusal) => return Judged::Refused(candidate),
+            Ok(Use::Refusal) => return Judged::Refused(without_calls(candidate)),
             Ok(Use::Nothing) => {
                 first_problem.get_or_insert_with(|| Problem::new("it was empty"));
                 empty_candidate.get_or_insert(candidate);
@@ -73,6 +73,14 @@ pub(super) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
         (_, _, Some(problem)) => Judged::Unusable(problem),
         (EmptyReply::Invalid, _, None) => Judged::Unusable(Problem::new("it had no content")),
     }
+}
+
+/// A call of a refused reply is no call, and would stay without its result.
+fn without_calls(mut candidate: Candidate) -> Candidate {
+    candidate
+        .parts
+        .retain(|part| !matches!(part, Part::ToolCall(_)));
+    candidate
 }
 
 enum Use {
@@ -140,7 +148,7 @@ fn is_visible(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::{CallId, Part, ToolCall};
+    use rondo_types::{CallId, ToolCall};
 
     fn text(text: &str, reason: FinishReason) -> Candidate {
         Candidate {

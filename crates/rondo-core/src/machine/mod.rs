@@ -22,13 +22,14 @@ mod failure;
 mod finish;
 mod guard;
 mod io;
-mod judge;
+pub(crate) mod judge;
 mod plan;
-mod render;
+pub(crate) mod render;
 mod turn;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use io::{Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, StepEnd, TurnConfig};
 pub use turn::TurnMachine;
+pub(crate) use turn::{PAUSES_MAX, assign_ids};

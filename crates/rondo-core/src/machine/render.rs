@@ -1,3 +1,4 @@
+use crate::compaction::cut_text;
 use rondo_types::{
     CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolResult,
 };
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 pub(super) const RESULT_BYTES_MAX: usize = 256 << 10;
 
 /// Renders an outcome as the one result of its call.
-pub(super) fn result(
+pub(crate) fn result(
     rendering: ResultRendering,
     call_id: CallId,
     wire_id: Option<String>,
@@ -128,27 +129,7 @@ fn bounded(content: ToolContent) -> ToolContent {
 
 /// Keeps head and tail of a text that is longer than a result may be.
 pub(super) fn bounded_text(text: &str) -> String {
-    if text.len() <= RESULT_BYTES_MAX {
-        return text.to_owned();
-    }
-    let head = floor_boundary(text, RESULT_BYTES_MAX * 2 / 3);
-    let tail = ceil_boundary(text, text.len() - RESULT_BYTES_MAX / 4);
-    let (kept_head, _) = text.split_at(head);
-    let (_, kept_tail) = text.split_at(tail);
-    format!("{kept_head}\n[{} bytes left out]\n{kept_tail}", tail - head)
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len())
+    cut_text(text, RESULT_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::finish::Ending;
 use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
+use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
     Candidate, EventBody, Finding, FinishReason, Message, ModelInfo, ModelRequest, Part, Reply,
     Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
@@ -65,13 +66,17 @@ pub(super) struct Cx<'a> {
 }
 
 impl Cx<'_> {
+    pub(super) fn record(&mut self, body: RecordBody) {
+        self.out.push(Action::Record(Box::new(body)));
+    }
+
     pub(super) fn emit(&mut self, body: EventBody) {
         self.out.push(Action::Emit(body));
     }
 }
 
 /// Paused replies in a row that are sent back; a further one is judged by what it holds.
-pub(super) const PAUSES_MAX: u32 = 8;
+pub(crate) const PAUSES_MAX: u32 = 8;
 
 /// Steering messages that may wait; more are not taken from whoever says them.
 const STEERING_MAX: usize = 64;
@@ -199,6 +204,14 @@ impl TurnMachine {
         self.transcript.push(Arc::new(message));
     }
 
+    /// Adds a message of the runtime's own, which no other fact tells of.
+    pub(super) fn add(&mut self, cx: &mut Cx<'_>, message: Message) {
+        cx.record(RecordBody::MessageAdded {
+            message: message.clone(),
+        });
+        self.push(message);
+    }
+
     /// Begins the next step, or ends the turn: the one place where limits are checked.
     pub(super) fn next_step(&mut self, cx: &mut Cx<'_>) {
         if self.cancelled {
@@ -211,7 +224,7 @@ impl TurnMachine {
         }
         match self.allowance(cx.at) {
             Allowance::Step => {}
-            Allowance::FinalOnly(reason) => self.begin_final(reason),
+            Allowance::FinalOnly(reason) => self.begin_final(cx, reason),
             Allowance::Nothing(reason) => return self.finish(cx, Ending::stopped(reason)),
         }
         self.spent.steps += 1;
@@ -224,11 +237,11 @@ impl TurnMachine {
         self.send_request(cx);
     }
 
-    fn begin_final(&mut self, reason: StopReason) {
+    fn begin_final(&mut self, cx: &mut Cx<'_>, reason: StopReason) {
         // On the very first request there is nothing to sum up, so nothing is said.
         if self.finalising.is_none() && self.spent.steps > 0 {
             let text = self.text_with_limit(&self.config.profile.texts.finalise, reason);
-            self.push(Message::synthetic_user(text));
+            self.add(cx, Message::synthetic_user(text));
         }
         self.finalising.get_or_insert(reason);
     }
@@ -243,6 +256,7 @@ impl TurnMachine {
             model: self.asked,
             step: self.spent.steps,
             attempt: self.attempt,
+            purpose: Purpose::Step,
             first_byte_timeout: limits.first_byte_timeout.filter(|_| streaming).or(whole),
             idle_timeout: limits.idle_timeout.filter(|_| streaming).or(whole),
             end,
@@ -299,10 +313,7 @@ impl TurnMachine {
                 self.begin_batch(cx, candidate);
             }
             Judged::Answer(candidate) => self.answer(cx, candidate),
-            Judged::Refused(mut candidate) => {
-                // A call of a refused reply is no call, and would stay without its result.
-                let is_call = |part: &Part| matches!(part, Part::ToolCall(_));
-                candidate.parts.retain(|part| !is_call(part));
+            Judged::Refused(candidate) => {
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;
                 let text = match candidate.refusal() {
@@ -407,7 +418,7 @@ impl TurnMachine {
             .texts
             .corrective
             .replace("{problem}", &problem.text);
-        self.push(Message::synthetic_user(text));
+        self.add(cx, Message::synthetic_user(text));
         self.next_step(cx);
     }
 
@@ -417,7 +428,7 @@ impl TurnMachine {
             Measure::None => {}
             Measure::Nudge | Measure::Withhold => {
                 let text = super::guard::nudge_text(&self.question());
-                self.push(Message::synthetic_user(text));
+                self.add(cx, Message::synthetic_user(text));
             }
             Measure::Stop => return self.stop_early(cx, StopReason::NoProgress),
         }
@@ -435,7 +446,7 @@ impl TurnMachine {
         if !can_ask {
             return self.finish(cx, Ending::stopped(reason));
         }
-        self.begin_final(reason);
+        self.begin_final(cx, reason);
         self.next_step(cx);
     }
 
@@ -504,7 +515,7 @@ impl TurnMachine {
 }
 
 /// Gives the calls of a candidate their ids.
-pub(super) fn assign_ids(candidate: &mut Candidate, turn: u32, step: u32) {
+pub(crate) fn assign_ids(candidate: &mut Candidate, turn: u32, step: u32) {
     let calls = candidate.parts.iter_mut().filter_map(|part| match part {
         Part::ToolCall(call) => Some(call),
         _ => None,

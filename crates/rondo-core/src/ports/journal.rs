@@ -1,4 +1,5 @@
 use super::gate::{Approval, Verdict};
+use crate::compaction::Compaction;
 use async_trait::async_trait;
 use rondo_types::{
     CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Recovery, Reply,
@@ -86,6 +87,25 @@ pub struct Record {
     pub body: RecordBody,
 }
 
+/// What the reply to a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// It goes on with the turn.
+    #[default]
+    Step,
+    /// It sums up older messages, and is not shown.
+    Summary,
+}
+
+impl Purpose {
+    /// Returns whether the reply goes on with the turn.
+    #[must_use]
+    pub fn is_step(&self) -> bool {
+        *self == Self::Step
+    }
+}
+
 /// The fact of a [`Record`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -104,6 +124,9 @@ pub enum RecordBody {
         /// The turn's place in its session, from 1; 0 where it was not recorded.
         #[serde(default)]
         turn_number: u32,
+        /// Messages that the transcript began with.
+        #[serde(default)]
+        history: u32,
     },
     /// What the turn's requests are made of besides the conversation, whole: so that a session can be
     /// replayed where none of it is at hand.
@@ -134,6 +157,9 @@ pub enum RecordBody {
         /// Digests of what it is made of, so that a difference can be found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parts: Option<RequestParts>,
+        /// What its reply is for.
+        #[serde(default, skip_serializing_if = "Purpose::is_step")]
+        purpose: Purpose,
     },
     /// A request had to wait before it was sent.
     RequestQueued,
@@ -201,6 +227,21 @@ pub enum RecordBody {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// A call got its result without having run: it was refused, could not be read, or came too
+    /// late.
+    CallResolved {
+        /// The call.
+        call_id: CallId,
+        /// What the model reads.
+        outcome: ToolOutcome,
+    },
+    /// The runtime put a message of its own into the transcript.
+    MessageAdded {
+        /// The message.
+        message: Message,
+    },
+    /// The transcript was made shorter.
+    Compacted(Compaction),
     /// A person is asked.
     ApprovalRequested {
         /// The call.

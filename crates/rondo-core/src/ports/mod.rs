@@ -7,7 +7,8 @@ mod tool;
 
 pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{
-    AppendError, Fence, Journal, MemoryJournal, NoJournal, Record, RecordBody, RequestParts, Seq,
+    AppendError, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,
+    RequestParts, Seq,
 };
 pub use model::{Model, ModelStream};
 pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

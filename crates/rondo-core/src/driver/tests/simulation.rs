@@ -4,6 +4,8 @@
 use super::fakes::{
     Act, AskAlways, Beat, Bench, Ran, ScriptedModel, answer, calls, finished, text,
 };
+use crate::history::History;
+use crate::pairing::is_paired;
 use crate::ports::{Record, RecordBody};
 use rondo_types::{ErrorClass, EventBody, FinishReason, ModelEvent, TimeMs, TurnEvent};
 use std::sync::Arc;
@@ -187,6 +189,9 @@ fn check_redriven(seed: u64, records: &[Record], ran: &Ran) {
     // What was not heard was not recorded either.
     outcome.unheard.clone_from(&ran.outcome.unheard);
     assert_eq!(outcome, ran.outcome, "SEED={seed}");
+    let history = History::of(records);
+    assert_eq!(history.open_turn(), None, "SEED={seed}");
+    assert_eq!(history.transcript(), ran.outcome.transcript, "SEED={seed}");
     let mut told = again.events;
     told.retain(|(_, body)| is_decided(body));
     let live = decided(&ran.events);
@@ -217,6 +222,26 @@ async fn the_records_of_a_turn_lead_to_the_same_again() {
         let journal = Arc::clone(&scene.bench.records);
         let (ran, _) = scene.play().await;
         check_redriven(seed, &journal.records(), &ran);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_transcript_of_a_session_cut_off_anywhere_is_paired_and_survives_storing() {
+    for seed in 0..SEEDS / 6 {
+        let scene = scene(seed);
+        let journal = Arc::clone(&scene.bench.records);
+        scene.play().await;
+        let mut history = History::default();
+        for record in journal.records() {
+            history.take(&record);
+            assert!(is_paired(&history.transcript()), "SEED={seed}");
+            let stored = serde_json::to_string(&history).unwrap();
+            assert_eq!(
+                history,
+                serde_json::from_str(&stored).unwrap(),
+                "SEED={seed}"
+            );
+        }
     }
 }
 

@@ -6,4 +6,4 @@ mod failures;
 mod fallback;
 mod properties;
 mod replies;
-mod sim;
+pub(crate) mod sim;

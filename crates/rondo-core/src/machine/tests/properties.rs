@@ -298,7 +298,7 @@ impl<'a> Play<'a> {
             }
             Action::RunTools(calls) => self.finish_tools(calls),
             Action::Wait { .. } => self.inputs.push_back(Input::Time),
-            Action::Emit(_) | Action::Abort => {}
+            Action::Emit(_) | Action::Abort | Action::Record(_) => {}
             Action::Done(outcome) => return Some(*outcome),
         }
         None

@@ -177,7 +177,7 @@ impl Sim {
                         now = until;
                         inputs.push_back(Input::Time);
                     }
-                    Action::Abort => {}
+                    Action::Abort | Action::Record(_) => {}
                     Action::Done(outcome) => {
                         ran.outcome = *outcome;
                         assert!(machine.is_done());
@@ -261,7 +261,7 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Say {
     Say::Reply(reply(parts, FinishReason::ToolCalls))
 }
 
-pub(super) fn call_part(name: &str, arguments: &str) -> Part {
+pub(crate) fn call_part(name: &str, arguments: &str) -> Part {
     Part::ToolCall(ToolCall {
         id: CallId::new("pending"),
         wire_id: None,

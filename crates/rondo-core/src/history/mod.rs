@@ -1,0 +1,133 @@
+//! A session's transcript, from its records: what the next turn begins with.
+//!
+//! Unlike [`redrive`](crate::redrive), which decides everything again, this only gathers facts. So
+//! it needs none of what the turns ran with, and another version reads them just as well.
+
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use crate::pairing::paired;
+use crate::ports::{Record, RecordBody, Seq};
+use rondo_types::{Transcript, TurnId};
+use serde::{Deserialize, Serialize};
+use turn::TurnFold;
+
+/// What the records of a session lead to. It takes them one by one, in their order, from the first.
+///
+/// It serialises, so that it can be kept and go on from where it was.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct History {
+    transcript: Transcript,
+    records: u64,
+    turns: u32,
+    open: Option<TurnFold>,
+}
+
+/// A turn whose end is not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its place in the session, from 1.
+    pub number: u32,
+    /// The place of its first record.
+    pub first: Seq,
+}
+
+impl History {
+    /// Takes all of the records given.
+    #[must_use]
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut history = Self::default();
+        records.into_iter().for_each(|record| history.take(record));
+        history
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        self.records += 1;
+        if let RecordBody::TurnStarted {
+            turn_number,
+            history,
+            ..
+        } = &record.body
+        {
+            self.abandon(*history);
+            let number = match turn_number {
+                0 => self.turns.saturating_add(1),
+                number => *number,
+            };
+            self.turns = self.turns.max(number);
+        }
+        let place = (Seq(self.records), self.turns);
+        let open = self
+            .open
+            .get_or_insert_with(|| TurnFold::new(record, place, &self.transcript));
+        open.take(record, &mut self.transcript);
+        if let RecordBody::Final { .. } = record.body {
+            self.open = None;
+        }
+    }
+
+    /// Counts a record that says nothing to this version.
+    pub fn skip(&mut self) {
+        self.records += 1;
+    }
+
+    /// Returns the place of the last record taken.
+    #[must_use]
+    pub fn head(&self) -> Seq {
+        Seq(self.records)
+    }
+
+    /// Returns how many turns began.
+    #[must_use]
+    pub fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Returns the turn that was cut off, if the last one was.
+    #[must_use]
+    pub fn open_turn(&self) -> Option<OpenTurn> {
+        self.open.as_ref().map(TurnFold::place)
+    }
+
+    /// Returns the messages so far, each call with its result: those of a turn that was cut off
+    /// included.
+    #[must_use]
+    pub fn transcript(&self) -> Transcript {
+        let mut transcript = self.transcript.clone();
+        if let Some(open) = &self.open {
+            open.clone().commit(&mut transcript);
+        }
+        paired(transcript)
+    }
+
+    /// Returns the messages that came before the turn that was cut off, which is what
+    /// [`resume_turn`](crate::resume_turn) wants; all of them where none was.
+    #[must_use]
+    pub fn before_open_turn(&self) -> Transcript {
+        let before = match &self.open {
+            Some(open) => open.before(&self.transcript),
+            None => self.transcript.clone(),
+        };
+        paired(before)
+    }
+
+    /// Another turn begins though one is open. It either went on from the messages of that one, or
+    /// from those before it, which their number tells.
+    fn abandon(&mut self, history: u32) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        let before = open.before(&self.transcript);
+        if u32::try_from(before.len()) == Ok(history) {
+            self.transcript = before;
+        } else {
+            open.commit(&mut self.transcript);
+            self.transcript = paired(std::mem::take(&mut self.transcript));
+        }
+    }
+}

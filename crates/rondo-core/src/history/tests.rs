@@ -1,0 +1,160 @@
+use super::*;
+use crate::compaction::{Change, Compaction};
+use crate::ports::Purpose;
+use rondo_types::{Candidate, FinishReason, Message, Part, Reply, StopReason, TimeMs};
+
+fn record(turn: &str, body: RecordBody) -> Record {
+    Record {
+        turn: TurnId::new(turn),
+        step: 1,
+        at_ms: TimeMs(1),
+        body,
+    }
+}
+
+fn started(number: u32, history: usize) -> RecordBody {
+    RecordBody::TurnStarted {
+        profile: Box::new(crate::profile::builtin("default").unwrap()),
+        seed: 1,
+        tools_hash: String::new(),
+        models: vec![],
+        turn_number: number,
+        history: u32::try_from(history).unwrap(),
+    }
+}
+
+fn said(text: &str) -> RecordBody {
+    RecordBody::UserMessage {
+        message: Message::user(text),
+    }
+}
+
+fn requested(purpose: Purpose) -> RecordBody {
+    RecordBody::ModelRequested {
+        model: "p/m".into(),
+        request_hash: String::new(),
+        attempt: 0,
+        parts: None,
+        purpose,
+    }
+}
+
+fn replied(text: &str) -> RecordBody {
+    let candidate = Candidate {
+        parts: vec![Part::text(text)],
+        finish_reason: Some(FinishReason::Stop),
+        raw_finish_reasons: vec![],
+    };
+    RecordBody::ModelReplied {
+        reply: Box::new(Reply {
+            candidates: vec![candidate],
+            ..Reply::default()
+        }),
+    }
+}
+
+fn done() -> RecordBody {
+    RecordBody::Final {
+        stop_reason: StopReason::Complete,
+        text: String::new(),
+        degraded: false,
+    }
+}
+
+/// A turn of a question and its answer.
+fn turn(number: u32, history: usize) -> Vec<Record> {
+    let name = format!("t{number}");
+    let bodies = [
+        started(number, history),
+        said(&format!("q{number}")),
+        requested(Purpose::Step),
+        replied(&format!("a{number}")),
+        done(),
+    ];
+    bodies.into_iter().map(|body| record(&name, body)).collect()
+}
+
+fn texts(transcript: &Transcript) -> Vec<String> {
+    transcript.iter().map(|message| message.text()).collect()
+}
+
+#[test]
+fn turns_follow_one_another() {
+    let records = [turn(1, 0), turn(2, 2)].concat();
+    let history = History::of(&records);
+    assert_eq!(texts(&history.transcript()), ["q1", "a1", "q2", "a2"]);
+    assert_eq!((history.turns(), history.head()), (2, Seq(10)));
+    assert_eq!(history.open_turn(), None);
+}
+
+#[test]
+fn a_turn_that_was_cut_off_is_open_and_what_came_before_it_is_apart() {
+    let mut records = [turn(1, 0), turn(2, 2)].concat();
+    records.truncate(9);
+    let history = History::of(&records);
+    let open = history.open_turn().unwrap();
+    assert_eq!((open.number, open.first), (2, Seq(6)));
+    assert_eq!(open.turn, TurnId::new("t2"));
+    assert_eq!(texts(&history.before_open_turn()), ["q1", "a1"]);
+    assert_eq!(texts(&history.transcript()), ["q1", "a1", "q2", "a2"]);
+}
+
+#[test]
+fn a_turn_that_was_given_up_leaves_what_the_next_one_began_with() {
+    for (began_with, rest) in [(2, vec!["q1", "a1"]), (4, vec!["q1", "a1", "q2", "a2"])] {
+        let mut records = [turn(1, 0), turn(2, 2)].concat();
+        records.truncate(9);
+        records.extend(turn(3, began_with));
+        let history = History::of(&records);
+        let expected = [rest, vec!["q3", "a3"]].concat();
+        assert_eq!(texts(&history.transcript()), expected);
+    }
+}
+
+#[test]
+fn a_compaction_changes_what_is_there_and_the_reply_that_it_took_is_no_message() {
+    let summed_up = RecordBody::Compacted(Compaction {
+        from: 0,
+        to: 2,
+        change: Change::Summarised {
+            message: Message::synthetic_user("sum"),
+            model: "p/m".into(),
+        },
+    });
+    let mut records = turn(1, 0);
+    let bodies = [
+        started(2, 2),
+        said("q2"),
+        requested(Purpose::Summary),
+        replied("sum"),
+        summed_up,
+        requested(Purpose::Step),
+        replied("a2"),
+    ];
+    records.extend(bodies.into_iter().map(|body| record("t2", body)));
+    let mut history = History::of(&records);
+    assert_eq!(texts(&history.transcript()), ["sum", "q2", "a2"]);
+    assert_eq!(texts(&history.before_open_turn()), ["q1", "a1"]);
+    history.take(&record("t2", done()));
+    assert_eq!(texts(&history.before_open_turn()), ["sum", "q2", "a2"]);
+}
+
+#[test]
+fn a_call_without_its_end_is_in_doubt() {
+    let mut records = turn(1, 0);
+    let call = crate::machine::tests::sim::call_part("send", "{}");
+    let candidate = Candidate {
+        parts: vec![call],
+        finish_reason: Some(FinishReason::ToolCalls),
+        raw_finish_reasons: vec![],
+    };
+    let reply = Box::new(Reply {
+        candidates: vec![candidate],
+        ..Reply::default()
+    });
+    records[3].body = RecordBody::ModelReplied { reply };
+    let transcript = History::of(&records[..4]).transcript();
+    let result = transcript[2].results().next().unwrap();
+    assert_eq!(result.error, Some(rondo_types::ToolErrorCode::InDoubt));
+    assert_eq!(result.call_id, rondo_types::CallId::generated(1, 1, 0));
+}
