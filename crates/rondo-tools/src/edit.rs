@@ -1,14 +1,15 @@
 use crate::blocking::{self, Call};
 use crate::failure::Failure;
-use crate::matching::{Edit, list};
+use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
+use crate::recovery::{self, Doubt, FileState};
 use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
-use rondo_core::ports::{Tool, ToolInvocation};
+use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use similar::TextDiff;
 use std::io::Read;
 use std::sync::Arc;
@@ -31,6 +32,24 @@ const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// Lines of a diff around each change.
 const DIFF_CONTEXT_LINES: usize = 2;
+
+/// Noted before a call.
+#[derive(Serialize, Deserialize)]
+struct Evidence {
+    before: FileState,
+    /// Absent where the file cannot be edited so.
+    change: Option<Change>,
+}
+
+/// What an edit will do, as far as its result cannot be told from the file after it.
+#[derive(Serialize, Deserialize)]
+struct Change {
+    after: FileState,
+    count: usize,
+    are_crlf: bool,
+    /// Where it replaces, as lengths of what stays; left out where no diff is shown.
+    gaps: Option<Vec<usize>>,
+}
 
 /// Replaces an exact text in a file: `edit_file {path, old_string, new_string, replace_all?}`.
 ///
@@ -87,9 +106,37 @@ impl Tool for EditFile {
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         blocking::run(&self.workspace, invocation, edit).await
     }
+
+    async fn evidence(&self, arguments: &Value) -> Option<Value> {
+        recovery::note(&self.workspace, arguments, evidence).await
+    }
+
+    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+        recovery::reconcile(
+            &self.workspace,
+            call,
+            |args: &Args| &args.path,
+            states,
+            again,
+        )
+        .await
+    }
 }
 
-fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
+/// An edit that can be made.
+struct Plan {
+    target: Target,
+    shown: String,
+    /// The file as it was read.
+    text: String,
+    stamp: Stamp,
+    edit: Edit,
+    count: usize,
+    /// The whole file with the edit.
+    content: String,
+}
+
+fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
     if args.old_string.is_empty() {
         return Err(Failure::InvalidArgs("`old_string` is empty".to_owned()));
     }
@@ -97,33 +144,104 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         let message = "`old_string` and `new_string` are the same";
         return Err(Failure::InvalidArgs(message.to_owned()));
     }
-    let place = call.workspace.locate(&args.path, Access::Write)?;
+    let place = workspace.locate(&args.path, Access::Write)?;
     let shown = place.shown();
     let target = Target::open(&place, false)?;
     let (text, stamp) = load(&target, &shown)?;
-    let (mark, body) = match text.strip_prefix(BOM) {
-        Some(body) => (BOM.len_utf8(), body),
-        None => (0, text.as_str()),
-    };
+    let (mark, body) = split_mark(&text);
     let edit = Edit::fitted(body, &args.old_string, &args.new_string);
     let count = checked(&edit, body, args.replace_all.unwrap_or(false), &shown)?;
-    let changed = body.replace(&edit.old, &edit.new);
-    let content = text.get(..mark).unwrap_or("").to_owned() + &changed;
+    let content = mark.to_owned() + &body.replace(&edit.old, &edit.new);
+    Ok(Plan {
+        target,
+        shown,
+        text,
+        stamp,
+        edit,
+        count,
+        content,
+    })
+}
+
+fn evidence(args: &Args, workspace: &Workspace) -> Evidence {
+    let Ok(plan) = plan(args, workspace) else {
+        return Evidence {
+            before: FileState::of(workspace, &args.path),
+            change: None,
+        };
+    };
+    let body = split_mark(&plan.text).1;
+    let has_diff = plan.count <= DIFF_REPLACEMENTS_MAX;
+    Evidence {
+        before: FileState::with(plan.text.as_bytes()),
+        change: Some(Change {
+            after: FileState::with(plan.content.as_bytes()),
+            count: plan.count,
+            are_crlf: ends_in_crlf(body),
+            gaps: has_diff.then(|| plan.edit.gaps(body)),
+        }),
+    }
+}
+
+fn states(_: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
+    let after = evidence.change.as_ref().map(|change| change.after.clone());
+    (evidence.before.clone(), after)
+}
+
+/// Returns the result of a call that was done before.
+fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOutput> {
+    let change = doubt.evidence.change.as_ref()?;
+    let place = workspace.locate(&doubt.args.path, Access::Write).ok()?;
+    let (after, _) = load(&Target::open(&place, false).ok()?, &place.shown()).ok()?;
+    let before = undone(&doubt.args, change, &after);
+    let shown = place.shown();
+    Some(result(&shown, change.count, before.as_deref(), &after))
+}
+
+/// Returns the file as it was before the edit, where a diff is shown.
+fn undone(args: &Args, change: &Change, after: &str) -> Option<String> {
+    let (mark, body) = split_mark(after);
+    let edit = Edit::with_line_ends(change.are_crlf, &args.old_string, &args.new_string);
+    let before = edit.undone(body, change.gaps.as_ref()?)?;
+    Some(mark.to_owned() + &before)
+}
+
+fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
+    let plan = plan(args, &call.workspace)?;
     call.proceed()?;
-    if target.read()?.1.modified().ok() != stamp {
+    let shown = &plan.shown;
+    if plan.target.read()?.1.modified().ok() != plan.stamp {
         let message = format!("`{shown}` was changed by somebody else meanwhile; read it again");
         return Err(Failure::Failed(message));
     }
-    target.write(content.as_bytes(), &call.idempotency_key)?;
-    Ok(ToolOutput {
+    let content = plan.content.as_bytes();
+    plan.target.write(content, &call.idempotency_key)?;
+    Ok(result(shown, plan.count, Some(&plan.text), &plan.content))
+}
+
+/// Returns the result of an edit; where it is not known any more what the file was, it has no diff.
+fn result(shown: &str, count: usize, before: Option<&str>, after: &str) -> ToolOutput {
+    let body = |text| split_mark(text).1;
+    let diff = before.and_then(|before| diff(body(before), body(after), count, shown));
+    ToolOutput {
         value: json!({
             "path": shown,
             "replacements": count,
-            "bytes": content.len(),
-            "diff": diff(body, &changed, count, &shown),
+            "bytes": after.len(),
+            "diff": diff,
         }),
         ..ToolOutput::default()
-    })
+    }
+}
+
+/// Separates the byte order mark from the text.
+fn split_mark(text: &str) -> (&str, &str) {
+    let mark = if text.starts_with(BOM) {
+        BOM.len_utf8()
+    } else {
+        0
+    };
+    text.split_at(mark)
 }
 
 type Stamp = Option<cap_std::time::SystemTime>;

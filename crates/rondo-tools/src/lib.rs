@@ -14,6 +14,7 @@ mod lines;
 mod list;
 mod matching;
 mod read;
+mod recovery;
 mod replace;
 mod rules;
 mod search;

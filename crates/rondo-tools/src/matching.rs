@@ -18,17 +18,48 @@ impl Edit {
     /// Fits an edit to a text. In a text whose lines mostly end in CRLF, line feeds of the edit
     /// stand for CRLF.
     pub(crate) fn fitted(text: &str, old: &str, new: &str) -> Self {
-        let ends_in_crlf = text.matches("\r\n").count() * 2 > text.matches('\n').count();
-        if !ends_in_crlf {
-            return Self {
-                old: old.to_owned(),
-                new: new.to_owned(),
-            };
-        }
+        Self::with_line_ends(ends_in_crlf(text), old, new)
+    }
+
+    /// Builds an edit of a text with such line ends.
+    pub(crate) fn with_line_ends(are_crlf: bool, old: &str, new: &str) -> Self {
+        let fit = |text: &str| {
+            if are_crlf {
+                crlf(text)
+            } else {
+                text.to_owned()
+            }
+        };
         Self {
-            old: crlf(old),
-            new: crlf(new),
+            old: fit(old),
+            new: fit(new),
         }
+    }
+
+    /// Returns the lengths of the texts before each match, in bytes; they stay as they are.
+    pub(crate) fn gaps(&self, text: &str) -> Vec<usize> {
+        let mut end = 0;
+        let matches = text.match_indices(&self.old);
+        matches
+            .map(|(at, found)| {
+                let gap = at - end;
+                end = at + found.len();
+                gap
+            })
+            .collect()
+    }
+
+    /// Returns the text that had these gaps before the edit, where it can have been made there.
+    pub(crate) fn undone(&self, text: &str, gaps: &[usize]) -> Option<String> {
+        let mut before = String::with_capacity(text.len());
+        let mut rest = text;
+        for gap in gaps {
+            before.push_str(rest.get(..*gap)?);
+            before.push_str(&self.old);
+            rest = rest.get(*gap..)?.strip_prefix(self.new.as_str())?;
+        }
+        before.push_str(rest);
+        Some(before)
     }
 
     /// Returns the lines, from 1, on which the text matches, overlapping matches included.
@@ -95,6 +126,11 @@ pub(crate) fn list(places: &[usize]) -> String {
         ""
     };
     format!("{}{more}", shown.join(", "))
+}
+
+/// Returns whether the lines of a text mostly end in CRLF.
+pub(crate) fn ends_in_crlf(text: &str) -> bool {
+    text.matches("\r\n").count() * 2 > text.matches('\n').count()
 }
 
 fn crlf(text: &str) -> String {

@@ -54,8 +54,8 @@ impl Target {
 
     /// Writes the file as a whole or not at all, keeping its permission bits.
     ///
-    /// A reader sees the old content or the new, never a part. Other names of the same file (hard
-    /// links) keep the old content.
+    /// A reader sees the old content or the new, never a part, after a loss of power too. Other
+    /// names of the same file (hard links) keep the old content.
     pub(crate) fn write(&self, content: &[u8], idempotency_key: &str) -> Result<(), Failure> {
         let temporary = temporary_name(idempotency_key);
         let written = self
@@ -65,7 +65,17 @@ impl Target {
             // The reason counts; a temporary file that stays is replaced by the next try.
             let _ = self.parent.remove_file(&temporary);
             Failure::io("write", &self.shown, &err)
-        })
+        })?;
+        // Not every system opens directories, and where one cannot be, it keeps its own order.
+        if let Ok(parent) = self.parent.open(".") {
+            let _ = parent.sync_all();
+        }
+        Ok(())
+    }
+
+    /// Removes what an interrupted call of that key left.
+    pub(crate) fn discard_temporary(&self, idempotency_key: &str) {
+        let _ = self.parent.remove_file(temporary_name(idempotency_key));
     }
 
     fn write_temporary(&self, name: &Path, content: &[u8]) -> io::Result<()> {

@@ -1,12 +1,13 @@
 use crate::blocking::{self, Call};
 use crate::failure::Failure;
+use crate::recovery::{self, Doubt, FileState};
 use crate::replace::Target;
-use crate::workspace::{Access, Workspace};
+use crate::workspace::{Access, Place, Workspace};
 use async_trait::async_trait;
-use rondo_core::ports::{Tool, ToolInvocation};
+use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Writes a whole file: `write_file {path, content, create_parents?}`.
@@ -23,6 +24,12 @@ struct Args {
     path: String,
     content: String,
     create_parents: Option<bool>,
+}
+
+/// Noted before a call.
+#[derive(Serialize, Deserialize)]
+struct Evidence {
+    before: FileState,
 }
 
 impl WriteFile {
@@ -60,6 +67,31 @@ impl Tool for WriteFile {
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         blocking::run(&self.workspace, invocation, write).await
     }
+
+    async fn evidence(&self, arguments: &Value) -> Option<Value> {
+        recovery::note(&self.workspace, arguments, |args: &Args, workspace| {
+            Evidence {
+                before: FileState::of(workspace, &args.path),
+            }
+        })
+        .await
+    }
+
+    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+        recovery::reconcile(
+            &self.workspace,
+            call,
+            |args: &Args| &args.path,
+            states,
+            again,
+        )
+        .await
+    }
+}
+
+fn states(args: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
+    let after = FileState::with(args.content.as_bytes());
+    (evidence.before.clone(), Some(after))
 }
 
 fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
@@ -67,17 +99,24 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let target = Target::open(&place, args.create_parents.unwrap_or(true))?;
     call.proceed()?;
     target.write(args.content.as_bytes(), &call.idempotency_key)?;
-    let status = if target.is_new() {
-        "created"
-    } else {
-        "replaced"
-    };
-    Ok(ToolOutput {
+    Ok(result(&place, args, target.is_new()))
+}
+
+/// Returns the result of a call that was done before.
+fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOutput> {
+    let place = workspace.locate(&doubt.args.path, Access::Write).ok()?;
+    let is_new = doubt.evidence.before == FileState::Absent;
+    Some(result(&place, &doubt.args, is_new))
+}
+
+fn result(place: &Place<'_>, args: &Args, is_new: bool) -> ToolOutput {
+    let status = if is_new { "created" } else { "replaced" };
+    ToolOutput {
         value: json!({
             "path": place.shown(),
             "status": status,
             "bytes": args.content.len(),
         }),
         ..ToolOutput::default()
-    })
+    }
 }

@@ -28,7 +28,7 @@ pub trait Tool: Send + Sync {
     /// Notes what will tell later whether a call was done, such as the hash of a file before it.
     ///
     /// Asked only of tools that declare [`Recovery::Checkable`], before the call is recorded as
-    /// begun; kept with that record, so at most a few hundred bytes. Nothing may have an effect.
+    /// begun; kept with that record, so at most about a kilobyte. Nothing may have an effect.
     async fn evidence(&self, _arguments: &Value) -> Option<Value> {
         None
     }

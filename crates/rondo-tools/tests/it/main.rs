@@ -9,6 +9,7 @@ mod list;
 mod parts;
 mod race;
 mod read;
+mod recovery;
 mod search;
 mod specs;
 mod write;

@@ -1,0 +1,157 @@
+//! What tells, after a crash, whether a call changed its file: the file before it, and after it.
+
+use crate::replace::Target;
+use crate::workspace::{Access, Workspace};
+use rondo_core::ports::{DoubtfulCall, Reconciled};
+use rondo_types::ToolOutput;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// The bound on a file that is told by its content; a larger one is told by its size and time.
+const HASHED_BYTES_MAX: u64 = 64 << 20;
+
+/// How a file stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileState {
+    /// There is none.
+    Absent,
+    /// It has this content, by SHA-256 in hex.
+    Content(String),
+    /// It is too large to be read for this.
+    Large {
+        /// Its size.
+        bytes: u64,
+        /// When it was written, in nanoseconds since 1970.
+        modified_ns: String,
+    },
+    /// No call can read or write it, as it is.
+    Unusable,
+}
+
+impl FileState {
+    /// Looks at a file that a model named.
+    pub(crate) fn of(workspace: &Workspace, path: &str) -> Self {
+        Self::find(workspace, path).unwrap_or(Self::Unusable)
+    }
+
+    /// Returns the state of a file that has this content.
+    pub(crate) fn with(content: &[u8]) -> Self {
+        Self::Content(hex(&Sha256::digest(content)))
+    }
+
+    fn find(workspace: &Workspace, path: &str) -> Option<Self> {
+        let place = workspace.locate(path, Access::Write).ok()?;
+        match place.dir().symlink_metadata(&place.relative) {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Some(Self::Absent),
+            _ => {}
+        }
+        let (file, metadata) = place.open_file().ok()?;
+        if metadata.len() > HASHED_BYTES_MAX {
+            let modified = metadata.modified().ok()?.into_std();
+            let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+            return Some(Self::Large {
+                bytes: metadata.len(),
+                modified_ns: since.as_nanos().to_string(),
+            });
+        }
+        let mut hash = Sha256::new();
+        // It may grow meanwhile.
+        io::copy(&mut file.take(HASHED_BYTES_MAX + 1), &mut hash).ok()?;
+        Some(Self::Content(hex(&hash.finalize())))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Looks, on a thread that may block, at what tells later whether a call was done. Arguments that no
+/// call can have tell nothing.
+pub(crate) async fn note<A, E>(
+    workspace: &Arc<Workspace>,
+    arguments: &Value,
+    look: fn(&A, &Workspace) -> E,
+) -> Option<Value>
+where
+    A: DeserializeOwned + Send + 'static,
+    E: Serialize + Send + 'static,
+{
+    let args: A = serde_json::from_value(arguments.clone()).ok()?;
+    let workspace = Arc::clone(workspace);
+    let look = move || serde_json::to_value(look(&args, &workspace)).ok();
+    tokio::task::spawn_blocking(look).await.ok()?
+}
+
+/// What is known of a call that was cut off.
+pub(crate) struct Doubt<A, E> {
+    pub(crate) args: A,
+    pub(crate) evidence: E,
+    /// How its file stands now.
+    pub(crate) now: FileState,
+}
+
+/// Finds out, on a thread that may block, what became of a call to a file.
+///
+/// `path`, `before` and `after` say which file, how it stood, and how it stands if the call was
+/// done, where it can have been; `result` rebuilds what the call returned, or did not come to
+/// return.
+pub(crate) async fn reconcile<A, E>(
+    workspace: &Arc<Workspace>,
+    call: &DoubtfulCall,
+    path: fn(&A) -> &str,
+    states: fn(&A, &E) -> (FileState, Option<FileState>),
+    result: fn(&Doubt<A, E>, &Workspace) -> Option<ToolOutput>,
+) -> Reconciled
+where
+    A: DeserializeOwned + Send + 'static,
+    E: DeserializeOwned + Send + 'static,
+{
+    let Ok(args) = serde_json::from_value::<A>(call.arguments.clone()) else {
+        // A call with such arguments has no effect.
+        return Reconciled::NotDone;
+    };
+    let evidence = call.evidence.clone().map(serde_json::from_value::<E>);
+    let Some(Ok(evidence)) = evidence else {
+        return Reconciled::Unknown;
+    };
+    let (workspace, key) = (Arc::clone(workspace), call.idempotency_key.clone());
+    let find_out = move || {
+        discard_temporary(&workspace, path(&args), &key);
+        let now = FileState::of(&workspace, path(&args));
+        let (before, after) = states(&args, &evidence);
+        let doubt = Doubt {
+            args,
+            evidence,
+            now,
+        };
+        if after.as_ref() == Some(&doubt.now) {
+            return result(&doubt, &workspace).map_or(Reconciled::Unknown, done);
+        }
+        match doubt.now == before {
+            true => Reconciled::NotDone,
+            false => Reconciled::Unknown,
+        }
+    };
+    tokio::task::spawn_blocking(find_out)
+        .await
+        .unwrap_or(Reconciled::Unknown)
+}
+
+fn done(output: ToolOutput) -> Reconciled {
+    Reconciled::Done(rondo_types::ToolOutcome::Ok(output))
+}
+
+/// Removes what a call that was cut off before its end left beside its file.
+fn discard_temporary(workspace: &Workspace, path: &str, key: &str) {
+    let target = workspace
+        .locate(path, Access::Write)
+        .and_then(|place| Target::open(&place, false));
+    if let Ok(target) = target {
+        target.discard_temporary(key);
+    }
+}
