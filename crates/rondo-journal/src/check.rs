@@ -4,8 +4,9 @@ use crate::export;
 use crate::lock;
 use crate::read;
 use crate::store::Store;
-use crate::writer::{advance, to_i64};
-use rondo_core::ports::{RecordBody, Seq};
+use crate::tally::Tally;
+use crate::writer::{advance, set_tally, to_i64};
+use rondo_core::ports::{Record, RecordBody, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::HashSet;
@@ -37,6 +38,26 @@ pub struct Report {
 }
 
 impl Store {
+    /// Reads all records of a session for whoever goes on with it, each checked as
+    /// [`Store::check`] does. What a later version wrote and this one does not know is left out.
+    ///
+    /// # Errors
+    /// When there is no such session, a record is damaged, or the disk fails.
+    pub fn load(&self, session: &SessionId) -> Result<Vec<Record>, StoreError> {
+        let (mut walk, mut records) = (Walk::default(), Vec::new());
+        for entry in self.read_all(session)? {
+            if let Some(Defect { seq, reason }) = walk.entry(&entry) {
+                return Err(StoreError::Damaged {
+                    session: session.clone(),
+                    seq: seq.0,
+                    reason,
+                });
+            }
+            records.extend(entry.into_record());
+        }
+        Ok(records)
+    }
+
     /// Checks every record of a session: its place, its hash, its body.
     ///
     /// # Errors
@@ -184,6 +205,8 @@ fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<()
         None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
     };
     advance(&transaction, row.id, (keep, hash), 0)?;
+    let kept = read::up_to(&transaction, session, &segments, keep)?;
+    set_tally(&transaction, row.id, Tally::of(&kept))?;
     transaction.commit()?;
     Ok(())
 }

@@ -136,6 +136,20 @@ impl Entry {
         }
     }
 
+    /// Returns the record; none where this version does not know its kind or cannot read it.
+    #[must_use]
+    pub fn into_record(self) -> Option<Record> {
+        let Ok(Body::Known(body)) = self.body() else {
+            return None;
+        };
+        Some(Record {
+            turn: self.turn,
+            step: self.step,
+            at_ms: self.at,
+            body: *body,
+        })
+    }
+
     /// Returns the body's kind; empty when it has none.
     #[must_use]
     pub fn kind(&self) -> String {

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process works on the session.
-    #[error("session `{session}` is in use by another process")]
+    #[error("session `{session}` is in use by {}", holder(*pid))]
     InUse {
         /// The session.
         session: SessionId,
+        /// The process, where it says so.
+        pid: Option<u32>,
     },
     /// There is no such session.
     #[error("there is no session `{session}`")]
@@ -99,6 +101,13 @@ pub enum StoreError {
     /// The writer ended, after a failed write or with the program.
     #[error("the journal no longer takes records since a write failed")]
     Closed,
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("process {pid}"),
+    )
 }
 
 impl StoreError {

@@ -3,7 +3,8 @@ use crate::error::StoreError;
 use crate::lock;
 use crate::read;
 use crate::store::Store;
-use crate::writer::{advance, insert, to_i64};
+use crate::tally::Tally;
+use crate::writer::{advance, insert, set_tally, to_i64};
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::{Connection, TransactionBehavior};
@@ -284,6 +285,7 @@ fn store(
     for entry in entries {
         insert(&transaction, id, entry)?;
     }
+    set_tally(&transaction, id, Tally::of(entries))?;
     if let Some(last) = entries.last() {
         advance(&transaction, id, (last.seq, last.hash), last.at.0)?;
     }

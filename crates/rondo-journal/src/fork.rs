@@ -1,6 +1,7 @@
 use crate::error::StoreError;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
+use crate::tally::Tally;
 use crate::writer::to_i64;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
@@ -53,11 +54,22 @@ fn fork(
         });
     }
     let hash = read::hash_at(&transaction, &segments, at)?.ok_or_else(no_record)?;
+    let tally = Tally::of(&read::up_to(&transaction, parent, &segments, at)?);
     let inserted = transaction.execute(
         "INSERT OR IGNORE INTO sessions
-         (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title)
-         SELECT ?1, ?2, ?2, 0, ?3, ?4, id, ?3, title FROM sessions WHERE id = ?5",
-        (new.as_str(), to_i64(now.0), to_i64(at.0), hash.0, row.id),
+         (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title,
+          directory, turns, open)
+         SELECT ?1, ?2, ?2, 0, ?3, ?4, id, ?3, title, directory, ?6, ?7
+         FROM sessions WHERE id = ?5",
+        (
+            new.as_str(),
+            to_i64(now.0),
+            to_i64(at.0),
+            hash.0,
+            row.id,
+            tally.turns,
+            tally.open,
+        ),
     )?;
     if inserted == 0 {
         return Err(StoreError::Exists {

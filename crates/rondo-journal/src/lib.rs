@@ -29,12 +29,13 @@ mod read;
 mod schema;
 mod sessions;
 mod store;
+mod tally;
 mod writer;
 
 pub use check::{Defect, Report};
 pub use entry::{Body, ChainHash, Entry, RECORD_VERSION};
 pub use error::StoreError;
 pub use export::{EXPORT_VERSION, Imported};
-pub use owned::OwnedSession;
-pub use sessions::SessionInfo;
+pub use owned::{NewSession, OwnedSession};
+pub use sessions::{SessionInfo, SessionState};
 pub use store::{Durability, Options, Store};

@@ -3,8 +3,9 @@
 use crate::error::StoreError;
 use rondo_types::SessionId;
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Held while this process owns the session; the kernel frees it when the process ends, however
 /// it ends.
@@ -13,19 +14,59 @@ pub(crate) struct SessionLock {
     _file: OwnedFd,
 }
 
-/// Takes the lock of a session, or says that another process has it.
+/// Takes the lock of a session, or says which process has it.
 pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, StoreError> {
-    let path = dir.join(format!("{}.lock", file_name(session.as_str())));
+    let path = path(dir, session);
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|error| StoreError::io(&path)(error.into()))?;
+    let failed = |error: Errno| StoreError::io(&path)(error.into());
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(SessionLock { _file: file }),
-        Err(error) if error == rustix::io::Errno::WOULDBLOCK => Err(StoreError::InUse {
+        Ok(()) => {
+            note_holder(&file).map_err(failed)?;
+            Ok(SessionLock { _file: file })
+        }
+        Err(Errno::WOULDBLOCK) => Err(StoreError::InUse {
             session: session.clone(),
+            pid: read_holder(&file),
         }),
-        Err(error) => Err(StoreError::io(&path)(error.into())),
+        Err(error) => Err(failed(error)),
     }
+}
+
+/// Returns whether some process owns the session right now.
+pub(crate) fn is_held(dir: &Path, session: &SessionId) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let Ok(file) = rustix::fs::open(path(dir, session), flags, Mode::empty()) else {
+        return false;
+    };
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Removes the lock of a session that is gone; its owner calls this.
+pub(crate) fn forget(dir: &Path, session: &SessionId) {
+    // A file that stays costs nothing but its name.
+    let _ = rustix::fs::unlink(path(dir, session));
+}
+
+/// The number says who holds the lock, never whether it is held: that is the kernel's to say.
+fn note_holder(file: &OwnedFd) -> Result<(), Errno> {
+    rustix::fs::ftruncate(file, 0)?;
+    rustix::io::pwrite(file, format!("{}\n", std::process::id()).as_bytes(), 0)?;
+    Ok(())
+}
+
+fn read_holder(file: &OwnedFd) -> Option<u32> {
+    let mut bytes = [0; 16];
+    let count = rustix::io::pread(file, &mut bytes, 0).ok()?;
+    std::str::from_utf8(bytes.get(..count)?)
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn path(dir: &Path, session: &SessionId) -> PathBuf {
+    dir.join(format!("{}.lock", file_name(session.as_str())))
 }
 
 /// Makes a file name of any id: what is not a plain character is written as its code.

@@ -1,14 +1,49 @@
-use crate::entry::ChainHash;
 use crate::error::StoreError;
 use crate::lock::{self, SessionLock};
+use crate::read;
+use crate::sessions::title;
 use crate::store::Store;
-use crate::writer::{to_i64, to_u64};
+use crate::writer::{self, FIRST_EPOCH, to_u64};
+use async_trait::async_trait;
+use rondo_core::Journal;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a session's id.
 const ID_BYTES_MAX: usize = 128;
+
+/// A session that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id, of at most 128 bytes.
+    pub id: SessionId,
+    /// When it begins.
+    pub at: TimeMs,
+    /// What it is about: usually the beginning of its first message. May be empty.
+    pub title: String,
+    /// The directory it works in; empty where it has none.
+    pub directory: String,
+}
+
+impl NewSession {
+    /// Describes a session by its id alone.
+    #[must_use]
+    pub fn new(id: SessionId, at: TimeMs) -> Self {
+        Self {
+            id,
+            at,
+            title: String::new(),
+            directory: String::new(),
+        }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        title(&self.title)
+    }
+}
 
 /// A session that this process may append to, until this is dropped.
 ///
@@ -18,22 +53,43 @@ const ID_BYTES_MAX: usize = 128;
 pub struct OwnedSession {
     store: Store,
     fence: Fence,
-    head: Seq,
+    head: AtomicU64,
+    /// Set where the session's row is made with its first records.
+    new: Option<Arc<NewSession>>,
     _lock: SessionLock,
 }
 
 impl Store {
-    /// Begins a session and owns it.
+    /// Begins a session and owns it. It is there for others from its first records on, with which
+    /// it shares a commit; one that never gets any leaves nothing behind.
     ///
     /// # Errors
     /// When there is one of that id, or another process just begins it, or the disk fails.
+    pub fn begin(&self, new: NewSession) -> Result<OwnedSession, StoreError> {
+        let lock = lock::lock(&self.locks_dir(), checked(&new.id)?)?;
+        if read::exists(&self.reader(), &new.id)? {
+            return Err(StoreError::Exists { session: new.id });
+        }
+        let fence = Fence {
+            session: new.id.clone(),
+            epoch: FIRST_EPOCH,
+        };
+        Ok(self.owned(fence, Seq(0), Some(new), lock))
+    }
+
+    /// Begins a session, empty as it is, and owns it.
+    ///
+    /// # Errors
+    /// As [`Store::begin`].
     pub fn create(&self, session: &SessionId, at: TimeMs) -> Result<OwnedSession, StoreError> {
-        let lock = lock::lock(&self.locks_dir(), &checked(session)?)?;
-        let name = session.clone();
-        let fence = self
-            .writer()
-            .run(move |connection| create(connection, &name, at))?;
-        Ok(self.owned(fence, Seq(0), lock))
+        let owned = self.begin(NewSession::new(session.clone(), at))?;
+        if let Some(new) = owned.new.clone() {
+            self.writer().run(move |connection| {
+                writer::begin(connection, &new)?;
+                Ok(())
+            })?;
+        }
+        Ok(owned)
     }
 
     /// Owns a session that exists, after its owner let it go or ended.
@@ -41,19 +97,26 @@ impl Store {
     /// # Errors
     /// When another process owns it, when there is none of that id, or when the disk fails.
     pub fn own(&self, session: &SessionId) -> Result<OwnedSession, StoreError> {
-        let lock = lock::lock(&self.locks_dir(), &checked(session)?)?;
+        let lock = lock::lock(&self.locks_dir(), checked(session)?)?;
         let name = session.clone();
         let (fence, head) = self
             .writer()
             .run(move |connection| take(connection, &name))?;
-        Ok(self.owned(fence, head, lock))
+        Ok(self.owned(fence, head, None, lock))
     }
 
-    fn owned(&self, fence: Fence, head: Seq, lock: SessionLock) -> OwnedSession {
+    fn owned(
+        &self,
+        fence: Fence,
+        head: Seq,
+        new: Option<NewSession>,
+        lock: SessionLock,
+    ) -> OwnedSession {
         OwnedSession {
             store: self.clone(),
             fence,
-            head,
+            head: head.0.into(),
+            new: new.map(Arc::new),
             _lock: lock,
         }
     }
@@ -72,62 +135,49 @@ impl OwnedSession {
         &self.fence
     }
 
-    /// Returns the place of the last record at the time the session was taken.
+    /// Returns the journal that the session is part of.
     #[must_use]
-    pub fn head_at_start(&self) -> Seq {
-        self.head
-    }
-
-    /// Appends records behind `expected`, all or none, and returns the last one's place after the
-    /// commit.
-    ///
-    /// Appends of several sessions that wait at the same time share a commit.
-    ///
-    /// # Errors
-    /// When the session was taken over, when `expected` is not its last record, when the disk is
-    /// full or fails. After a failed write to the disk nothing is taken any more.
-    ///
-    /// # Cancel safety
-    /// Not cancel safe: a dropped append may or may not have happened.
-    pub async fn append(&self, expected: Seq, batch: Vec<Record>) -> Result<Seq, AppendError> {
-        self.store
-            .writer()
-            .append(&self.fence, expected, batch)
-            .await
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 }
 
-fn checked(session: &SessionId) -> Result<SessionId, StoreError> {
+/// Appends of several sessions that wait at the same time share a commit. After a failed write to
+/// the disk nothing is taken any more.
+#[async_trait]
+impl Journal for OwnedSession {
+    fn head(&self) -> Seq {
+        Seq(self.head.load(Ordering::Relaxed))
+    }
+
+    fn epoch(&self) -> u64 {
+        self.fence.epoch
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let writer = self.store.writer();
+        let appended = writer
+            .append(fence, expected, batch, self.new.clone())
+            .await?;
+        // The writer's thread puts appends in order, and a later one is further on.
+        self.head.fetch_max(appended.0, Ordering::Relaxed);
+        Ok(appended)
+    }
+}
+
+fn checked(session: &SessionId) -> Result<&SessionId, StoreError> {
     let id = session.as_str();
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(StoreError::Unknown {
             session: id.chars().take(ID_BYTES_MAX).collect(),
         });
     }
-    Ok(session.clone())
-}
-
-fn create(
-    connection: &mut Connection,
-    session: &SessionId,
-    at: TimeMs,
-) -> Result<Fence, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let inserted = transaction.execute(
-        "INSERT OR IGNORE INTO sessions (name, created_ms, updated_ms, epoch, head_seq, head_hash)
-         VALUES (?1, ?2, ?2, 1, 0, ?3)",
-        (session.as_str(), to_i64(at.0), ChainHash::GENESIS.0),
-    )?;
-    if inserted == 0 {
-        return Err(StoreError::Exists {
-            session: session.clone(),
-        });
-    }
-    transaction.commit()?;
-    Ok(Fence {
-        session: session.clone(),
-        epoch: 1,
-    })
+    Ok(session)
 }
 
 /// Raises the epoch, so that an owner of before can no longer append.

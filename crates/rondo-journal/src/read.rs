@@ -61,6 +61,12 @@ impl Store {
     }
 }
 
+/// Returns whether there is a session of that id.
+pub(crate) fn exists(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM sessions WHERE name = ?1";
+    Ok(connection.prepare_cached(sql)?.exists([session.as_str()])?)
+}
+
 /// Finds a session's row.
 pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<SessionRow, StoreError> {
     by(connection, "name = ?1", session.as_str())?.ok_or_else(|| StoreError::Unknown {
@@ -118,6 +124,22 @@ pub(crate) fn lineage(
     }
     segments.reverse();
     Ok(segments)
+}
+
+/// Reads the records of segments up to and with one.
+pub(crate) fn up_to(
+    connection: &Connection,
+    session: &SessionId,
+    segments: &[Segment],
+    at: Seq,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    for segment in segments {
+        let last = segment.last.min(at.0);
+        let part = Segment { last, ..*segment };
+        read_segment(connection, session, &part, Seq(1), usize::MAX, &mut entries)?;
+    }
+    Ok(entries)
 }
 
 /// Returns the hash of one record; none when it is not there.

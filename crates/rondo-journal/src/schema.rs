@@ -15,7 +15,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Marks the file as a journal of Rondo (`rndo`), so that `file` and a repair tool know it.
 const APPLICATION_ID: u32 = 0x726e_646f;
 
-/// A session's own records lie behind its parent's up to `fork_seq`.
+/// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
+/// the records, and are kept so that a list need not read them.
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -27,10 +28,14 @@ CREATE TABLE sessions (
     head_hash BLOB NOT NULL,
     parent INTEGER REFERENCES sessions(id),
     fork_seq INTEGER NOT NULL DEFAULT 0,
-    title TEXT NOT NULL DEFAULT ''
+    title TEXT NOT NULL DEFAULT '',
+    directory TEXT NOT NULL DEFAULT '',
+    turns INTEGER NOT NULL DEFAULT 0,
+    open INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX sessions_parent ON sessions(parent) WHERE parent IS NOT NULL;
 CREATE INDEX sessions_updated ON sessions(updated_ms);
+CREATE INDEX sessions_directory ON sessions(directory, updated_ms);
 CREATE TABLE records (
     session INTEGER NOT NULL REFERENCES sessions(id),
     seq INTEGER NOT NULL,

@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::writer::{to_i64, to_u64};
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
-use rusqlite::{Connection, Row, TransactionBehavior};
+use rusqlite::{Connection, Params, Row, TransactionBehavior};
 
 /// The name that stands for the session that was written last.
 const LATEST: &str = "latest";
@@ -30,10 +30,28 @@ pub struct SessionInfo {
     pub parent: Option<(SessionId, Seq)>,
     /// What it is about: usually the beginning of its first message. May be empty.
     pub title: String,
+    /// The directory it works in; empty where it has none.
+    pub directory: String,
+    /// How many turns it has.
+    pub turns: u32,
+    /// Where its last turn stands.
+    pub state: SessionState,
+}
+
+/// Where a session's last turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// Its end is recorded, or there is none.
+    Done,
+    /// A process works on it.
+    Running,
+    /// Its end is not recorded, and nobody works on it.
+    CutOff,
 }
 
 const INFO: &str =
-    "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title
+    "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title,
+            s.directory, s.turns, s.open
      FROM sessions s LEFT JOIN sessions p ON p.id = s.parent";
 
 impl Store {
@@ -42,12 +60,32 @@ impl Store {
     /// # Errors
     /// When the disk fails.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError> {
+        self.infos(
+            "ORDER BY s.updated_ms DESC, s.id DESC LIMIT ?1",
+            [i64::try_from(limit).unwrap_or(i64::MAX)],
+        )
+    }
+
+    /// Returns the session that was written last of those that work in a directory.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError> {
+        let newest = "WHERE s.directory = ?1 ORDER BY s.updated_ms DESC, s.id DESC LIMIT 1";
+        Ok(self.infos(newest, [directory])?.pop())
+    }
+
+    fn infos(&self, rest: &str, key: impl Params) -> Result<Vec<SessionInfo>, StoreError> {
         let connection = self.reader();
-        let sql = format!("{INFO} ORDER BY s.updated_ms DESC, s.id DESC LIMIT ?1");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = statement.query_map([limit], info)?;
-        Ok(found.collect::<Result<_, _>>()?)
+        let mut statement = connection.prepare_cached(&format!("{INFO} {rest}"))?;
+        let found = statement.query_map(key, info)?;
+        let mut infos = found.collect::<Result<Vec<_>, _>>()?;
+        for info in &mut infos {
+            if info.state == SessionState::CutOff && lock::is_held(&self.locks_dir(), &info.id) {
+                info.state = SessionState::Running;
+            }
+        }
+        Ok(infos)
     }
 
     /// Returns what is known of one session.
@@ -55,11 +93,8 @@ impl Store {
     /// # Errors
     /// When there is no such session, or the disk fails.
     pub fn session(&self, session: &SessionId) -> Result<SessionInfo, StoreError> {
-        let connection = self.reader();
-        let sql = format!("{INFO} WHERE s.name = ?1");
-        let mut found = connection.prepare_cached(&sql)?;
-        let mut rows = found.query_map([session.as_str()], info)?;
-        rows.next().transpose()?.ok_or_else(|| StoreError::Unknown {
+        let mut found = self.infos("WHERE s.name = ?1", [session.as_str()])?;
+        found.pop().ok_or_else(|| StoreError::Unknown {
             session: session.to_string(),
         })
     }
@@ -111,8 +146,7 @@ impl Store {
     /// When the disk fails.
     pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError> {
         let session = session.clone();
-        let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let title: String = line.chars().take(TITLE_CHARS_MAX).collect();
+        let title = self::title(title);
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET title = ?2 WHERE name = ?1";
             connection.execute(sql, (session.as_str(), title))?;
@@ -128,9 +162,11 @@ impl Store {
     pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
         self.session(session)?;
         let _lock = lock::lock(&self.locks_dir(), session)?;
-        let session = session.clone();
+        let name = session.clone();
         self.writer()
-            .run(move |connection| remove(connection, &session))
+            .run(move |connection| remove(connection, &name))?;
+        lock::forget(&self.locks_dir(), session);
+        Ok(())
     }
 
     /// Removes sessions that were last written before `before`, except those in use and those that
@@ -178,7 +214,22 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         head: Seq(to_u64(row.get(3)?)),
         parent: parent.map(|name| (SessionId::new(name), fork)),
         title: row.get(6)?,
+        directory: row.get(7)?,
+        turns: row.get(8)?,
+        // Whether somebody works on it, its lock says.
+        state: if row.get(9)? {
+            SessionState::CutOff
+        } else {
+            SessionState::Done
+        },
     })
+}
+
+/// Makes one line of a text, of a bounded length.
+pub(crate) fn title(text: &str) -> String {
+    let words = text.split_whitespace().take(TITLE_CHARS_MAX);
+    let line = words.collect::<Vec<_>>().join(" ");
+    line.chars().take(TITLE_CHARS_MAX).collect()
 }
 
 fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreError> {

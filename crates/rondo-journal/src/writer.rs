@@ -3,6 +3,8 @@
 use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
+use crate::owned::NewSession;
+use crate::tally::Tally;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
@@ -15,6 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 const APPENDS_MAX: usize = 4096;
 /// Tasks that may wait besides.
 const TASKS_MAX: usize = 64;
+/// The epoch of a session's first owner.
+pub(crate) const FIRST_EPOCH: u64 = 1;
 /// Records that one commit holds before those that still wait are left for the next.
 const COMMIT_RECORDS_MAX: usize = 8192;
 
@@ -26,9 +30,7 @@ enum Job {
 }
 
 struct Append {
-    fence: Fence,
-    expected: Seq,
-    batch: Vec<Record>,
+    work: Work,
     reply: oneshot::Sender<Result<Seq, AppendError>>,
     /// Frees the place in the queue.
     _place: OwnedSemaphorePermit,
@@ -61,13 +63,17 @@ impl Writer {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        new: Option<Arc<NewSession>>,
     ) -> Result<Seq, AppendError> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
         let job = Job::Append(Append {
-            fence: fence.clone(),
-            expected,
-            batch,
+            work: Work {
+                fence: fence.clone(),
+                expected,
+                batch,
+                new,
+            },
             reply,
             _place: place.map_err(|_| closed())?,
         });
@@ -141,12 +147,12 @@ impl Thread {
 
     /// Takes the appends that wait already, without waiting for more.
     fn gather(&self, first: Append) -> (Vec<Append>, Option<Task>) {
-        let mut records = first.batch.len();
+        let mut records = first.work.batch.len();
         let mut group = vec![first];
         while records < COMMIT_RECORDS_MAX {
             match self.waiting.try_recv() {
                 Ok(Job::Append(append)) => {
-                    records += append.batch.len();
+                    records += append.work.batch.len();
                     group.push(append);
                 }
                 Ok(Job::Task(task)) => return (group, Some(task)),
@@ -169,10 +175,8 @@ impl Thread {
                 .into_iter()
                 .for_each(|append| answer(append.reply, Err(closed())));
         }
-        let (replies, work): (Vec<_>, Vec<_>) = group
-            .into_iter()
-            .map(|it| (it.reply, (it.fence, it.expected, it.batch)))
-            .unzip();
+        let (replies, work): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|it| (it.reply, it.work)).unzip();
         match write(&mut self.connection, &work) {
             Ok(results) => replies
                 .into_iter()
@@ -200,7 +204,14 @@ fn answer(reply: oneshot::Sender<Result<Seq, AppendError>>, result: Result<Seq, 
     let _ = reply.send(result);
 }
 
-type Work = (Fence, Seq, Vec<Record>);
+/// What one append is about.
+struct Work {
+    fence: Fence,
+    expected: Seq,
+    batch: Vec<Record>,
+    /// The session itself, where it is begun with its first records.
+    new: Option<Arc<NewSession>>,
+}
 
 /// Writes a group in one transaction. A refused append leaves the others alone.
 fn write(
@@ -209,20 +220,21 @@ fn write(
 ) -> Result<Vec<Result<Seq, AppendError>>, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut results = Vec::with_capacity(group.len());
-    for (fence, expected, batch) in group {
-        results.push(append(&transaction, fence, *expected, batch)?);
+    for work in group {
+        results.push(append(&transaction, work)?);
     }
     transaction.commit()?;
     Ok(results)
 }
 
 /// One append: refused (inner error) before anything is written, or written whole.
-fn append(
-    connection: &Connection,
-    fence: &Fence,
-    expected: Seq,
-    batch: &[Record],
-) -> Result<Result<Seq, AppendError>, StoreError> {
+fn append(connection: &Connection, work: &Work) -> Result<Result<Seq, AppendError>, StoreError> {
+    let (fence, expected) = (&work.fence, work.expected);
+    if let Some(new) = &work.new
+        && expected == Seq(0)
+    {
+        begin(connection, new)?;
+    }
     let Some(head) = head(connection, fence)? else {
         let session = fence.session.clone();
         return Ok(Err(AppendError::Fenced { session }));
@@ -232,16 +244,20 @@ fn append(
         return Ok(Err(AppendError::Conflict { expected, actual }));
     }
     let mut last = (head.seq, head.hash);
-    let mut at = 0;
-    for record in batch {
+    let (mut at, mut tally) = (0, head.tally);
+    for record in &work.batch {
+        tally.note(&record.body);
         let entry = Entry::following(last, fence.epoch, record)
             .map_err(|error| StoreError::from(to_sql(error)))?;
         insert(connection, head.id, &entry)?;
         last = (entry.seq, entry.hash);
         at = entry.at.0;
     }
-    if !batch.is_empty() {
+    if !work.batch.is_empty() {
         advance(connection, head.id, last, at)?;
+    }
+    if tally != head.tally {
+        set_tally(connection, head.id, tally)?;
     }
     Ok(Ok(last.0))
 }
@@ -250,19 +266,56 @@ struct Head {
     id: i64,
     seq: Seq,
     hash: ChainHash,
+    tally: Tally,
+}
+
+/// Makes a session's row, unless it is there.
+pub(crate) fn begin(connection: &Connection, new: &NewSession) -> Result<bool, StoreError> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO sessions
+             (name, created_ms, updated_ms, epoch, head_seq, head_hash, title, directory)
+             VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5, ?6)",
+        )?
+        .execute((
+            new.id.as_str(),
+            to_i64(new.at.0),
+            to_i64(FIRST_EPOCH),
+            ChainHash::GENESIS.0,
+            new.title(),
+            &new.directory,
+        ))?;
+    Ok(inserted > 0)
+}
+
+/// Keeps what a list says of a session's turns.
+pub(crate) fn set_tally(
+    connection: &Connection,
+    session: i64,
+    tally: Tally,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("UPDATE sessions SET turns = ?2, open = ?3 WHERE id = ?1")?
+        .execute((session, tally.turns, tally.open))?;
+    Ok(())
 }
 
 /// Returns where a session stands; none when its writer is not its owner any more.
 fn head(connection: &Connection, fence: &Fence) -> Result<Option<Head>, StoreError> {
     Ok(connection
         .prepare_cached(
-            "SELECT id, head_seq, head_hash FROM sessions WHERE name = ?1 AND epoch = ?2",
+            "SELECT id, head_seq, head_hash, turns, open FROM sessions
+             WHERE name = ?1 AND epoch = ?2",
         )?
         .query_row((fence.session.as_str(), to_i64(fence.epoch)), |row| {
             Ok(Head {
                 id: row.get(0)?,
                 seq: Seq(to_u64(row.get(1)?)),
                 hash: ChainHash(row.get(2)?),
+                tally: Tally {
+                    turns: row.get(3)?,
+                    open: row.get(4)?,
+                },
             })
         })
         .optional()?)

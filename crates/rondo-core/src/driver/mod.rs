@@ -36,7 +36,7 @@ use crate::toolbox::Toolbox;
 use model_work::ModelWork;
 use rondo_types::{
     CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, ModelInfo, Outcome, Profile,
-    ResultEvent, SessionId, StopReason, TimeMs, Transcript, TurnId,
+    ResultEvent, SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -169,8 +169,8 @@ impl Driver {
             message: &message,
         });
         self.emit(EventBody::Init(self.init_event()));
-        self.writer
-            .begin(self.at, &self.setup, history.len(), &message);
+        let setup = &self.setup;
+        self.writer.begin(self.at, setup, &history, &message);
         match self.take(Input::Begin { history, message }).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,
@@ -386,7 +386,8 @@ impl Driver {
     /// Runs a call whose beginning is recorded.
     fn start_tool(&mut self, call: PlannedCall) {
         let Some(tool) = self.setup.tools.get(&call.name) else {
-            return;
+            let text = format!("there is no tool `{}` any more", call.name);
+            return self.ended(call, ToolErrorCode::NotRun, &text);
         };
         self.events.observe(&Moment::ToolStarted(&call));
         let span = spans::tool_call(&call);

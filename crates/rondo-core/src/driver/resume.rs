@@ -1,18 +1,20 @@
 use super::{Driver, TurnControl, TurnSetup, guarded, millis, spans};
+use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
-use crate::machine::{Input, PlannedCall};
+use crate::machine::{Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody};
 use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
-    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Recovery, TimeMs,
-    ToolErrorCode, ToolOutcome, Transcript,
+    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Outcome, Recovery,
+    SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +46,14 @@ pub enum ResumeError {
     /// It is over.
     #[error("the turn is over")]
     Finished,
+    /// It asks other models than those that are offered here.
+    #[error("the turn asks {}, and is offered {}", recorded.join(", "), offered.join(", "))]
+    OtherModels {
+        /// Whom the turn asks, in order, as `provider/model`.
+        recorded: Vec<String>,
+        /// Who is offered.
+        offered: Vec<String>,
+    },
     /// Its records lead elsewhere.
     #[error(transparent)]
     Redrive(#[from] RedriveError),
@@ -53,11 +63,13 @@ pub enum ResumeError {
 ///
 /// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
 /// A call that was begun and whose end is not recorded is settled by its [`Recovery`]. The turn
-/// runs under the profile, the prompt and the seed that it began with; the time when nobody worked on it does
-/// not count. `records` are those of this turn only, `history` is what came before it.
+/// runs under what it began with: of `setup`, only the session, the models, the tools' code, the
+/// gate, the approver and the journal are looked at. The time when nobody worked on it does not
+/// count. `records` are those of this turn only, `history` is what came before it.
 ///
 /// # Errors
-/// When the turn is over, or the records do not follow from one another under this setup.
+/// When the turn is over, the models of `setup` are not the turn's, or the records do not follow
+/// from one another.
 ///
 /// # Cancel safety
 /// As [`run_turn`](super::run_turn).
@@ -68,9 +80,12 @@ pub async fn resume_turn(
     events: EventSender,
     control: TurnControl,
 ) -> Result<Outcome, ResumeError> {
-    under_what_it_began(&mut setup, records);
+    let config = began_with(&setup.session, records).ok_or(RedriveError::NoMessage)?;
+    under_what_it_began(&mut setup, &config)?;
     let mut driver = Driver::new(setup, Clock::system(), events, control);
-    let config = driver.machine.config().clone();
+    if *driver.setup.tools.specs() != *config.tools {
+        driver.catalog = catalog_of(&config);
+    }
     let history = crate::pairing::paired(history);
     let redriven = redrive(config, &driver.catalog, history, records)?;
     if redriven.finished {
@@ -85,24 +100,66 @@ pub async fn resume_turn(
     Ok(resumed.instrument(span).await)
 }
 
-fn under_what_it_began(setup: &mut TurnSetup, records: &[Record]) {
-    for record in records {
-        match &record.body {
-            RecordBody::TurnStarted { profile, seed, .. } => {
-                setup.profile = (**profile).clone();
-                setup.seed = *seed;
-            }
-            RecordBody::Equipped {
-                system,
-                response_schema,
-                ..
-            } => {
-                setup.system.clone_from(system);
-                setup.response_schema.clone_from(response_schema);
-            }
-            _ => {}
-        }
+/// Returns what a turn began with; none where its records lack their beginning.
+fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
+    let [started, equipped, ..] = records else {
+        return None;
+    };
+    let RecordBody::TurnStarted {
+        profile,
+        seed,
+        turn_number,
+        ..
+    } = &started.body
+    else {
+        return None;
+    };
+    let RecordBody::Equipped {
+        system,
+        tools,
+        models,
+        response_schema,
+    } = &equipped.body
+    else {
+        return None;
+    };
+    let (model, fallbacks) = models.split_first()?;
+    Some(TurnConfig {
+        session: session.clone(),
+        turn: started.turn.clone(),
+        turn_number: *turn_number,
+        model: model.clone(),
+        fallbacks: fallbacks.to_vec(),
+        profile: (**profile).clone(),
+        system: system.clone(),
+        tools: Arc::clone(tools),
+        response_schema: response_schema.clone(),
+        seed: *seed,
+    })
+}
+
+/// Returns what prepared the arguments of that turn.
+fn catalog_of(config: &TurnConfig) -> Catalog {
+    let schemas = Arc::new(Schemas::new(Arc::clone(&config.tools)));
+    Catalog::new(Arc::clone(&schemas), config.response_schema.as_ref())
+        .unwrap_or_else(|_| Catalog::without_answer(schemas))
+}
+
+fn under_what_it_began(setup: &mut TurnSetup, config: &TurnConfig) -> Result<(), ResumeError> {
+    let recorded = std::iter::once(&config.model).chain(&config.fallbacks);
+    let recorded: Vec<_> = recorded.map(ModelInfo::full_name).collect();
+    let offered = std::iter::once(&setup.model).chain(&setup.fallbacks);
+    let offered: Vec<_> = offered.map(|model| model.info().full_name()).collect();
+    if recorded != offered {
+        return Err(ResumeError::OtherModels { recorded, offered });
     }
+    setup.turn = config.turn.clone();
+    setup.turn_number = config.turn_number;
+    setup.profile = config.profile.clone();
+    setup.system.clone_from(&config.system);
+    setup.response_schema.clone_from(&config.response_schema);
+    setup.seed = config.seed;
+    Ok(())
 }
 
 /// Returns how long nobody has worked on the turn since its last record. The turn's clock is behind
@@ -281,7 +338,7 @@ impl Driver {
         }
     }
 
-    fn ended(&mut self, call: PlannedCall, code: ToolErrorCode, text: &str) {
+    pub(super) fn ended(&mut self, call: PlannedCall, code: ToolErrorCode, text: &str) {
         self.ready.push_back(Input::ToolFinished {
             call_id: call.call_id,
             outcome: ToolOutcome::error(code, text),

@@ -3,7 +3,8 @@ use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
 use crate::request_hash::{RequestHasher, digest, hex};
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, TimeMs, TurnId,
+    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, TimeMs,
+    Transcript, TurnId,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,8 +29,6 @@ pub(super) struct Writer {
     step: u32,
     /// Of all models of the turn, in their order.
     models: Vec<String>,
-    seed: u64,
-    tools_hash: String,
     requests: RequestHasher,
     told: Told,
 }
@@ -50,7 +49,7 @@ impl Writer {
             journal: Arc::clone(&setup.journal),
             fence: Fence {
                 session: setup.session.clone(),
-                epoch: 0,
+                epoch: setup.journal.epoch(),
             },
             at: setup.journal.head(),
             pending: Vec::new(),
@@ -58,27 +57,32 @@ impl Writer {
             turn: setup.turn.clone(),
             step: 0,
             models: models.map(|model| model.info().full_name()).collect(),
-            seed: setup.seed,
-            tools_hash: hex(&digest(&[], setup.tools.specs().as_ref())),
             requests: RequestHasher::default(),
             told: Told::default(),
         }
     }
 
+    /// The history is noted whole where no record tells of it.
     pub(super) fn begin(
         &mut self,
         at: TimeMs,
         setup: &TurnSetup,
-        history: usize,
+        history: &Transcript,
         message: &Message,
     ) {
+        let is_first = self.at == Seq(0);
         let body = RecordBody::TurnStarted {
             profile: Box::new(setup.profile.clone()),
-            seed: self.seed,
-            tools_hash: self.tools_hash.clone(),
+            seed: setup.seed,
+            tools_hash: hex(&digest(&[], setup.tools.specs().as_ref())),
             models: self.models.clone(),
             turn_number: setup.turn_number,
-            history: u32::try_from(history).unwrap_or(u32::MAX),
+            history: u32::try_from(history.len()).unwrap_or(u32::MAX),
+            brought: if is_first {
+                history.clone()
+            } else {
+                Vec::new()
+            },
         };
         self.note(at, body);
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
@@ -89,12 +93,8 @@ impl Writer {
             response_schema: setup.response_schema.clone(),
         };
         self.note(at, equipment);
-        self.note(
-            at,
-            RecordBody::UserMessage {
-                message: message.clone(),
-            },
-        );
+        let message = message.clone();
+        self.note(at, RecordBody::UserMessage { message });
     }
 
     pub(super) fn note_input(&mut self, at: TimeMs, step: u32, input: &Input) {

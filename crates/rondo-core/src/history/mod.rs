@@ -51,10 +51,14 @@ impl History {
         if let RecordBody::TurnStarted {
             turn_number,
             history,
+            brought,
             ..
         } = &record.body
         {
             self.abandon(*history);
+            if self.records == 1 {
+                self.transcript.clone_from(brought);
+            }
             let number = match turn_number {
                 0 => self.turns.saturating_add(1),
                 number => *number,

@@ -20,6 +20,7 @@ fn started(number: u32, history: usize) -> RecordBody {
         models: vec![],
         turn_number: number,
         history: u32::try_from(history).unwrap(),
+        brought: vec![],
     }
 }
 
@@ -85,6 +86,18 @@ fn turns_follow_one_another() {
     assert_eq!(texts(&history.transcript()), ["q1", "a1", "q2", "a2"]);
     assert_eq!((history.turns(), history.head()), (2, Seq(10)));
     assert_eq!(history.open_turn(), None);
+}
+
+#[test]
+fn a_session_that_began_with_messages_of_another_has_them() {
+    let mut records = turn(1, 1);
+    if let RecordBody::TurnStarted { brought, .. } = &mut records[0].body {
+        brought.push(std::sync::Arc::new(Message::user("before")));
+    }
+    let history = History::of(&records);
+    assert_eq!(texts(&history.transcript()), ["before", "q1", "a1"]);
+    let cut = History::of(&records[..3]);
+    assert_eq!(texts(&cut.before_open_turn()), ["before"]);
 }
 
 #[test]

@@ -3,12 +3,12 @@ use crate::compaction::Compaction;
 use async_trait::async_trait;
 use rondo_types::{
     CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Recovery, Reply,
-    SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, TurnId,
+    SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A record's place in its session: dense, from 1. Zero is before the first.
 #[derive(
@@ -31,6 +31,12 @@ pub struct Fence {
 pub trait Journal: Send + Sync {
     /// Returns the place of the last record of the session that this journal holds.
     fn head(&self) -> Seq;
+
+    /// Returns the epoch of whoever holds this: what its [`Fence`]s must have. It stays the same for
+    /// as long as this value lives, also after somebody else took the session over.
+    fn epoch(&self) -> u64 {
+        0
+    }
 
     /// Appends records at once or not at all, and returns the place of the last one when they are
     /// durable.
@@ -127,6 +133,10 @@ pub enum RecordBody {
         /// Messages that the transcript began with.
         #[serde(default)]
         history: u32,
+        /// Those messages themselves, where the turn is its session's first and no record tells of
+        /// them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        brought: Transcript,
     },
     /// What the turn's requests are made of besides the conversation, whole: so that a session can be
     /// replayed where none of it is at hand.
@@ -331,7 +341,15 @@ impl Journal for NoJournal {
 /// Holds at most [`MemoryJournal::RECORDS_MAX`] records, then refuses as a full disk would.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    records: Mutex<Vec<Record>>,
+    shared: Arc<Mutex<Shared>>,
+    epoch: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    records: Vec<Record>,
+    /// The owner's.
+    epoch: u64,
 }
 
 impl MemoryJournal {
@@ -341,44 +359,71 @@ impl MemoryJournal {
     /// Holds records from before.
     #[must_use]
     pub fn with_records(records: Vec<Record>) -> Self {
+        let shared = Shared { records, epoch: 0 };
         Self {
-            records: Mutex::new(records),
+            shared: Arc::new(Mutex::new(shared)),
+            epoch: 0,
+        }
+    }
+
+    /// Makes another owner of the same records; this one can append no more.
+    #[must_use]
+    pub fn taken_over(&self) -> Self {
+        let mut shared = self.shared();
+        shared.epoch += 1;
+        Self {
+            shared: Arc::clone(&self.shared),
+            epoch: shared.epoch,
         }
     }
 
     /// Returns a copy of all records.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
-        self.records
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared().records.clone()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn head(&self) -> Seq {
+        Seq(u64::try_from(self.records.len()).unwrap_or(u64::MAX))
     }
 }
 
 #[async_trait]
 impl Journal for MemoryJournal {
     fn head(&self) -> Seq {
-        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        Seq(u64::try_from(records.len()).unwrap_or(u64::MAX))
+        self.shared().head()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     async fn append(
         &self,
-        _fence: &Fence,
+        fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
     ) -> Result<Seq, AppendError> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        let actual = Seq(u64::try_from(records.len()).unwrap_or(u64::MAX));
+        let mut shared = self.shared();
+        if fence.epoch != shared.epoch {
+            let session = fence.session.clone();
+            return Err(AppendError::Fenced { session });
+        }
+        let actual = shared.head();
         if actual != expected {
             return Err(AppendError::Conflict { expected, actual });
         }
-        if records.len() + batch.len() > Self::RECORDS_MAX {
+        if shared.records.len() + batch.len() > Self::RECORDS_MAX {
             return Err(AppendError::Full);
         }
-        records.extend(batch);
-        Ok(Seq(u64::try_from(records.len()).unwrap_or(u64::MAX)))
+        shared.records.extend(batch);
+        Ok(shared.head())
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::support::{id, journal, said, say};
+use crate::support::{append, id, journal, said, say};
 use rondo_core::ports::{AppendError, Seq};
 use rondo_journal::{Body, Options, Store};
 use rondo_types::TimeMs;
@@ -9,7 +9,7 @@ async fn what_was_appended_is_read_back_in_order_by_a_new_process() {
     let journal = journal();
     let session = journal.store.create(&id("a"), TimeMs(7)).unwrap();
     let batch = vec![said("one"), said("two")];
-    assert_eq!(session.append(Seq(0), batch).await.unwrap(), Seq(2));
+    assert_eq!(append(&session, Seq(0), batch).await.unwrap(), Seq(2));
     assert_eq!(say(&session, Seq(2), &["three"]).await, Seq(3));
     drop(session);
 
@@ -33,7 +33,7 @@ async fn an_append_at_another_place_is_refused_whole() {
     let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
     say(&session, Seq(0), &["one"]).await;
     for wrong in [0, 2] {
-        let refused = session.append(Seq(wrong), vec![said("x"), said("y")]).await;
+        let refused = append(&session, Seq(wrong), vec![said("x"), said("y")]).await;
         assert!(matches!(
             refused,
             Err(AppendError::Conflict { actual: Seq(1), .. })
@@ -46,7 +46,7 @@ async fn an_append_at_another_place_is_refused_whole() {
 async fn an_empty_append_changes_nothing() {
     let journal = journal();
     let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
-    assert_eq!(session.append(Seq(0), Vec::new()).await.unwrap(), Seq(0));
+    assert_eq!(append(&session, Seq(0), Vec::new()).await.unwrap(), Seq(0));
     assert!(journal.store.read_all(&id("a")).unwrap().is_empty());
 }
 

@@ -1,7 +1,8 @@
-use crate::support::{id, journal, said, say, three};
-use rondo_core::ports::Seq;
-use rondo_journal::StoreError;
-use rondo_types::{SessionId, TimeMs};
+use crate::support::{append, id, journal, said, say, three};
+use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::profile;
+use rondo_journal::{NewSession, SessionState, StoreError};
+use rondo_types::{SessionId, StopReason, TimeMs};
 
 #[tokio::test]
 async fn the_session_written_last_is_the_latest() {
@@ -10,7 +11,7 @@ async fn the_session_written_last_is_the_latest() {
     assert_eq!(journal.store.resolve("latest").unwrap(), id("b"));
     let mut record = said("later");
     record.at_ms = TimeMs(5000);
-    a.append(Seq(3), vec![record]).await.unwrap();
+    append(&a, Seq(3), vec![record]).await.unwrap();
     assert_eq!(journal.store.resolve("latest").unwrap(), id("a"));
     let listed: Vec<SessionId> = journal
         .store
@@ -107,4 +108,80 @@ async fn pruning_spares_the_young_and_the_used_and_takes_forks_before_parents() 
     assert_eq!(removed, [child, id("parent")]);
     assert_eq!(journal.store.sessions(10).unwrap().len(), 2);
     drop(used);
+}
+
+fn started() -> RecordBody {
+    RecordBody::TurnStarted {
+        profile: Box::new(profile::builtin("default").unwrap()),
+        seed: 1,
+        tools_hash: String::new(),
+        models: Vec::new(),
+        turn_number: 1,
+        history: 0,
+        brought: Vec::new(),
+    }
+}
+
+fn of_turns(bodies: Vec<RecordBody>) -> Vec<Record> {
+    let record = |body| Record { body, ..said("") };
+    bodies.into_iter().map(record).collect()
+}
+
+#[tokio::test]
+async fn a_list_says_how_many_turns_there_are_and_where_the_last_one_stands() {
+    let journal = journal();
+    let new = NewSession {
+        title: "what\n is  it".into(),
+        directory: "/work".into(),
+        ..NewSession::new(id("a"), TimeMs(1))
+    };
+    let owned = journal.store.begin(new).unwrap();
+    assert!(
+        journal.store.sessions(9).unwrap().is_empty(),
+        "no record yet"
+    );
+    let ended = || RecordBody::Final {
+        stop_reason: StopReason::Complete,
+        text: String::new(),
+        degraded: false,
+    };
+    let stands = || {
+        let info = journal.store.latest_in("/work").unwrap().unwrap();
+        assert_eq!((info.id.as_str(), info.title.as_str()), ("a", "what is it"));
+        (info.turns, info.state)
+    };
+    let begun = of_turns(vec![started(), ended(), started()]);
+    append(&owned, Seq(0), begun).await.unwrap();
+    assert_eq!(stands(), (2, SessionState::Running));
+    drop(owned);
+    assert_eq!(stands(), (2, SessionState::CutOff));
+    journal
+        .store
+        .fork(&id("a"), Seq(2), &id("f"), TimeMs(0))
+        .unwrap();
+    let fork = journal.store.session(&id("f")).unwrap();
+    assert_eq!((fork.turns, fork.state), (1, SessionState::Done));
+    let owned = journal.store.own(&id("a")).unwrap();
+    append(&owned, Seq(3), of_turns(vec![ended()]))
+        .await
+        .unwrap();
+    assert_eq!(stands(), (2, SessionState::Done));
+    assert_eq!(journal.store.latest_in("/elsewhere").unwrap(), None);
+
+    let mut file = Vec::new();
+    journal.store.export(&id("a"), &mut file).unwrap();
+    journal
+        .store
+        .import(&mut &file[..], Some(&id("i")))
+        .unwrap();
+    assert_eq!(journal.store.session(&id("i")).unwrap().turns, 2);
+}
+
+#[test]
+fn a_session_in_use_is_refused_with_the_process_that_has_it() {
+    let journal = journal();
+    let _owned = journal.store.create(&id("a"), TimeMs(1)).unwrap();
+    let error = journal.store.own(&id("a")).unwrap_err().to_string();
+    let expected = format!("session `a` is in use by process {}", std::process::id());
+    assert_eq!(error, expected);
 }

@@ -1,4 +1,5 @@
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::Journal as _;
+use rondo_core::ports::{AppendError, Record, RecordBody, Seq};
 use rondo_journal::{Options, OwnedSession, Store};
 use rondo_types::{Message, SessionId, TimeMs, TurnId};
 use tempfile::TempDir;
@@ -32,9 +33,17 @@ pub(crate) fn said(text: &str) -> Record {
 /// Appends one record for each text, each by itself.
 pub(crate) async fn say(session: &OwnedSession, mut at: Seq, texts: &[&str]) -> Seq {
     for text in texts {
-        at = session.append(at, vec![said(text)]).await.unwrap();
+        at = append(session, at, vec![said(text)]).await.unwrap();
     }
     at
+}
+
+pub(crate) async fn append(
+    session: &OwnedSession,
+    expected: Seq,
+    batch: Vec<Record>,
+) -> Result<Seq, AppendError> {
+    session.append(session.fence(), expected, batch).await
 }
 
 /// A session of three records.
