@@ -83,6 +83,7 @@ async fn converse(name: &str, count: usize, url: &str) -> Result<(), Failure> {
     let model: Arc<dyn Model> = Arc::new(model);
     let mut profile = profiles::builtin("default")?;
     profile.limits.max_steps = 1000;
+    let profile = Arc::new(profile);
     let tools = Toolbox::new([Arc::new(Noop) as Arc<dyn Tool>])?;
     let started = Instant::now();
     let mut turns = JoinSet::new();
@@ -91,7 +92,7 @@ async fn converse(name: &str, count: usize, url: &str) -> Result<(), Failure> {
             index,
             Arc::clone(&model),
             tools.clone(),
-            profile.clone(),
+            Arc::clone(&profile),
         ));
     }
     let mut ok = 0;
@@ -107,7 +108,7 @@ async fn one_turn(
     index: usize,
     model: Arc<dyn Model>,
     tools: Toolbox,
-    profile: Profile,
+    profile: Arc<Profile>,
 ) -> Outcome {
     let setup = TurnSetup {
         session: SessionId::new(format!("s{index}")),

@@ -157,7 +157,7 @@
 //!     approver: Arc::new(AllowAll),
 //!     journal: Arc::new(MemoryJournal::default()),
 //!     system: profile.system_prompt.clone().into_iter().collect(),
-//!     profile,
+//!     profile: Arc::new(profile),
 //!     response_schema: None,
 //!     seed: 1,
 //! };

@@ -328,7 +328,7 @@ async fn ask(prepared: Prepared, model: Arc<dyn Model>) -> Result<Exit> {
         tools: offer.tools,
         approver: Arc::clone(&approver) as _,
         journal: Arc::new(MemoryJournal::default()),
-        profile: profile.clone(),
+        profile: Arc::new(profile.clone()),
         system: system_prompt(profile, settings),
         response_schema: prepared.schema.clone(),
         seed: now.0,

@@ -71,8 +71,8 @@ pub struct TurnSetup {
     pub approver: Arc<dyn Approver>,
     /// Where everything is recorded first.
     pub journal: Arc<dyn Journal>,
-    /// Limits, rendering and texts.
-    pub profile: Profile,
+    /// Limits, rendering and texts; shared, so that many turns hold one.
+    pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
     pub system: Vec<String>,
     /// The JSON Schema that the answer must fit.
@@ -525,7 +525,7 @@ fn turn_config(setup: &TurnSetup) -> TurnConfig {
         turn_number: setup.turn_number,
         model: setup.model.info(),
         fallbacks: setup.fallbacks.iter().map(|model| model.info()).collect(),
-        profile: setup.profile.clone(),
+        profile: Arc::clone(&setup.profile),
         system: setup.system.clone(),
         tools: setup.tools.specs(),
         response_schema: setup.response_schema.clone(),

@@ -130,7 +130,7 @@ fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
         turn_number: *turn_number,
         model: model.clone(),
         fallbacks: fallbacks.to_vec(),
-        profile: (**profile).clone(),
+        profile: Arc::clone(profile),
         system: system.clone(),
         tools: Arc::clone(tools),
         response_schema: response_schema.clone(),
@@ -155,7 +155,7 @@ fn under_what_it_began(setup: &mut TurnSetup, config: &TurnConfig) -> Result<(),
     }
     setup.turn = config.turn.clone();
     setup.turn_number = config.turn_number;
-    setup.profile = config.profile.clone();
+    setup.profile = Arc::clone(&config.profile);
     setup.system.clone_from(&config.system);
     setup.response_schema.clone_from(&config.response_schema);
     setup.seed = config.seed;

@@ -72,7 +72,7 @@ impl Writer {
     ) {
         let is_first = self.at == Seq(0);
         let body = RecordBody::TurnStarted {
-            profile: Box::new(setup.profile.clone()),
+            profile: Arc::clone(&setup.profile),
             seed: setup.seed,
             tools_hash: hex(&digest(&[], setup.tools.specs().as_ref())),
             models: self.models.clone(),

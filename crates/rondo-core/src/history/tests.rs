@@ -14,7 +14,7 @@ fn record(turn: &str, body: RecordBody) -> Record {
 
 fn started(number: u32, history: usize) -> RecordBody {
     RecordBody::TurnStarted {
-        profile: Box::new(crate::profile::builtin("default").unwrap()),
+        profile: crate::profile::builtin("default").unwrap().into(),
         seed: 1,
         tools_hash: String::new(),
         models: vec![],

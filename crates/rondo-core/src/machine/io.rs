@@ -23,7 +23,7 @@ pub struct TurnConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelInfo>,
     /// Limits, rendering and texts.
-    pub profile: Profile,
+    pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
     pub system: Vec<String>,
     /// The tools on offer.

@@ -186,7 +186,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<Work>, journal: &Arc<MemoryJournal>) ->
         gate: Arc::new(Willing),
         approver: Arc::new(Willing),
         journal: Arc::clone(journal) as _,
-        profile: profile::builtin("default").unwrap(),
+        profile: profile::builtin("default").unwrap().into(),
         system: Vec::new(),
         response_schema: None,
         seed: 1,

@@ -119,7 +119,7 @@ pub enum RecordBody {
     /// A turn begins.
     TurnStarted {
         /// The profile in force, limits included.
-        profile: Box<Profile>,
+        profile: Arc<Profile>,
         /// Seeds the jitter of retries.
         seed: u64,
         /// SHA-256 of the tools on offer, in hex.

@@ -64,7 +64,7 @@ async fn dropping_the_stream_closes_the_request() {
 async fn a_body_left_open_after_the_protocols_end_does_not_hold_the_reply() {
     let server = Server::start(hello().step(Step::Stall)).await;
     let timers = Timers {
-        idle: Duration::from_secs(5),
+        idle: Duration::from_secs(60),
         ..Timers::default()
     };
     let outcome = drive(ask(&model(&openai(&server))), timers).await;

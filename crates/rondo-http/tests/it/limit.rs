@@ -178,7 +178,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         gate: Arc::new(AllowAll),
         approver: Arc::new(AllowAll),
         journal: Arc::new(MemoryJournal::default()),
-        profile: profile::builtin("default").unwrap(),
+        profile: profile::builtin("default").unwrap().into(),
         system: Vec::new(),
         response_schema: None,
         seed: 1,

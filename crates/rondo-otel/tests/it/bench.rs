@@ -138,7 +138,7 @@ impl Bench {
             gate: Arc::new(Willing),
             approver: Arc::new(Willing),
             journal: Arc::new(MemoryJournal::default()),
-            profile: self.profile,
+            profile: self.profile.into(),
             system: vec!["be-terse".to_owned()],
             response_schema: None,
             seed: 1,

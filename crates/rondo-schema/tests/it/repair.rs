@@ -407,7 +407,7 @@ fn very_many_unknown_keys_are_dropped_at_once() {
     let raw = format!(r#"{{"path": "a", {}}}"#, unknown.join(", "));
     let started = std::time::Instant::now();
     let (arguments, repairs, _) = ready(&raw, &schema());
-    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
     assert_eq!(arguments, json!({"path": "a"}));
     assert_eq!(
         repairs.first().map(String::as_str),

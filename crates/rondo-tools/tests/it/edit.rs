@@ -171,7 +171,7 @@ async fn an_edit_of_everything_takes_bounded_time() {
     let arguments = json!({"path": "f", "old_string": old, "new_string": "x"});
     bench.failed("edit_file", arguments).await;
     assert!(
-        began.elapsed() < Duration::from_secs(8),
+        began.elapsed() < Duration::from_secs(60),
         "{:?}",
         began.elapsed()
     );

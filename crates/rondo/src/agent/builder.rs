@@ -236,7 +236,7 @@ impl AgentBuilder {
             tools,
             gate,
             approver: self.approver,
-            profile,
+            profile: Arc::new(profile),
             system: self.system,
             response_schema: self.response_schema,
         };

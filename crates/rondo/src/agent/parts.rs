@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) tools: Toolbox,
     pub(super) gate: Arc<dyn Gate>,
     pub(super) approver: Arc<dyn Approver>,
-    pub(super) profile: Profile,
+    pub(super) profile: Arc<Profile>,
     pub(super) system: Vec<String>,
     pub(super) response_schema: Option<Value>,
 }
@@ -59,12 +59,13 @@ impl Parts {
 
     pub(super) fn setup(&self, task: Task) -> TurnSetup {
         let answer = task.answer.or_else(|| self.response_schema.clone());
-        let mut profile = self.profile.clone();
+        let mut profile = Arc::clone(&self.profile);
         let mut system = self.system.clone();
         if let Some(schema) = &answer {
             system.push(format!("{ANSWER_PROMPT}\n{schema}"));
-            profile.texts.corrective = ANSWER_CORRECTIVE.to_owned();
-            profile.texts.finalise = ANSWER_FINALISE.to_owned();
+            let texts = &mut Arc::make_mut(&mut profile).texts;
+            texts.corrective = ANSWER_CORRECTIVE.to_owned();
+            texts.finalise = ANSWER_FINALISE.to_owned();
         }
         TurnSetup {
             turn: ids::turn(&task.session, task.turn_number),

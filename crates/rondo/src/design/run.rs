@@ -63,7 +63,7 @@ impl Run {
             gate: self.gate,
             approver: Arc::new(Nobody),
             journal: Arc::new(MemoryJournal::default()),
-            profile: self.profile,
+            profile: self.profile.into(),
             system: self.system,
             response_schema: None,
             seed: random(),

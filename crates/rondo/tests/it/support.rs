@@ -124,7 +124,7 @@ impl Bench {
             gate: Arc::new(Always(self.verdict)),
             approver: Arc::new(Willing),
             journal: Arc::new(MemoryJournal::default()),
-            profile: self.profile,
+            profile: self.profile.into(),
             system: self.system,
             response_schema: self.response_schema,
             seed: 1,

@@ -208,7 +208,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         gate: Arc::new(AllowAll),
         approver: Arc::new(NobodyThere),
         journal: Arc::new(Durable(Arc::clone(process))),
-        profile: profile::builtin("default").unwrap(),
+        profile: profile::builtin("default").unwrap().into(),
         system: vec![],
         response_schema: None,
         seed: 1,

@@ -266,7 +266,9 @@ fn steering_enters_between_steps_and_keeps_an_answered_turn_going() {
 fn steering_that_comes_too_late_costs_no_answer_and_goes_back_to_its_sender() {
     for profile in ["shell", "default"] {
         let mut config = Sim::new(profile, vec![]).config();
-        config.profile.limits.max_steps = 2;
+        std::sync::Arc::make_mut(&mut config.profile)
+            .limits
+            .max_steps = 2;
         let mut hand = Hand {
             machine: TurnMachine::new(config),
             now: TimeMs(5),

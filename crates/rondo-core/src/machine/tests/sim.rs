@@ -114,7 +114,7 @@ impl Sim {
                 context_tokens: None,
             },
             fallbacks: self.fallbacks.clone(),
-            profile: self.profile.clone(),
+            profile: self.profile.clone().into(),
             system: vec!["system".into()],
             tools: Arc::new(tools()),
             response_schema: None,
