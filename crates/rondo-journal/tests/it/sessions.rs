@@ -112,7 +112,7 @@ async fn pruning_spares_the_young_and_the_used_and_takes_forks_before_parents() 
 
 fn started() -> RecordBody {
     RecordBody::TurnStarted {
-        profile: Box::new(profile::builtin("default").unwrap()),
+        profile: profile::builtin("default").unwrap().into(),
         seed: 1,
         tools_hash: String::new(),
         models: Vec::new(),
