@@ -13,6 +13,7 @@
 //! - [`compaction`]: what makes a transcript shorter.
 //! - [`history`]: a session's transcript, from its records.
 //! - [`redrive`]: a machine driven again from its records.
+//! - [`replay`]: a session driven again from its records alone, and where it differs.
 //! - [`pairing`]: every call has its one result.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
@@ -31,6 +32,7 @@ pub mod pairing;
 pub mod ports;
 pub mod profile;
 pub mod redrive;
+pub mod replay;
 mod request_hash;
 pub mod toolbox;
 

@@ -57,7 +57,7 @@ pub struct Open {
 }
 
 impl Open {
-    fn runs(&self, call_id: &CallId) -> bool {
+    pub(crate) fn runs(&self, call_id: &CallId) -> bool {
         self.running.iter().any(|it| it.call_id == *call_id)
     }
 }
@@ -100,20 +100,7 @@ pub fn redrive(
     history: Transcript,
     records: &[Record],
 ) -> Result<Redriven, RedriveError> {
-    let mut drive = Drive {
-        state: Redriven {
-            machine: TurnMachine::new(config),
-            open: Open::default(),
-            started: HashMap::new(),
-            sent: 0,
-            unrecorded: VecDeque::new(),
-            events: Vec::new(),
-            last_at: TimeMs::default(),
-            finished: false,
-        },
-        arguments,
-        history: Some(history),
-    };
+    let mut drive = Drive::new(config, arguments, history);
     for (index, record) in records.iter().enumerate() {
         drive.state.last_at = drive.state.last_at.max(record.at_ms);
         // What the user said meanwhile entered the transcript with what follows from this record.
@@ -128,17 +115,44 @@ pub fn redrive(
     }
 }
 
-struct Drive<'a> {
-    state: Redriven,
+/// A machine between two records.
+pub(crate) struct Drive<'a> {
+    pub(crate) state: Redriven,
     arguments: &'a dyn Arguments,
     /// Until the turn has begun.
     history: Option<Transcript>,
 }
 
+/// Nothing, or what a record is that does not follow from those before it.
 type Step = Result<(), &'static str>;
 
+impl<'a> Drive<'a> {
+    pub(crate) fn new(
+        config: TurnConfig,
+        arguments: &'a dyn Arguments,
+        history: Transcript,
+    ) -> Self {
+        let state = Redriven {
+            machine: TurnMachine::new(config),
+            open: Open::default(),
+            started: HashMap::new(),
+            sent: 0,
+            unrecorded: VecDeque::new(),
+            events: Vec::new(),
+            last_at: TimeMs::default(),
+            finished: false,
+        };
+        Self {
+            state,
+            arguments,
+            history: Some(history),
+        }
+    }
+}
+
 impl Drive<'_> {
-    fn record(&mut self, record: &Record, rest: &[Record]) -> Step {
+    /// Takes a record; `rest` are those after it.
+    pub(crate) fn record(&mut self, record: &Record, rest: &[Record]) -> Step {
         let at = record.at_ms;
         match &record.body {
             RecordBody::UserMessage { message } => self.said(at, message),

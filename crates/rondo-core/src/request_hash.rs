@@ -35,11 +35,22 @@ pub(crate) struct RequestHash {
 
 /// What is left of a request without its conversation, prompt and tools.
 #[derive(Serialize)]
-struct Rest<'a> {
+pub(crate) struct Rest<'a> {
     model: &'a str,
     tool_choice: rondo_types::ToolChoice,
     sampling: &'a rondo_types::Sampling,
     response_schema: Option<&'a serde_json::Value>,
+}
+
+impl<'a> Rest<'a> {
+    pub(crate) fn of(request: &'a ModelRequest) -> Self {
+        Self {
+            model: &request.model,
+            tool_choice: request.tool_choice,
+            sampling: &request.sampling,
+            response_schema: request.response_schema.as_ref(),
+        }
+    }
 }
 
 impl RequestHasher {
@@ -54,15 +65,7 @@ impl RequestHasher {
         self.listed = self.known.len();
         let system = digest(&[], &request.system);
         let tools = self.tools(&request.tools);
-        let rest = digest(
-            &[],
-            &Rest {
-                model: &request.model,
-                tool_choice: request.tool_choice,
-                sampling: &request.sampling,
-                response_schema: request.response_schema.as_ref(),
-            },
-        );
+        let rest = digest(&[], &Rest::of(request));
         let mut whole = Sha256::new_with_prefix(self.before(self.known.len()));
         [system, tools, rest].iter().for_each(|it| whole.update(it));
         let messages = self.known.iter().skip(from).map(|(_, it)| short(it));
@@ -80,7 +83,6 @@ impl RequestHasher {
         }
     }
 
-    #[cfg(test)]
     /// Returns the digest of each message of the last request, which covers those before it.
     pub(crate) fn messages(&self) -> impl Iterator<Item = String> + '_ {
         self.known.iter().map(|(_, digest)| short(digest))

@@ -23,6 +23,7 @@ mod tests;
 
 pub use control::{TurnControl, TurnHandle, control};
 pub use resume::{ResumeError, resume_turn};
+pub(crate) use resume::{began_with, catalog_of};
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
@@ -35,8 +36,8 @@ use crate::ports::{
 use crate::toolbox::Toolbox;
 use model_work::ModelWork;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InitEvent, Message, ModelError, ModelInfo, Outcome, Profile,
-    ResultEvent, SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
+    CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, SessionId,
+    StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -168,7 +169,7 @@ impl Driver {
             setup: &self.setup,
             message: &message,
         });
-        self.emit(EventBody::Init(self.init_event()));
+        self.emit(EventBody::Init(self.machine.config().init_event()));
         let setup = &self.setup;
         self.writer.begin(self.at, setup, &history, &message);
         match self.take(Input::Begin { history, message }).await {
@@ -209,24 +210,6 @@ impl Driver {
             self.flush().await;
         }
         None
-    }
-
-    fn init_event(&self) -> InitEvent {
-        let config = self.machine.config();
-        InitEvent {
-            schema_version: rondo_types::EVENT_SCHEMA_VERSION,
-            model: config.model.full_name(),
-            fallbacks: config.fallbacks.iter().map(ModelInfo::full_name).collect(),
-            profile: self.setup.profile.name.clone(),
-            limits: self.setup.profile.limits.clone(),
-            tools: self
-                .setup
-                .tools
-                .specs()
-                .iter()
-                .map(|spec| spec.name.clone())
-                .collect(),
-        }
     }
 
     fn emit(&self, body: EventBody) {

@@ -101,7 +101,7 @@ pub async fn resume_turn(
 }
 
 /// Returns what a turn began with; none where its records lack their beginning.
-fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
+pub(crate) fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
     let [started, equipped, ..] = records else {
         return None;
     };
@@ -139,7 +139,7 @@ fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
 }
 
 /// Returns what prepared the arguments of that turn.
-fn catalog_of(config: &TurnConfig) -> Catalog {
+pub(crate) fn catalog_of(config: &TurnConfig) -> Catalog {
     let schemas = Arc::new(Schemas::new(Arc::clone(&config.tools)));
     Catalog::new(Arc::clone(&schemas), config.response_schema.as_ref())
         .unwrap_or_else(|_| Catalog::without_answer(schemas))
@@ -219,7 +219,7 @@ impl Driver {
             setup: &self.setup,
             message: &message,
         });
-        self.emit(EventBody::Init(self.init_event()));
+        self.emit(EventBody::Init(self.machine.config().init_event()));
         let step = self.machine.steps();
         for body in redriven.unrecorded {
             self.writer.note_change(self.at, step, body);

@@ -1,7 +1,7 @@
 use crate::ports::{Approval, Purpose, RecordBody, Verdict};
 use rondo_types::{
-    CallId, EventBody, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
-    Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
+    CallId, EventBody, InitEvent, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile,
+    Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,6 +33,21 @@ pub struct TurnConfig {
     pub response_schema: Option<Value>,
     /// Seeds the jitter of retries.
     pub seed: u64,
+}
+
+impl TurnConfig {
+    /// Returns the first event of the turn.
+    pub(crate) fn init_event(&self) -> InitEvent {
+        let tools = self.tools.iter();
+        InitEvent {
+            schema_version: rondo_types::EVENT_SCHEMA_VERSION,
+            model: self.model.full_name(),
+            fallbacks: self.fallbacks.iter().map(ModelInfo::full_name).collect(),
+            profile: self.profile.name.clone(),
+            limits: self.profile.limits.clone(),
+            tools: tools.map(|spec| spec.name.clone()).collect(),
+        }
+    }
 }
 
 /// Prepares arguments and checks answers: pure, and the same for the same text.

@@ -2,8 +2,8 @@
 
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
 use crate::ports::{
-    AppendError, DoubtfulCall, Fence, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq,
-    Tool, ToolInvocation,
+    AppendError, Approval, ApprovalRequest, Approver, DoubtfulCall, Fence, Journal, MemoryJournal,
+    Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -252,4 +252,36 @@ async fn the_records_of_one_model_are_not_taken_for_anothers() {
     let records = journal.records();
     assert!(scene("f1").redrive(&records).is_ok());
     assert!(scene("f2").redrive(&records).is_err());
+}
+
+struct Answers(Approval);
+
+#[async_trait]
+impl Approver for Answers {
+    async fn ask(&self, _: &ApprovalRequest) -> Approval {
+        self.0.clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_about_a_cut_off_call_is_recorded_and_carried_out() {
+    let denied = Approval::Denied {
+        reason: "leave it".into(),
+    };
+    for (approval, approved) in [(Approval::Approved, true), (denied, false)] {
+        let records = cut_off(Recovery::Confirm).await;
+        let mut bench = bench(Recovery::Confirm);
+        bench.approver = Arc::new(Answers(approval));
+        let journal = Arc::clone(&bench.records);
+        let ran = bench.resume(records).await;
+        let code = match approved {
+            true => ToolErrorCode::Timeout,
+            false => ToolErrorCode::InDoubt,
+        };
+        assert_eq!(codes(&ran).first(), Some(&Some(code)));
+        let is_answer = |it: &&Record| matches!(it.body, RecordBody::ApprovalResolved { .. });
+        assert_eq!(journal.records().iter().filter(is_answer).count(), 1);
+        let answered = |it: &EventBody| matches!(it, EventBody::ApprovalResolved { approved: it, .. } if *it == approved);
+        assert!(ran.events.iter().any(|it| answered(&it.body)));
+    }
 }

@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::driver::{TurnHandle, TurnSetup, control, resume_turn, run_turn};
 use crate::events::{self, EventSender};
+use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
     Approval, ApprovalRequest, Approver, Fence, Gate, GateRequest, Journal, MemoryJournal, Model,
@@ -11,6 +12,7 @@ use crate::ports::{
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
+use crate::replay::{Changes, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::stream;
@@ -218,6 +220,9 @@ pub(super) struct Bench {
     pub(super) fallbacks: Vec<Arc<dyn Model>>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) gate: Arc<dyn Gate>,
+    pub(super) approver: Arc<dyn Approver>,
+    pub(super) system: Vec<String>,
+    pub(super) response_schema: Option<serde_json::Value>,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) records: Arc<MemoryJournal>,
 }
@@ -238,6 +243,9 @@ impl Bench {
             fallbacks: vec![],
             tools: vec![],
             gate: Arc::new(AllowAll),
+            approver: Arc::new(NobodyThere),
+            system: vec![],
+            response_schema: None,
             journal: Arc::clone(&journal) as Arc<dyn Journal>,
             records: journal,
         }
@@ -270,6 +278,7 @@ impl Bench {
         user: impl FnOnce(TurnHandle) -> F,
     ) -> (Ran, Arc<ScriptedModel>) {
         let (handle, turn_control) = control();
+        let kept = Arc::clone(&self.records);
         let (setup, model) = self.setup();
         let turn = |events| {
             run_turn(
@@ -281,6 +290,7 @@ impl Bench {
             )
         };
         let (ran, ()) = tokio::join!(observe(turn), user(handle));
+        check_replayed(&kept.records(), &ran);
         (ran, model)
     }
 
@@ -293,14 +303,17 @@ impl Bench {
         let told = self.records.append(&fence, Seq(0), records.clone());
         told.await.unwrap();
         let (_handle, turn_control) = control();
+        let kept = Arc::clone(&self.records);
         let (setup, _) = self.setup();
-        observe(async |events| {
+        let ran = observe(async |events| {
             let history = Transcript::new();
             resume_turn(setup, history, &records, events, turn_control)
                 .await
                 .unwrap()
         })
-        .await
+        .await;
+        check_replayed(&kept.records(), &ran);
+        ran
     }
 
     /// Drives a machine again from records, under what the turn runs with.
@@ -322,7 +335,7 @@ impl Bench {
         redrive(config, &catalog, Transcript::new(), records)
     }
 
-    fn setup(self) -> (TurnSetup, Arc<ScriptedModel>) {
+    pub(super) fn setup(self) -> (TurnSetup, Arc<ScriptedModel>) {
         let model = Arc::new(self.model);
         let setup = TurnSetup {
             session: SessionId::new("s"),
@@ -332,18 +345,47 @@ impl Bench {
             fallbacks: self.fallbacks,
             tools: Toolbox::new(self.tools).unwrap(),
             gate: self.gate,
-            approver: Arc::new(NobodyThere),
+            approver: self.approver,
             journal: self.journal,
             profile: self.profile.into(),
-            system: vec![],
-            response_schema: None,
+            system: self.system,
+            response_schema: self.response_schema,
             seed: 1,
         };
         (setup, model)
     }
 }
 
-async fn observe<F: Future<Output = Outcome>>(turn: impl FnOnce(EventSender) -> F) -> Ran {
+/// Whatever a test runs, its records tell the same again: the same bytes, up to where they end.
+fn check_replayed(records: &[Record], ran: &Ran) {
+    let is_over = matches!(
+        records.last().map(|it| &it.body),
+        Some(RecordBody::Final { .. })
+    );
+    if records.is_empty() {
+        return;
+    }
+    let again = replay(&SessionId::new("s"), records, &Changes::default()).unwrap();
+    let [turn] = &again.turns[..] else {
+        panic!("one turn")
+    };
+    assert_eq!(turn.differences, []);
+    let mut live = lines(&joined(ran.events.clone()));
+    let told = lines(turn.streams.last().unwrap());
+    if !is_over {
+        live.truncate(told.len());
+    }
+    assert_eq!(told, live);
+}
+
+pub(super) fn lines(events: &[TurnEvent]) -> Vec<String> {
+    let lines = events.iter().map(|it| serde_json::to_string(it).unwrap());
+    lines.collect()
+}
+
+pub(super) async fn observe<F: Future<Output = Outcome>>(
+    turn: impl FnOnce(EventSender) -> F,
+) -> Ran {
     let (tx, mut rx) = events::channel(SessionId::new("s"), TurnId::new("t"));
     let clock = Clock::system();
     let started = clock.now();

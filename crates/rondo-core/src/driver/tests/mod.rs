@@ -7,5 +7,6 @@ mod fakes;
 mod fallback;
 mod journal;
 mod queue;
+mod replay;
 mod resume;
 mod simulation;

@@ -1,0 +1,121 @@
+use crate::ports::{Gate, GateRequest, OutputSink, Record, RecordBody, ToolInvocation, Verdict};
+use crate::toolbox::Toolbox;
+use rondo_types::{CallId, Effects, SessionId, ToolErrorCode, ToolOutcome};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long a call may take that is run again.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A call that was run again, beside what was recorded of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rerun {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// What it returned.
+    pub recorded: ToolOutcome,
+    /// What it returns now; none where it was not run: the tool may change something, is not on
+    /// offer, or the gate does not let it pass without asking.
+    pub now: Option<ToolOutcome>,
+}
+
+impl Rerun {
+    /// Returns whether the call returns something else now. Where the whole output lies is no part
+    /// of it.
+    #[must_use]
+    pub fn has_drifted(&self) -> bool {
+        match (&self.recorded, &self.now) {
+            (_, None) => false,
+            (ToolOutcome::Ok(recorded), Some(ToolOutcome::Ok(now))) => {
+                (&recorded.value, &recorded.media) != (&now.value, &now.media)
+            }
+            (recorded, Some(now)) => recorded != now,
+        }
+    }
+}
+
+/// Runs the recorded calls of tools that only look again, one after another.
+///
+/// # Cancel safety
+/// Dropping the future drops the call under way.
+pub async fn rerun(
+    session: &SessionId,
+    records: &[Record],
+    tools: &Toolbox,
+    gate: &dyn Gate,
+) -> Vec<Rerun> {
+    let mut started = HashMap::new();
+    let mut all = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolStarted {
+                call_id,
+                name,
+                arguments,
+                ..
+            } => {
+                started.insert(call_id, (name, arguments));
+            }
+            RecordBody::ToolFinished {
+                call_id, outcome, ..
+            } => {
+                let Some((name, arguments)) = started.remove(call_id) else {
+                    continue;
+                };
+                let mut call = Rerun {
+                    call_id: call_id.clone(),
+                    tool: name.clone(),
+                    arguments: arguments.clone(),
+                    recorded: outcome.clone(),
+                    now: None,
+                };
+                call.now = run(session, record, &call, tools, gate).await;
+                all.push(call);
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+async fn run(
+    session: &SessionId,
+    record: &Record,
+    call: &Rerun,
+    tools: &Toolbox,
+    gate: &dyn Gate,
+) -> Option<ToolOutcome> {
+    let tool = tools.get(&call.tool)?;
+    let spec = tool.spec();
+    if spec.effects != Effects::ReadOnly {
+        return None;
+    }
+    let request = GateRequest {
+        call_id: call.call_id.clone(),
+        spec,
+        arguments: call.arguments.clone(),
+    };
+    if gate.check(&request).await != Verdict::Allow {
+        return None;
+    }
+    let invocation = ToolInvocation {
+        session: session.clone(),
+        turn: record.turn.clone(),
+        call_id: call.call_id.clone(),
+        idempotency_key: format!("replay-{}", call.call_id),
+        arguments: call.arguments.clone(),
+        timeout: Some(CALL_TIMEOUT),
+        cancel: CancellationToken::new(),
+        output: OutputSink::discard(),
+    };
+    let late = || ToolOutcome::error(ToolErrorCode::Timeout, "the call did not end in time");
+    let ended = timeout(CALL_TIMEOUT, tool.call(invocation)).await;
+    Some(ended.unwrap_or_else(|_| late()))
+}

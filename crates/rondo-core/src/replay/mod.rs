@@ -1,0 +1,226 @@
+//! A session driven again from its records alone: no network, no tools, no clock.
+//!
+//! The machine decides everything anew; what it waits for is served from the records, at the recorded
+//! times. So the same engine under the same profile tells the same, and another one shows what it
+//! changes.
+//!
+//! # Layout
+//! - `player`: one turn, record by record.
+//! - `difference`: where a request differs from the recorded one.
+//! - `live`: tools that only look, run again.
+
+mod difference;
+mod live;
+mod player;
+
+pub use difference::{PartDifference, RequestDifference, RequestPart};
+pub use live::{Rerun, rerun};
+
+use crate::ports::{Record, RecordBody};
+use player::{Keep, Played, Player};
+use rondo_types::{
+    CallId, Outcome, Profile, SessionId, StopReason, ToolSpec, Transcript, TurnEvent, TurnId,
+};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Requests of which it is said where they differ: a changed prompt changes all of a session, and
+/// each holds the conversation up to it.
+pub const DETAILED_MAX: usize = 32;
+
+/// What a replay puts in the place of what was recorded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changes {
+    /// The profile, limits included.
+    pub profile: Option<Profile>,
+    /// The ordered blocks of the system prompt.
+    pub system: Option<Vec<String>>,
+    /// The tools on offer. They are not run: a call's result is the recorded one.
+    pub tools: Option<Arc<Vec<ToolSpec>>>,
+}
+
+impl Changes {
+    /// Returns whether all is as it was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A session, driven again.
+#[derive(Debug)]
+pub struct Replay {
+    /// Its turns, in order.
+    pub turns: Vec<ReplayedTurn>,
+}
+
+/// A turn, driven again.
+#[derive(Debug)]
+pub struct ReplayedTurn {
+    /// The turn.
+    pub turn: TurnId,
+    /// What was told, its deltas joined (see [`joined`](crate::joined::joined)): one stream for each
+    /// process that worked on the turn.
+    pub streams: Vec<Vec<TurnEvent>>,
+    /// The outcome; none where the turn does not end.
+    pub outcome: Option<Outcome>,
+    /// Requests that were recorded.
+    pub requests: usize,
+    /// Where it is not what was recorded.
+    pub differences: Vec<Difference>,
+}
+
+impl ReplayedTurn {
+    /// Returns how many requests differ.
+    #[must_use]
+    pub fn requests_changed(&self) -> usize {
+        let all = self.differences.iter();
+        all.filter(|it| matches!(it, Difference::Request(_)))
+            .count()
+    }
+}
+
+/// Where a replay is not what was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Difference {
+    /// A request is another one.
+    Request(Box<RequestDifference>),
+    /// A call would be run with other arguments.
+    Call {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// The arguments that it was run with.
+        recorded: Value,
+        /// Those that it would be run with.
+        now: Value,
+    },
+    /// A record has no place any more: what it answers is not asked.
+    Unused {
+        /// The record's place in the session, from 1.
+        record: usize,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The turn ends otherwise.
+    Ending {
+        /// How it ended.
+        recorded: Ending,
+        /// How it would end; none where it would go on and the records do not tell how.
+        now: Option<Ending>,
+    },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub stop_reason: StopReason,
+    /// The answer.
+    pub text: String,
+    /// Whether the answer is less than it could be.
+    pub degraded: bool,
+}
+
+/// Why records cannot be replayed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ReplayError {
+    /// There is no turn in them.
+    #[error("the session holds no turn")]
+    Empty,
+    /// They do not say what a turn worked with.
+    #[error("turn {turn} was recorded without its prompt and tools, so it cannot be replayed")]
+    NotEquipped {
+        /// The turn's place in the session, from 1.
+        turn: usize,
+    },
+}
+
+/// Drives a session again. `records` are all of it, in order.
+///
+/// All requests that differ are counted; of the first [`DETAILED_MAX`] it is said where.
+///
+/// # Errors
+/// When the records do not hold a turn, or not what it worked with.
+pub fn replay(
+    session: &SessionId,
+    records: &[Record],
+    changes: &Changes,
+) -> Result<Replay, ReplayError> {
+    let played = play(
+        session,
+        records,
+        changes,
+        &mut Keep::Differing(DETAILED_MAX),
+    )?;
+    let differing = played.iter().flat_map(Played::kept).collect::<HashSet<_>>();
+    let mut recorded = HashMap::new();
+    if !changes.is_empty() && !differing.is_empty() {
+        let mut keep = Keep::These(differing);
+        for turn in play(session, records, &Changes::default(), &mut keep)? {
+            recorded.extend(turn.requests());
+        }
+    }
+    let turns = played.into_iter().map(|it| it.compared(&recorded));
+    Ok(Replay {
+        turns: turns.collect(),
+    })
+}
+
+fn play(
+    session: &SessionId,
+    records: &[Record],
+    changes: &Changes,
+    keep: &mut Keep,
+) -> Result<Vec<Played>, ReplayError> {
+    let mut played: Vec<Played> = Vec::new();
+    let mut first = 0;
+    let (mut before, mut after) = (Transcript::new(), Transcript::new());
+    for turn in records.chunk_by(|one, next| one.turn == next.turn) {
+        let number = played.len() + 1;
+        let player = Player::new(session, turn, (number, first), changes)?;
+        before = history(turn, before, after);
+        let mut done = player.play(before.clone(), keep);
+        after = crate::pairing::paired(std::mem::take(&mut done.transcript));
+        played.push(done);
+        first += turn.len();
+    }
+    match played.is_empty() {
+        true => Err(ReplayError::Empty),
+        false => Ok(played),
+    }
+}
+
+/// Returns what a turn began with: what was said after the turn before it, or, where that one was
+/// given up, before it.
+fn history(turn: &[Record], before: Transcript, after: Transcript) -> Transcript {
+    let began = turn.iter().find_map(|record| match &record.body {
+        RecordBody::TurnStarted {
+            history, brought, ..
+        } => Some((usize::try_from(*history).unwrap_or(usize::MAX), brought)),
+        _ => None,
+    });
+    match began {
+        Some((_, brought)) if !brought.is_empty() => brought.clone(),
+        Some((count, _)) if count != after.len() && count == before.len() => before,
+        _ => after,
+    }
+}
+
+/// Returns how a turn ended by its records; none where it was cut off.
+fn recorded_ending(records: &[Record]) -> Option<Ending> {
+    records.iter().rev().find_map(|record| match &record.body {
+        RecordBody::Final {
+            stop_reason,
+            text,
+            degraded,
+        } => Some(Ending {
+            stop_reason: *stop_reason,
+            text: text.clone(),
+            degraded: *degraded,
+        }),
+        _ => None,
+    })
+}

@@ -1,0 +1,437 @@
+use super::difference::{Kept, RequestDifference};
+use super::{Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_ending};
+use crate::catalog::Catalog;
+use crate::driver::{began_with, catalog_of};
+use crate::joined::{joined, shown};
+use crate::machine::TurnConfig;
+use crate::ports::{Record, RecordBody};
+use crate::redrive::Drive;
+use crate::request_hash::RequestHasher;
+use rondo_types::{
+    CallId, EventBody, InDoubtDecision, ModelRequest, Outcome, Reply, ResultEvent, SessionId,
+    TimeMs, Transcript, TurnEvent, TurnId,
+};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::mem::discriminant;
+use std::sync::Arc;
+
+/// One turn about to be driven again.
+pub(super) struct Player<'a> {
+    config: TurnConfig,
+    catalog: Catalog,
+    records: &'a [Record],
+    /// The place of the turn's first record in the session, from 0.
+    first: usize,
+}
+
+/// Which requests are kept whole.
+pub(super) enum Keep {
+    /// Those that differ from what was recorded, so many.
+    Differing(usize),
+    /// Those of these records, where they are as they were recorded.
+    These(HashSet<usize>),
+}
+
+impl Keep {
+    fn keeps(&mut self, record: usize, is_same: bool) -> bool {
+        match self {
+            Self::Differing(left) if !is_same && *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Self::Differing(_) => false,
+            Self::These(records) => is_same && records.contains(&record),
+        }
+    }
+}
+
+/// A request that was recorded, and made again.
+struct Compared {
+    /// Its record's place in the session, from 1.
+    record: usize,
+    step: u32,
+    is_same: bool,
+    kept: Option<Kept>,
+}
+
+/// One turn, driven again.
+pub(super) struct Played {
+    pub(super) transcript: Transcript,
+    turn: TurnId,
+    streams: Vec<Vec<TurnEvent>>,
+    outcome: Option<Outcome>,
+    requests: Vec<Compared>,
+    differences: Vec<Difference>,
+}
+
+impl<'a> Player<'a> {
+    /// Takes the records of one turn, its number in the session, and the place of its first record.
+    pub(super) fn new(
+        session: &SessionId,
+        records: &'a [Record],
+        (number, first): (usize, usize),
+        changes: &Changes,
+    ) -> Result<Self, ReplayError> {
+        let config = began_with(session, records);
+        let mut config = config.ok_or(ReplayError::NotEquipped { turn: number })?;
+        if let Some(profile) = &changes.profile {
+            config.profile = profile.clone().into();
+        }
+        if let Some(system) = &changes.system {
+            config.system.clone_from(system);
+        }
+        if let Some(tools) = &changes.tools {
+            config.tools = Arc::clone(tools);
+        }
+        let catalog = catalog_of(&config);
+        Ok(Self {
+            config,
+            catalog,
+            records,
+            first,
+        })
+    }
+
+    /// Drives the turn to the end of its records.
+    pub(super) fn play(self, history: Transcript, keep: &mut Keep) -> Played {
+        let mut hasher = RequestHasher::default();
+        hasher.skip(history.len());
+        let mut stage = Stage {
+            session: self.config.session.clone(),
+            turn: self.config.turn.clone(),
+            records: self.records,
+            first: self.first,
+            drive: Drive::new(self.config, &self.catalog, history),
+            hasher,
+            keep,
+            streams: Vec::new(),
+            asked_before: HashSet::new(),
+            names: HashMap::new(),
+            held: Vec::new(),
+            requests: Vec::new(),
+            differences: Vec::new(),
+        };
+        for index in 0..self.records.len() {
+            stage.take(index);
+            stage.take_held();
+        }
+        stage.played()
+    }
+}
+
+/// A turn between two of its records.
+struct Stage<'a> {
+    session: SessionId,
+    turn: TurnId,
+    records: &'a [Record],
+    first: usize,
+    drive: Drive<'a>,
+    hasher: RequestHasher,
+    keep: &'a mut Keep,
+    streams: Vec<Vec<TurnEvent>>,
+    /// Questions that were open when the turn went on: they are told again.
+    asked_before: HashSet<CallId>,
+    /// The tools of the calls that were begun.
+    names: HashMap<CallId, String>,
+    /// Records that nothing waits for, or not yet.
+    held: Vec<(usize, &'static str)>,
+    requests: Vec<Compared>,
+    differences: Vec<Difference>,
+}
+
+impl Stage<'_> {
+    fn take(&mut self, index: usize) {
+        if let Err(kind) = self.record(index) {
+            self.held.push((index, kind));
+        }
+    }
+
+    /// Under another profile things may be asked for in another order.
+    fn take_held(&mut self) {
+        let mut at = 0;
+        while let Some((index, _)) = self.held.get(at).copied() {
+            match self.record(index) {
+                Ok(()) => {
+                    self.held.remove(at);
+                    at = 0;
+                }
+                Err(_) => at += 1,
+            }
+        }
+    }
+
+    fn record(&mut self, index: usize) -> Result<(), &'static str> {
+        let Some(record) = self.records.get(index) else {
+            return Ok(());
+        };
+        let rest = self.records.get(index + 1..).unwrap_or_default();
+        self.before(record);
+        match &record.body {
+            body @ (RecordBody::CallResolved { .. }
+            | RecordBody::MessageAdded { .. }
+            | RecordBody::Compacted(_)) => self.changed(body)?,
+            _ => self.drive.record(record, rest)?,
+        }
+        for (at, body) in std::mem::take(&mut self.drive.state.events) {
+            self.tell(at, body);
+        }
+        self.after(index, record);
+        Ok(())
+    }
+
+    /// Under another profile the machine may have added more, which no record tells of.
+    fn changed(&mut self, body: &RecordBody) -> Result<(), &'static str> {
+        let done = &mut self.drive.state.unrecorded;
+        let is_same = |it: &RecordBody| discriminant(it) == discriminant(body);
+        let place = done.iter().position(is_same);
+        let place = place.ok_or("a change of the transcript")?;
+        done.drain(..=place);
+        Ok(())
+    }
+
+    /// Tells what the driver told before the machine took the record.
+    fn before(&mut self, record: &Record) {
+        let at = record.at_ms;
+        match &record.body {
+            RecordBody::TurnStarted { .. } => self.begin_stream(at),
+            RecordBody::RequestQueued => self.tell(at, EventBody::RequestQueued),
+            RecordBody::ModelReplied { reply } => self.tell_reply(at, reply),
+            RecordBody::ModelFailed {
+                partial,
+                committed,
+                shown,
+                ..
+            } if *committed => self.tell_partial(at, partial, shown),
+            RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
+            RecordBody::ToolInDoubt { call_id, decision } => {
+                self.tell_in_doubt(at, call_id, *decision);
+            }
+            RecordBody::ApprovalRequested { call_id, prompt } => {
+                self.ask_again(at, call_id, prompt);
+            }
+            RecordBody::ApprovalResolved { call_id, approval } => {
+                self.answer_again(at, call_id, approval);
+            }
+            _ => {}
+        }
+    }
+
+    fn after(&mut self, index: usize, record: &Record) {
+        match &record.body {
+            RecordBody::ModelRequested { .. } => self.compare_request(index, record),
+            RecordBody::ToolStarted {
+                call_id,
+                name,
+                arguments,
+                ..
+            } => {
+                self.names.insert(call_id.clone(), name.clone());
+                self.compare_call(call_id, name, arguments);
+            }
+            RecordBody::Final { .. } => {
+                let outcome = self.drive.state.open.outcome.as_deref();
+                let result = outcome.map(|it| Box::new(ResultEvent::from_outcome(it)));
+                if let Some(result) = result {
+                    self.tell(record.at_ms, EventBody::Result(result));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_stream(&mut self, at: TimeMs) {
+        self.streams.push(Vec::new());
+        let init = self.drive.state.machine.config().init_event();
+        self.tell(at, EventBody::Init(init));
+    }
+
+    fn tell(&mut self, at: TimeMs, body: EventBody) {
+        let event = TurnEvent {
+            session: self.session.clone(),
+            turn: self.turn.clone(),
+            seq: 0,
+            at,
+            body,
+        };
+        if let Some(stream) = self.streams.last_mut() {
+            stream.push(event);
+        }
+    }
+
+    /// Returns the model that a request is open at, where replies are shown as they come.
+    fn is_streaming(&self) -> bool {
+        let state = &self.drive.state;
+        state.open.model.is_some() && state.machine.model().streaming
+    }
+
+    fn tell_reply(&mut self, at: TimeMs, reply: &Reply) {
+        let first = reply.candidates.first();
+        if let Some(candidate) = first.filter(|_| self.is_streaming()) {
+            for body in shown(&candidate.parts) {
+                self.tell(at, body);
+            }
+        }
+    }
+
+    fn tell_partial(&mut self, at: TimeMs, partial: &str, shown: &[EventBody]) {
+        if !self.is_streaming() {
+            return;
+        }
+        if shown.is_empty() {
+            let text = partial.to_owned();
+            self.tell(at, EventBody::TextDelta { text });
+        }
+        for body in shown {
+            self.tell(at, body.clone());
+        }
+    }
+
+    fn resume(&mut self, at: TimeMs, downtime_ms: u64) {
+        self.begin_stream(at);
+        let step = self.drive.state.machine.steps();
+        self.tell(at, EventBody::Resumed { step, downtime_ms });
+        let asks = self.drive.state.open.asks.iter();
+        self.asked_before = asks.map(|ask| ask.call.call_id.clone()).collect();
+    }
+
+    fn tell_in_doubt(&mut self, at: TimeMs, call_id: &CallId, decision: InDoubtDecision) {
+        let name = self.names.get(call_id).cloned().unwrap_or_default();
+        let id = call_id.clone();
+        self.tell(at, EventBody::ToolCallInDoubt { id, name, decision });
+    }
+
+    /// The machine tells its own questions when it asks; here are those that the driver tells: again
+    /// after a crash, and whether a call that was cut off runs again.
+    fn ask_again(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) {
+        let is_again = self.asked_before.remove(call_id);
+        if is_again || self.drive.state.open.runs(call_id) {
+            let (id, prompt) = (call_id.clone(), prompt.to_owned());
+            self.tell(at, EventBody::ApprovalRequested { id, prompt });
+        }
+    }
+
+    fn answer_again(&mut self, at: TimeMs, call_id: &CallId, approval: &crate::ports::Approval) {
+        if !self.drive.state.open.runs(call_id) {
+            return;
+        }
+        let (approved, reason) = match approval {
+            crate::ports::Approval::Approved => (true, None),
+            crate::ports::Approval::Denied { reason } => (false, Some(reason.clone())),
+        };
+        let id = call_id.clone();
+        let body = EventBody::ApprovalResolved {
+            id,
+            approved,
+            reason,
+        };
+        self.tell(at, body);
+    }
+
+    fn compare_request(&mut self, index: usize, record: &Record) {
+        let RecordBody::ModelRequested {
+            request_hash,
+            parts,
+            ..
+        } = &record.body
+        else {
+            return;
+        };
+        let Some(call) = &self.drive.state.open.model else {
+            return;
+        };
+        let hash = self.hasher.hash(&call.request);
+        let place = self.first + index + 1;
+        let is_same = *request_hash == hash.whole;
+        let kept = self.keep.keeps(place, is_same).then(|| {
+            let messages = self.hasher.messages().collect();
+            Kept::new(&call.request, hash, messages, parts.clone())
+        });
+        self.requests.push(Compared {
+            record: place,
+            step: record.step,
+            is_same,
+            kept,
+        });
+    }
+
+    fn compare_call(&mut self, call_id: &CallId, name: &str, arguments: &Value) {
+        let planned = self.drive.state.open.running.iter();
+        let planned = planned.filter(|it| it.call_id == *call_id);
+        for call in planned.filter(|it| it.arguments != *arguments) {
+            self.differences.push(Difference::Call {
+                call_id: call_id.clone(),
+                tool: name.to_owned(),
+                recorded: arguments.clone(),
+                now: call.arguments.clone(),
+            });
+        }
+    }
+
+    fn played(mut self) -> Played {
+        let outcome = self.drive.state.open.outcome.map(|it| *it);
+        let now = outcome.as_ref().map(|outcome| Ending {
+            stop_reason: outcome.stop_reason,
+            text: outcome.text.clone(),
+            degraded: outcome.degraded,
+        });
+        for (index, kind) in &self.held {
+            self.differences.push(Difference::Unused {
+                record: self.first + index + 1,
+                kind,
+            });
+        }
+        if let Some(recorded) = recorded_ending(self.records)
+            && now.as_ref() != Some(&recorded)
+        {
+            let ending = Difference::Ending { recorded, now };
+            self.differences.push(ending);
+        }
+        Played {
+            transcript: self.drive.state.machine.transcript().clone(),
+            turn: self.turn,
+            streams: self.streams.into_iter().map(joined).collect(),
+            outcome,
+            requests: self.requests,
+            differences: self.differences,
+        }
+    }
+}
+
+impl Played {
+    /// Returns the places of the requests that are kept.
+    pub(super) fn kept(&self) -> impl Iterator<Item = usize> + '_ {
+        let kept = self.requests.iter().filter(|it| it.kept.is_some());
+        kept.map(|it| it.record)
+    }
+
+    /// Returns the requests that are kept, by their place.
+    pub(super) fn requests(self) -> impl Iterator<Item = (usize, Arc<ModelRequest>)> {
+        let all = self.requests.into_iter();
+        all.filter_map(|it| Some((it.record, it.kept?.request)))
+    }
+
+    /// Says where requests differ. `recorded` are some of them as they were recorded.
+    pub(super) fn compared(self, recorded: &HashMap<usize, Arc<ModelRequest>>) -> ReplayedTurn {
+        let requests = self.requests.len();
+        let changed = self.requests.into_iter().filter(|it| !it.is_same);
+        let changed = changed.map(|it| {
+            let before = recorded.get(&it.record).map(AsRef::as_ref);
+            let parts = it.kept.map(|kept| kept.differing(before));
+            Difference::Request(Box::new(RequestDifference {
+                record: it.record,
+                step: it.step,
+                parts: parts.unwrap_or_default(),
+            }))
+        });
+        let mut differences: Vec<Difference> = changed.collect();
+        differences.extend(self.differences);
+        ReplayedTurn {
+            turn: self.turn,
+            streams: self.streams,
+            outcome: self.outcome,
+            requests,
+            differences,
+        }
+    }
+}
