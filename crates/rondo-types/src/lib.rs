@@ -29,7 +29,7 @@ pub use message::{
 };
 pub use model_event::ModelEvent;
 pub use outcome::{Finding, Outcome, StopReason};
-pub use profile::{EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
+pub use profile::{CompactionPolicy, EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
 pub use reply::{Candidate, FinishReason, Reply};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ToolChoice};
 pub use time::TimeMs;
@@ -38,6 +38,7 @@ pub use tool::{
     ToolOutput, ToolSpec,
 };
 pub use turn_event::{
-    EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent, TurnEvent,
+    CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,
+    TurnEvent,
 };
 pub use usage::{NanoUsd, Price, Usage};

@@ -1,6 +1,8 @@
+use crate::time::duration_ms;
 use crate::{Limits, Sampling};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A named set of limits, dialect, tools and rendering: data, of which a caller overrides any field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub struct Profile {
     pub limits: Limits,
     /// When repeated calls without progress are stopped.
     pub loop_guard: LoopGuard,
+    /// When older messages make room for new ones.
+    #[serde(default)]
+    pub compaction: CompactionPolicy,
     /// How to sample.
     #[serde(default)]
     pub sampling: Sampling,
@@ -69,6 +74,40 @@ pub struct LoopGuard {
     pub withhold_after: u32,
     /// After so many, the turn is finalised.
     pub stop_after: u32,
+}
+
+/// When older messages make room for new ones.
+///
+/// Shares are in percent of the *room*: the model's context less what its reply may take. Where the
+/// context is not known, the provider's refusal of a request that was too long tells of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompactionPolicy {
+    /// The share of the room that a request may fill before older messages are summed up; 0 means
+    /// never, also not when a request was refused for its length.
+    pub at_percent: u32,
+    /// The share of the room that is left to the latest messages then.
+    pub keep_percent: u32,
+    /// Generated tokens of a summary at most; 0 means that older messages are left out without one.
+    pub summary_tokens: u32,
+    /// How long a summary may take; never more than half of what is left of the turn.
+    #[serde(rename = "timeout_ms", with = "duration_ms")]
+    pub timeout: Duration,
+    /// Messages of the past that a turn begins with at most; older ones are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_messages: Option<u32>,
+}
+
+impl Default for CompactionPolicy {
+    fn default() -> Self {
+        Self {
+            at_percent: 80,
+            keep_percent: 40,
+            summary_tokens: 4096,
+            timeout: Duration::from_secs(90),
+            max_messages: None,
+        }
+    }
 }
 
 /// What the answer says when the turn stopped early. `{limit}` names what ran out.

@@ -163,10 +163,26 @@ pub enum EventBody {
         /// What is done about it.
         decision: InDoubtDecision,
     },
-    /// Older messages were replaced by a summary.
+    /// Older messages are being summed up, since the next request would hardly fit the model.
+    CompactionStarted {
+        /// Messages that the summary will stand for.
+        messages: u32,
+        /// What the next request would have had, in tokens; an estimate.
+        tokens: u64,
+    },
+    /// Older messages made room for new ones.
     Compacted {
-        /// Messages that were replaced.
+        /// Messages that were replaced or shortened.
         replaced: u32,
+        /// How.
+        #[serde(default)]
+        how: CompactionKind,
+        /// Who wrote the summary, `provider/model`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// Why there is no summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Token counts of the step.
     Usage {
@@ -199,6 +215,19 @@ pub enum EventBody {
     },
     /// The turn is over.
     Result(Box<ResultEvent>),
+}
+
+/// How older messages made room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionKind {
+    /// A summary stands in their place.
+    #[default]
+    Summarised,
+    /// They were left out.
+    Dropped,
+    /// Their tool results were shortened.
+    Cut,
 }
 
 /// The first event of a turn.

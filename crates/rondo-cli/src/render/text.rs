@@ -8,7 +8,7 @@ use super::tool_line::{cut, tool_line};
 use super::view::{Ending, View};
 use crate::output::Output;
 use crate::screen::Screen;
-use rondo_types::{CallId, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent};
+use rondo_types::{CallId, CompactionKind, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
@@ -243,6 +243,17 @@ fn in_doubt(name: &str, decision: InDoubtDecision) -> String {
     format!("`{name}` was running when the turn was cut off: {what}")
 }
 
+fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String {
+    let why = reason
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
+    match how {
+        CompactionKind::Summarised => format!("{replaced} older messages were summed up"),
+        CompactionKind::Dropped => format!("{replaced} older messages were left out{why}"),
+        CompactionKind::Cut => "the results of older calls were shortened".to_owned(),
+    }
+}
+
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
         match event.body {
@@ -294,13 +305,25 @@ impl View for TextView {
                 self.end_text()?;
                 self.aside(&format!("going on with step {step}"));
             }
+            EventBody::CompactionStarted { messages, .. } => {
+                self.end_text()?;
+                self.aside(&format!("summing up {messages} older messages"));
+            }
+            EventBody::Compacted {
+                replaced,
+                how,
+                reason,
+                ..
+            } => {
+                self.end_text()?;
+                self.aside(&compacted(replaced, how, reason.as_deref()));
+            }
             EventBody::ToolCallInDoubt { name, decision, .. } => {
                 self.end_text()?;
                 self.aside(&in_doubt(&name, decision));
             }
             EventBody::ArgumentsRepaired { .. }
             | EventBody::Steered { .. }
-            | EventBody::Compacted { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
             | EventBody::Result(_) => {}

@@ -5,11 +5,17 @@
 //! the same messages, which is how a session's transcript comes out of its records.
 
 mod cut;
+mod plan;
+mod size;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use cut::cut_text;
+pub(crate) use plan::{Room, drop_groups, keep_from, past_from, squeeze, summary_input};
+pub(crate) use size::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
+pub(crate) use words::{SUMMARISER, SUMMARY_ASKED, summary_message};
 
 use rondo_types::{Message, Part, ToolContent, Transcript};
 use serde::{Deserialize, Serialize};

@@ -73,7 +73,8 @@ impl ModelWork {
             end_class,
             deadline: deadline.map_or(far, |at| clock.instant(at)),
             queued_at: None,
-            streaming: model.streaming,
+            // A summary is for the model alone.
+            streaming: model.streaming && call.purpose.is_step(),
             committed: false,
             received: false,
             queued: Vec::new(),

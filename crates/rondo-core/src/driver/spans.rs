@@ -126,7 +126,15 @@ pub(super) fn note_event(body: &EventBody) {
         EventBody::ToolCallPending { id, name, .. } => {
             debug!(call = %id, tool = name, "the model asked for a call");
         }
-        EventBody::Compacted { replaced } => info!(replaced, "older messages were summed up"),
+        EventBody::CompactionStarted { messages, tokens } => {
+            info!(messages, tokens, "older messages are being summed up");
+        }
+        EventBody::Compacted {
+            replaced,
+            how,
+            reason,
+            ..
+        } => info!(replaced, ?how, reason, "older messages made room"),
         EventBody::Steered { .. } => debug!("a steering message entered the conversation"),
         _ => {}
     }

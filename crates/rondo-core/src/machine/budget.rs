@@ -1,12 +1,10 @@
 use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;
-use rondo_types::{Message, NanoUsd, Part, Price, Reply, StopReason, TimeMs, Usage};
+use crate::compaction::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
+use rondo_types::{Message, NanoUsd, Price, Reply, StopReason, TimeMs, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Bytes that make a token, for estimates. English text has about four; code, JSON and other
-/// languages have fewer, and an estimate that is too high keeps the bound.
-const BYTES_PER_TOKEN: u64 = 3;
 /// Generated tokens that a request must have room for.
 const OUTPUT_TOKENS_MIN: u64 = 256;
 /// Generated tokens that are held back for the last answer.
@@ -44,6 +42,15 @@ pub(super) struct Spent {
     context_tokens: u64,
     /// Bytes of messages that no request has carried yet.
     unsent_bytes: u64,
+    /// Bytes of the system prompt and the tools, which every request carries.
+    #[serde(default)]
+    fixed_bytes: u64,
+    /// Bytes of all messages, sent or not.
+    #[serde(default)]
+    message_bytes: u64,
+    /// Bytes that a hundred tokens of the latest request had.
+    #[serde(default)]
+    density: Option<u64>,
 }
 
 impl Spent {
@@ -56,25 +63,54 @@ impl Spent {
             cost: price.map(|_| NanoUsd(0)),
             context_tokens: 0,
             unsent_bytes: 0,
+            fixed_bytes: 0,
+            message_bytes: 0,
+            density: None,
         }
     }
 
     /// Counts what every request carries, and the history.
-    pub(super) fn note_unsent(&mut self, config: &TurnConfig, history: &rondo_types::Transcript) {
+    pub(super) fn note_unsent(&mut self, config: &TurnConfig, history: &Transcript) {
         let system: usize = config.system.iter().map(String::len).sum();
         let tools: usize = config
             .tools
             .iter()
             .map(|tool| tool.description.len() + tool.parameters.to_string().len())
             .sum();
-        self.unsent_bytes += size(system + tools);
-        for message in history {
-            self.note_unsent_message(message);
-        }
+        self.fixed_bytes = size(system + tools);
+        self.recount(history);
+    }
+
+    /// Estimates anew what the next request carries, after older messages changed.
+    pub(super) fn recount(&mut self, transcript: &Transcript) {
+        self.context_tokens = 0;
+        self.message_bytes = transcript_bytes(transcript);
+        self.unsent_bytes = self.fixed_bytes.saturating_add(self.message_bytes);
+    }
+
+    /// Notes how many bytes the tokens of a request with all messages had.
+    pub(super) fn note_density(&mut self, usage: Usage) {
+        let bytes = self.fixed_bytes.saturating_add(self.message_bytes);
+        let hundredfold = bytes.saturating_mul(100).checked_div(usage.input);
+        self.density = hundredfold.map(|it| it.clamp(100, 100 * BYTES_PER_TOKEN));
+    }
+
+    /// Estimates how many bytes so many tokens have, rather too few.
+    pub(super) fn bytes_of(&self, tokens: u64) -> u64 {
+        let hundredfold = self.density.unwrap_or(100 * BYTES_PER_TOKEN);
+        let bytes = u128::from(tokens) * u128::from(hundredfold) / 100;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the bytes that every request carries besides its messages.
+    pub(super) fn fixed_bytes(&self) -> u64 {
+        self.fixed_bytes
     }
 
     pub(super) fn note_unsent_message(&mut self, message: &Message) {
-        self.unsent_bytes = self.unsent_bytes.saturating_add(message_bytes(message));
+        let bytes = message_bytes(message);
+        self.message_bytes = self.message_bytes.saturating_add(bytes);
+        self.unsent_bytes = self.unsent_bytes.saturating_add(bytes);
     }
 
     /// Estimates what a provider that counts no tokens would have counted.
@@ -130,7 +166,7 @@ impl Spent {
     }
 
     /// Estimates the prompt tokens of the next request.
-    fn next_input(&self) -> u64 {
+    pub(super) fn next_input(&self) -> u64 {
         self.context_tokens
             .saturating_add(self.unsent_bytes.div_ceil(BYTES_PER_TOKEN))
     }
@@ -363,27 +399,4 @@ impl TurnMachine {
             (tokens, cost) => tokens.or(cost),
         }
     }
-}
-
-fn message_bytes(message: &Message) -> u64 {
-    message.parts.iter().map(part_bytes).sum()
-}
-
-fn part_bytes(part: &Part) -> u64 {
-    // An image costs tokens by its area, not by its bytes; this is the most common charge.
-    const MEDIA_BYTES: usize = 1500 * 3;
-    size(match part {
-        Part::Text(text) | Part::Refusal(text) => text.text.len(),
-        Part::Reasoning(reasoning) => reasoning.text.len(),
-        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
-        Part::ToolResult(result) => {
-            result.content.to_text().len() + result.media.len() * MEDIA_BYTES
-        }
-        Part::Media(_) => MEDIA_BYTES,
-        Part::Opaque(opaque) => opaque.json.len(),
-    })
-}
-
-fn size(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -24,13 +24,19 @@ impl TurnMachine {
         {
             return self.schedule_retry(cx, &error, until);
         }
+        if self.is_summarising() && !self.cancelled {
+            return self.summary_request_failed(cx, &error);
+        }
+        if !self.cancelled && !committed && self.goes_on_shorter(cx, error.class) {
+            return;
+        }
         if !self.cancelled
             && !committed
             && let Some(next) = self.fallback_after(cx.at, error.class)
         {
             return self.fall_back(cx, next, error);
         }
-        if !partial.is_empty() {
+        if !partial.is_empty() && !self.is_summarising() {
             self.keep_partial(cx, partial);
         }
         if self.cancelled {
@@ -55,6 +61,19 @@ impl TurnMachine {
             }
             _ => self.finish(cx, Ending::failed(error)),
         }
+    }
+
+    /// Makes room and goes on with another step, unless the next model is known to hold more as it is.
+    fn goes_on_shorter(&mut self, cx: &mut Cx<'_>, class: ErrorClass) -> bool {
+        let next = self.fallback_after(cx.at, class);
+        let next = next.and_then(|next| self.config.fallbacks.get(next - 1));
+        let known = next.and_then(|next| next.context_tokens.zip(self.model().context_tokens));
+        let holds_more = known.is_some_and(|(next, own)| next > own);
+        if holds_more || !self.make_room_after_refusal(class) {
+            return false;
+        }
+        self.next_step(cx);
+        true
     }
 
     /// Returns the next model that may do what this one could not, within what is left.
@@ -82,6 +101,7 @@ impl TurnMachine {
     fn fall_back(&mut self, cx: &mut Cx<'_>, next: usize, error: ModelError) {
         let from = self.model().full_name();
         self.asked = next;
+        self.forget_fits();
         self.attempt = 0;
         self.spent.reprice(self.model().price);
         // Only who paused a reply can go on with it.
@@ -129,10 +149,16 @@ impl TurnMachine {
 
     /// Sends the request again. The wait may have ended late, as after a suspend.
     pub(super) fn retry(&mut self, cx: &mut Cx<'_>) {
-        if self
+        let is_late = self
             .work_deadline()
-            .is_some_and(|deadline| cx.at >= deadline)
-        {
+            .is_some_and(|deadline| cx.at >= deadline);
+        if self.is_summarising() {
+            return match is_late {
+                true => self.summary_failed(cx, "there was no time left to sum them up"),
+                false => self.send_summary_request(cx),
+            };
+        }
+        if is_late {
             return self.stop_early(cx, StopReason::Deadline);
         }
         self.send_request(cx);

@@ -11,6 +11,7 @@
 //! - `judge`: what of a reply can be used.
 //! - `plan`: which calls of a reply may run, and in which stages.
 //! - `batch`: the tool calls of one reply, from the gate to committed results.
+//! - `compact`: when older messages make room for new ones.
 //! - `failure`: what a failed request leads to.
 //! - `guard`: repetition without progress.
 //! - `finish`: the outcome.
@@ -18,6 +19,7 @@
 
 mod batch;
 mod budget;
+mod compact;
 mod failure;
 mod finish;
 mod guard;

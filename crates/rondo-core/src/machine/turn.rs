@@ -1,5 +1,6 @@
 use super::batch::Batch;
 use super::budget::{Allowance, Spent};
+use super::compact::Crowding;
 use super::finish::Ending;
 use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
@@ -31,6 +32,8 @@ pub struct TurnMachine {
     pub(super) pauses: u32,
     pub(super) findings: Vec<Finding>,
     pub(super) guard: Guard,
+    #[serde(default)]
+    pub(super) crowding: Crowding,
     pub(super) steering: Vec<String>,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
@@ -98,6 +101,7 @@ impl TurnMachine {
             pauses: 0,
             findings: Vec::new(),
             guard: Guard::default(),
+            crowding: Crowding::default(),
             steering: Vec::new(),
             finalising: None,
             cancelled: false,
@@ -194,6 +198,7 @@ impl TurnMachine {
         self.started_at = cx.at;
         self.transcript = history;
         self.spent.note_unsent(&self.config, &self.transcript);
+        self.trim_history(cx);
         self.push(message);
         self.next_step(cx);
     }
@@ -221,6 +226,9 @@ impl TurnMachine {
         // A message of the user would end the reply that the model is to go on with.
         if self.pauses == 0 {
             self.absorb_steering(cx);
+        }
+        if self.make_room(cx) {
+            return;
         }
         match self.allowance(cx.at) {
             Allowance::Step => {}
@@ -296,6 +304,13 @@ impl TurnMachine {
     }
 
     fn reply(&mut self, cx: &mut Cx<'_>, reply: Reply) {
+        if self.is_summarising() {
+            return self.summary_replied(cx, reply);
+        }
+        if let Some(usage) = reply.usage {
+            self.spent.note_density(usage);
+        }
+        self.note_fit();
         self.count_usage(cx, &reply);
         let may_pause = self.finalising.is_none() && self.pauses < PAUSES_MAX;
         let pauses = std::mem::take(&mut self.pauses);
@@ -327,7 +342,7 @@ impl TurnMachine {
         }
     }
 
-    fn count_usage(&mut self, cx: &mut Cx<'_>, reply: &Reply) {
+    pub(super) fn count_usage(&mut self, cx: &mut Cx<'_>, reply: &Reply) {
         let usage = reply
             .usage
             .unwrap_or_else(|| self.spent.estimate_usage(reply));

@@ -47,6 +47,7 @@ pub(super) struct ScriptedModel {
     pub(super) requests: Mutex<Vec<Arc<ModelRequest>>>,
     pub(super) journal: Arc<MemoryJournal>,
     pub(super) streaming: bool,
+    pub(super) context_tokens: Option<u64>,
 }
 
 impl ScriptedModel {
@@ -62,6 +63,7 @@ impl ScriptedModel {
             requests: Mutex::default(),
             journal: Arc::clone(journal),
             streaming: true,
+            context_tokens: None,
         }
     }
 }
@@ -76,7 +78,7 @@ impl Model for ScriptedModel {
             },
             streaming: self.streaming,
             price: None,
-            context_tokens: None,
+            context_tokens: self.context_tokens,
         }
     }
 

@@ -4,10 +4,12 @@
 use super::fakes::{
     Act, AskAlways, Beat, Bench, Ran, ScriptedModel, answer, calls, finished, text,
 };
+use crate::compaction::Change;
 use crate::history::History;
 use crate::pairing::is_paired;
 use crate::ports::{Record, RecordBody};
 use rondo_types::{ErrorClass, EventBody, FinishReason, ModelEvent, TimeMs, TurnEvent};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -37,7 +39,8 @@ impl Dice {
             4 => vec![Beat::Event(text("so far")), finished(FinishReason::Paused)],
             _ => {
                 let n = self.roll(50);
-                let arguments = format!(r#"{{"n":{n}}}"#);
+                let long = "x".repeat(usize::try_from(self.roll(4) * 700).unwrap());
+                let arguments = format!(r#"{{"n":{n},"long":"{long}"}}"#);
                 let names = ["look", "act", "gone"];
                 let name = names[usize::try_from(self.roll(3)).unwrap()];
                 calls(&[(name, &arguments), ("look", "{}"), ("act", "[")])
@@ -57,13 +60,14 @@ impl Dice {
             ErrorClass::RateLimited,
             ErrorClass::Protocol,
             ErrorClass::Auth,
+            ErrorClass::ContextTooLong,
         ];
         match self.roll(4) {
             0 => Beat::Hang,
             1 if self.roll(4) == 0 => Beat::Event(ModelEvent::Queued),
             1 => Beat::Sleep(self.roll(100_000)),
             2 => Beat::Sleep(self.roll(50)),
-            _ => Beat::Fail(classes[usize::try_from(self.roll(5)).unwrap()]),
+            _ => Beat::Fail(classes[usize::try_from(self.roll(6)).unwrap()]),
         }
     }
 
@@ -101,6 +105,7 @@ fn scene(seed: u64) -> Scene {
     let deadline = Duration::from_millis(1_000 + dice.roll(120_000));
     bench.profile.limits.turn_timeout = Some(deadline);
     bench.model.streaming = dice.roll(4) > 0;
+    bench.model.context_tokens = (dice.roll(3) == 0).then(|| 40 + dice.roll(4_000));
     if dice.roll(6) == 0 {
         bench.gate = Arc::new(AskAlways);
     }
@@ -126,7 +131,7 @@ impl Scene {
                     for at in steer {
                         sleep(at - said).await;
                         said = at;
-                        let _ = handle.steer(format!("at {at:?}"));
+                        let _ = handle.steer(format!("at {at:?} {}", "long ".repeat(100)));
                     }
                 };
                 let stopping = async {
@@ -217,11 +222,29 @@ fn cuts(records: &[Record]) -> Vec<usize> {
 
 #[tokio::test(start_paused = true)]
 async fn the_records_of_a_turn_lead_to_the_same_again() {
+    let mut changes = HashSet::new();
     for seed in 0..SEEDS {
         let scene = scene(seed);
         let journal = Arc::clone(&scene.bench.records);
         let (ran, _) = scene.play().await;
         check_redriven(seed, &journal.records(), &ran);
+        changes.extend(journal.records().iter().filter_map(change));
+    }
+    assert_eq!(
+        changes.len(),
+        3,
+        "all ways to make room are among them: {changes:?}"
+    );
+}
+
+fn change(record: &Record) -> Option<&'static str> {
+    match &record.body {
+        RecordBody::Compacted(it) => Some(match it.change {
+            Change::Summarised { .. } => "summarised",
+            Change::Dropped { .. } => "dropped",
+            Change::Cut { .. } => "cut",
+        }),
+        _ => None,
     }
 }
 

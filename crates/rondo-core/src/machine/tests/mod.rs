@@ -2,6 +2,7 @@
 
 mod budget;
 mod calls;
+mod compaction;
 mod failures;
 mod fallback;
 mod properties;

@@ -1,0 +1,228 @@
+//! Which messages make room, from their sizes alone.
+
+use super::size::{message_bytes, size, transcript_bytes};
+use super::words::{dropped_note, is_summary, steps_note};
+use super::{Change, Compaction};
+use rondo_types::{Message, Role, Transcript};
+use std::sync::Arc;
+
+/// Bytes that an older tool result keeps when it makes room.
+const OLD_RESULT_BYTES: u32 = 2048;
+/// Bytes of older steps that are worth the note in their place.
+const STEPS_BYTES_MIN: u64 = 256;
+/// Bytes that any tool result keeps.
+const RESULT_BYTES_MIN: u64 = 256;
+
+/// What messages may fill, in bytes as [`transcript_bytes`] counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// More does not fit.
+    pub(crate) limit: u64,
+    /// What is left to the latest messages once something must go.
+    pub(crate) target: u64,
+}
+
+/// Returns where groups begin: at each message that the user said.
+fn groups(transcript: &Transcript) -> Vec<usize> {
+    let messages = transcript.iter().enumerate();
+    let begins = messages.filter(|(_, message)| message.role == Role::User && !message.synthetic);
+    begins.map(|(place, _)| place).collect()
+}
+
+/// Returns the first message that is kept when the latest groups are to fit `target`; the last
+/// group always is. None where no group is older than that.
+pub(crate) fn keep_from(transcript: &Transcript, target: u64) -> Option<usize> {
+    let groups = groups(transcript);
+    let (first, mut keep) = (*groups.first()?, *groups.last()?);
+    for begin in groups.iter().rev() {
+        let kept: u64 = bytes_of(transcript, *begin, transcript.len());
+        if kept > target {
+            break;
+        }
+        keep = (*begin).min(keep);
+    }
+    (keep > first).then_some(keep)
+}
+
+/// Returns the first message that is kept when at most `max` messages of the past are, in whole
+/// groups.
+pub(crate) fn past_from(transcript: &Transcript, max: usize) -> Option<usize> {
+    let over = transcript.len().checked_sub(max).filter(|over| *over > 0)?;
+    let kept = groups(transcript).into_iter().find(|begin| *begin >= over);
+    Some(kept.unwrap_or(transcript.len()))
+}
+
+/// Leaves out the messages before `keep`, but for an earlier summary of them where it fits.
+pub(crate) fn drop_groups(
+    transcript: &Transcript,
+    keep: usize,
+    target: u64,
+    reason: String,
+) -> Compaction {
+    let summary = transcript.first().filter(|first| is_summary(first));
+    let fits = summary.is_some_and(|summary| message_bytes(summary) <= target / 4);
+    let from = usize::from(fits && keep > 0);
+    Compaction {
+        from: place(from),
+        to: place(keep),
+        change: Change::Dropped {
+            note: Some(dropped_note(keep - from)),
+            reason,
+        },
+    }
+}
+
+/// Returns the messages before `to` as a summary is asked of them: with shorter results, then
+/// without their oldest groups, where they would not fit. None where they cannot be made to.
+pub(crate) fn summary_input(transcript: &Transcript, to: usize, limit: u64) -> Option<Transcript> {
+    let mut input: Transcript = transcript.iter().take(to).cloned().collect();
+    if transcript_bytes(&input) > limit {
+        shorten(0, input.len(), OLD_RESULT_BYTES).apply(&mut input);
+    }
+    while transcript_bytes(&input) > limit {
+        let next = groups(&input).into_iter().find(|begin| *begin > 0)?;
+        input.drain(..next);
+    }
+    Some(input)
+}
+
+/// Makes the messages fit, where no group is left to go: results are shortened, the oldest first,
+/// then the oldest steps of the open group go.
+///
+/// The user's last message and the latest step stay. So what is left may still be too much, when
+/// the user's message, or the latest step without its results, is.
+pub(crate) fn squeeze(transcript: &Transcript, room: Room) -> Vec<Compaction> {
+    let mut squeeze = Squeeze {
+        left: transcript.clone(),
+        changes: Vec::new(),
+    };
+    if transcript_bytes(transcript) > room.limit {
+        squeeze.older_results(room.target);
+        squeeze.latest_results(room.target / 2, room.target);
+        squeeze.older_steps(room.target);
+        squeeze.latest_results(0, room.limit);
+    }
+    squeeze.changes
+}
+
+struct Squeeze {
+    left: Transcript,
+    changes: Vec<Compaction>,
+}
+
+impl Squeeze {
+    fn make(&mut self, change: Compaction) {
+        let before = self.left.clone();
+        change.apply(&mut self.left);
+        let same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
+        let is_same = before.len() == self.left.len() && before.iter().zip(&self.left).all(same);
+        if !is_same {
+            self.changes.push(change);
+        }
+    }
+
+    /// Shortens results from the oldest on, as many as it takes.
+    fn older_results(&mut self, target: u64) {
+        let latest = self.latest_step();
+        let mut left = transcript_bytes(&self.left);
+        let mut to = 0;
+        while left > target && to < latest {
+            let mut one: Transcript = self.left.get(to).cloned().into_iter().collect();
+            let before = transcript_bytes(&one);
+            shorten(0, 1, OLD_RESULT_BYTES).apply(&mut one);
+            left = left.saturating_sub(before.saturating_sub(transcript_bytes(&one)));
+            to += 1;
+        }
+        self.make(shorten(0, to, OLD_RESULT_BYTES));
+    }
+
+    /// Shortens the results of the latest step, where the step takes more than `share` and all of it
+    /// more than `target`.
+    fn latest_results(&mut self, share: u64, target: u64) {
+        let (latest, end) = (self.latest_step(), self.left.len());
+        let step = bytes_of(&self.left, latest, end);
+        let all = transcript_bytes(&self.left);
+        if all <= target || step <= share {
+            return;
+        }
+        let results = self.left.iter().skip(latest).flat_map(|it| it.results());
+        let sizes: Vec<u64> = results.map(|it| size(it.content.to_text().len())).collect();
+        let asked = step.saturating_sub(sizes.iter().sum());
+        let others = all - step;
+        let allowed = share.max(target.saturating_sub(others));
+        let each = fair_share(&sizes, allowed.saturating_sub(asked)).max(RESULT_BYTES_MIN);
+        let bytes = u32::try_from(each).unwrap_or(u32::MAX);
+        self.make(shorten(latest, end, bytes));
+    }
+
+    /// Leaves out steps of the open group, the oldest first.
+    fn older_steps(&mut self, target: u64) {
+        let Some(user) = groups(&self.left).last().copied() else {
+            return;
+        };
+        let latest = self.latest_step();
+        let mut left = transcript_bytes(&self.left);
+        let (from, mut to) = (user + 1, user + 1);
+        while left > target && to < latest {
+            left = left.saturating_sub(bytes_of(&self.left, to, to + 1));
+            to += 1;
+            while to < latest && self.is_result(to) {
+                left = left.saturating_sub(bytes_of(&self.left, to, to + 1));
+                to += 1;
+            }
+        }
+        if bytes_of(&self.left, from, to) > STEPS_BYTES_MIN {
+            self.make(Compaction {
+                from: place(from),
+                to: place(to),
+                change: Change::Dropped {
+                    note: Some(steps_note(to - from)),
+                    reason: "the turn by itself was too long".to_owned(),
+                },
+            });
+        }
+    }
+
+    fn is_result(&self, at: usize) -> bool {
+        let message = self.left.get(at);
+        message.is_some_and(|message| message.role == Role::Tool)
+    }
+
+    /// Returns where the latest step begins: the last message of the model.
+    fn latest_step(&self) -> usize {
+        let last = |message: &Arc<Message>| message.role == Role::Assistant;
+        self.left.iter().rposition(last).unwrap_or(self.left.len())
+    }
+}
+
+/// Returns the bound on each of some sizes under which they take `allowed` together.
+fn fair_share(sizes: &[u64], allowed: u64) -> u64 {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    let mut left = allowed;
+    for (done, bytes) in sizes.iter().enumerate() {
+        let share = left / size(sizes.len() - done);
+        if *bytes > share {
+            return share;
+        }
+        left -= bytes;
+    }
+    u64::from(u32::MAX)
+}
+
+fn shorten(from: usize, to: usize, bytes: u32) -> Compaction {
+    Compaction {
+        from: place(from),
+        to: place(to),
+        change: Change::Cut { bytes },
+    }
+}
+
+fn bytes_of(transcript: &Transcript, from: usize, to: usize) -> u64 {
+    let messages = transcript.iter().take(to).skip(from);
+    messages.map(|message| message_bytes(message)).sum()
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

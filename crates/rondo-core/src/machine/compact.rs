@@ -1,0 +1,342 @@
+use super::budget::Allowance;
+use super::io::{Action, ModelCall, StepEnd};
+use super::judge::{Judged, judge};
+use super::turn::{Cx, Phase, TurnMachine};
+use crate::compaction::{
+    Change, Compaction, Room, SUMMARISER, SUMMARY_ASKED, drop_groups, keep_from, past_from, size,
+    squeeze, summary_input, summary_message, transcript_bytes,
+};
+use crate::ports::{Purpose, RecordBody};
+use rondo_types::{
+    Candidate, CompactionKind, Effort, EmptyReply, ErrorClass, EventBody, FinishReason, Message,
+    ModelError, ModelRequest, Reply, TimeMs, ToolChoice, Transcript,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Tokens of a reply for which room is held, where the profile does not bound it; never more than
+/// a quarter of the context.
+const OUTPUT_TOKENS: u64 = 8192;
+/// Requests in a row that may be refused for their length.
+const OVERFLOWS_MAX: u32 = 4;
+/// Bytes of a summary for each of its tokens, at most.
+const SUMMARY_BYTES_PER_TOKEN: u64 = 6;
+/// Bytes that an answer to the request for a summary must leave free.
+const SUMMARY_ASKED_BYTES: usize = SUMMARISER.len() + SUMMARY_ASKED.len();
+
+/// What is known of the room for messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Crowding {
+    /// Tokens that fit, as refusals told.
+    fits: Option<u64>,
+    /// Requests in a row that were refused for their length.
+    overflows: u32,
+    /// While a summary is asked for: the messages before this place make room.
+    summarising: Option<usize>,
+}
+
+impl TurnMachine {
+    /// Returns whether the reply that is waited for is a summary.
+    pub(super) fn is_summarising(&self) -> bool {
+        self.crowding.summarising.is_some()
+    }
+
+    /// Notes that the model took a request.
+    pub(super) fn note_fit(&mut self) {
+        self.crowding.overflows = 0;
+    }
+
+    /// Forgets what a model before took.
+    pub(super) fn forget_fits(&mut self) {
+        self.crowding.fits = None;
+        self.crowding.overflows = 0;
+    }
+
+    /// Leaves out what is more of the past than a turn begins with.
+    pub(super) fn trim_history(&mut self, cx: &mut Cx<'_>) {
+        let Some(max) = self.config.profile.compaction.max_messages else {
+            return;
+        };
+        let max_index = usize::try_from(max).unwrap_or(usize::MAX);
+        if let Some(keep) = past_from(&self.transcript, max_index) {
+            let change = Change::Dropped {
+                note: None,
+                reason: format!("a turn begins with at most {max} messages of the past"),
+            };
+            let (from, to) = (0, u32::try_from(keep).unwrap_or(u32::MAX));
+            self.compact(cx, Compaction { from, to, change });
+        }
+    }
+
+    /// Makes room where the next request would hardly fit. Returns whether a summary is asked for,
+    /// with which the turn goes on.
+    pub(super) fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(tokens) = self.room_tokens() else {
+            return false;
+        };
+        let policy = &self.config.profile.compaction;
+        let (next, at) = (self.spent.next_input(), percent(tokens, policy.at_percent));
+        let may_summarise = self.may_summarise(cx.at);
+        // Without a summary nothing is given up before it must be, unless the profile has none.
+        let is_early = next <= tokens && policy.summary_tokens > 0 && !may_summarise;
+        if next < at || is_early {
+            return false;
+        }
+        let room = self.room(tokens);
+        if let Some(keep) = keep_from(&self.transcript, room.target) {
+            if may_summarise && self.begin_summary(cx, keep) {
+                return true;
+            }
+            let reason = "no summary could be asked for".to_owned();
+            self.drop_older(cx, keep, reason);
+        }
+        self.squeeze(cx);
+        false
+    }
+
+    /// Makes room after a request was refused for its length, where that leaves less to send.
+    pub(super) fn make_room_after_refusal(&mut self, class: ErrorClass) -> bool {
+        let is_off = self.config.profile.compaction.at_percent == 0;
+        if class != ErrorClass::ContextTooLong || is_off || self.crowding.overflows >= OVERFLOWS_MAX
+        {
+            return false;
+        }
+        // What was refused was estimated too low, or nobody knew the bound.
+        let sent = self.spent.next_input();
+        let tokens = match self.crowding.overflows {
+            0 => sent / 4 * 3,
+            _ => sent / 2,
+        };
+        let room = self.room(tokens);
+        let helps = keep_from(&self.transcript, room.target).is_some()
+            || !squeeze(&self.transcript, room).is_empty();
+        if helps {
+            self.crowding.overflows += 1;
+            self.crowding.fits = Some(tokens);
+        }
+        helps
+    }
+
+    /// Tokens that a request may have, where that is known.
+    fn room_tokens(&self) -> Option<u64> {
+        if self.config.profile.compaction.at_percent == 0 {
+            return None;
+        }
+        let known = self.model().context_tokens.map(|context| {
+            let wanted = self.config.profile.sampling.max_output_tokens;
+            let output = wanted.map_or(OUTPUT_TOKENS, u64::from).min(context / 4);
+            context - output
+        });
+        match (known, self.crowding.fits) {
+            (Some(known), Some(fits)) => Some(known.min(fits)),
+            (known, fits) => known.or(fits),
+        }
+    }
+
+    /// What messages may fill of a request of so many tokens.
+    fn room(&self, tokens: u64) -> Room {
+        let policy = &self.config.profile.compaction;
+        let bytes = self.spent.bytes_of(tokens);
+        let fixed = self.spent.fixed_bytes();
+        Room {
+            limit: percent(bytes, policy.at_percent).saturating_sub(fixed),
+            target: percent(bytes.saturating_sub(fixed), policy.keep_percent),
+        }
+    }
+
+    /// A summary is a step, so one must be left after it, and the last answer where that is held in
+    /// reserve. After a second refusal in a row there is no more trying.
+    fn may_summarise(&self, at: TimeMs) -> bool {
+        let limits = &self.config.profile.limits;
+        let left = limits.max_steps.saturating_sub(self.spent.steps);
+        self.config.profile.compaction.summary_tokens > 0
+            && self.crowding.overflows < 2
+            && left >= 2 + u32::from(limits.reserve_final)
+            && self.finalising.is_none()
+            && self.allowance(at) == Allowance::Step
+    }
+
+    fn begin_summary(&mut self, cx: &mut Cx<'_>, to: usize) -> bool {
+        if self.summary_request(to).is_none() {
+            return false;
+        }
+        self.spent.steps += 1;
+        self.attempt = 0;
+        self.last_finish = None;
+        self.step_open = true;
+        let step = self.spent.steps;
+        cx.emit(EventBody::StepStarted { step });
+        cx.emit(EventBody::CompactionStarted {
+            messages: u32::try_from(to).unwrap_or(u32::MAX),
+            tokens: self.spent.next_input(),
+        });
+        self.crowding.summarising = Some(to);
+        self.send_summary_request(cx);
+        true
+    }
+
+    /// Asks for the summary, or asks again after a failure that may pass.
+    pub(super) fn send_summary_request(&mut self, cx: &mut Cx<'_>) {
+        let request = self
+            .crowding
+            .summarising
+            .and_then(|to| self.summary_request(to));
+        let Some(request) = request else {
+            return self.summary_failed(cx, "it would not fit either");
+        };
+        let end = self.summary_end(cx.at);
+        let whole = Some(end.at.since(cx.at));
+        let limits = &self.config.profile.limits;
+        let streaming = self.model().streaming;
+        let call = ModelCall {
+            request: Arc::new(request),
+            model: self.asked,
+            step: self.spent.steps,
+            attempt: self.attempt,
+            purpose: Purpose::Summary,
+            first_byte_timeout: limits.first_byte_timeout.filter(|_| streaming).or(whole),
+            idle_timeout: limits.idle_timeout.filter(|_| streaming).or(whole),
+            end: Some(end),
+        };
+        self.phase = Phase::AwaitingReply;
+        cx.out.push(Action::CallModel(call));
+    }
+
+    fn summary_request(&self, to: usize) -> Option<ModelRequest> {
+        let room = self.spent.bytes_of(self.room_tokens()?);
+        let limit = room.saturating_sub(size(SUMMARY_ASKED_BYTES));
+        let mut messages = summary_input(&self.transcript, to, limit)?;
+        messages.push(Arc::new(Message::synthetic_user(SUMMARY_ASKED)));
+        let mut sampling = self.config.profile.sampling.clone();
+        sampling.max_output_tokens = self.output_cap(Some(self.summary_tokens()));
+        sampling.effort = sampling.effort.map(|_| Effort::Low);
+        Some(ModelRequest {
+            model: self.model().origin.model.clone(),
+            system: vec![SUMMARISER.to_owned()],
+            messages,
+            tools: Arc::default(),
+            tool_choice: ToolChoice::None,
+            sampling,
+            response_schema: None,
+        })
+    }
+
+    fn summary_tokens(&self) -> u32 {
+        let wanted = self.config.profile.compaction.summary_tokens;
+        let quarter = self.room_tokens().map_or(u64::MAX, |room| room / 4);
+        wanted
+            .min(u32::try_from(quarter).unwrap_or(u32::MAX))
+            .max(1)
+    }
+
+    /// At most half of what is left, so that the turn has time to go on.
+    fn summary_end(&self, at: TimeMs) -> StepEnd {
+        let own = at.after(self.config.profile.compaction.timeout);
+        let step = self.step_end(at);
+        let half = self.work_deadline().map(|end| at.after(end.since(at) / 2));
+        let bounds = [step.map(|end| end.at), half];
+        StepEnd {
+            at: bounds.into_iter().flatten().fold(own, TimeMs::min),
+            is_deadline: false,
+        }
+    }
+
+    /// Takes the reply to the request for a summary.
+    pub(super) fn summary_replied(&mut self, cx: &mut Cx<'_>, reply: Reply) {
+        self.count_usage(cx, &reply);
+        match judge(reply, EmptyReply::Invalid, false) {
+            Judged::Answer(candidate) => self.summarised(cx, &candidate),
+            Judged::Refused(_) => self.summary_failed(cx, "the model refused to sum up"),
+            Judged::Unusable(problem) => {
+                self.summary_failed(cx, &format!("the summary cannot be used: {}", problem.text));
+            }
+            Judged::Calls(_) | Judged::Paused(_) => {
+                self.summary_failed(cx, "the model called tools instead of summing up");
+            }
+        }
+    }
+
+    fn summarised(&mut self, cx: &mut Cx<'_>, candidate: &Candidate) {
+        self.last_finish = candidate.finish_reason;
+        let Some(to) = self.crowding.summarising else {
+            return;
+        };
+        let message = summary_message(&candidate.text());
+        let replaced: Transcript = self.transcript.iter().take(to).cloned().collect();
+        let bytes = transcript_bytes(&vec![Arc::new(message.clone())]);
+        let max = u64::from(self.summary_tokens()).saturating_mul(SUMMARY_BYTES_PER_TOKEN);
+        let is_cut_off = candidate.finish_reason == Some(FinishReason::Length);
+        if is_cut_off || bytes > max || bytes >= transcript_bytes(&replaced) {
+            return self.summary_failed(cx, "the summary was too long");
+        }
+        self.crowding.summarising = None;
+        let change = Change::Summarised {
+            message,
+            model: self.model().full_name(),
+        };
+        let (from, to) = (0, u32::try_from(to).unwrap_or(u32::MAX));
+        self.compact(cx, Compaction { from, to, change });
+        self.squeeze(cx);
+        self.next_step(cx);
+    }
+
+    /// Takes the failure of the request for a summary.
+    pub(super) fn summary_request_failed(&mut self, cx: &mut Cx<'_>, error: &ModelError) {
+        let reason = format!("they could not be summed up: {}", error.message);
+        self.summary_failed(cx, &reason);
+    }
+
+    /// Goes on without the messages that could not be summed up.
+    pub(super) fn summary_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
+        if let Some(to) = self.crowding.summarising.take() {
+            self.drop_older(cx, to, reason.to_owned());
+        }
+        self.squeeze(cx);
+        self.next_step(cx);
+    }
+
+    fn drop_older(&mut self, cx: &mut Cx<'_>, keep: usize, reason: String) {
+        let target = self
+            .room_tokens()
+            .map_or(u64::MAX, |tokens| self.room(tokens).target);
+        let compaction = drop_groups(&self.transcript, keep, target, reason);
+        self.compact(cx, compaction);
+    }
+
+    /// Shortens results and leaves out steps, where what is left is still too much.
+    fn squeeze(&mut self, cx: &mut Cx<'_>) {
+        let Some(room) = self.room_tokens().map(|tokens| self.room(tokens)) else {
+            return;
+        };
+        for compaction in squeeze(&self.transcript, room) {
+            self.compact(cx, compaction);
+        }
+    }
+
+    /// Makes a change, records it and tells of it; every message leaves the transcript here.
+    fn compact(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
+        compaction.apply(&mut self.transcript);
+        self.spent.recount(&self.transcript);
+        cx.emit(told(&compaction));
+        cx.record(RecordBody::Compacted(compaction));
+    }
+}
+
+fn told(compaction: &Compaction) -> EventBody {
+    let (how, model, reason) = match &compaction.change {
+        Change::Summarised { model, .. } => (CompactionKind::Summarised, Some(model.clone()), None),
+        Change::Dropped { reason, .. } => (CompactionKind::Dropped, None, Some(reason.clone())),
+        Change::Cut { .. } => (CompactionKind::Cut, None, None),
+    };
+    EventBody::Compacted {
+        replaced: compaction.messages(),
+        how,
+        model,
+        reason,
+    }
+}
+
+fn percent(of: u64, share: u32) -> u64 {
+    let share = u128::from(of) * u128::from(share) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
