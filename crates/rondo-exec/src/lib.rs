@@ -6,8 +6,11 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+mod doubt;
 mod environment;
 mod gate;
+mod live;
+mod outcome;
 pub mod supervisor;
 mod tool;
 mod unix;

@@ -1,16 +1,17 @@
+use crate::doubt::Doubted;
 use crate::environment::Environment;
+use crate::live::LiveText;
+use crate::outcome::{Refusal, could_not_run, internal, invalid, outcome, refusal};
 use crate::supervisor::{
-    CallSpec, CallState, CallStatus, Ended, PtySize, StartError, Supervised, SupervisorCommand,
+    self, CallSpec, CallState, CallStatus, Ended, Known, PtySize, StartError, Supervised,
+    SupervisorCommand,
 };
 use async_trait::async_trait;
-use rondo_core::ports::{OutputSink, Tool, ToolInvocation};
-use rondo_types::{
-    Concurrency, Effects, Recovery, ToolError, ToolErrorCode, ToolOutcome, ToolOutput, ToolSpec,
-};
-use serde_json::{Map, Value, json};
+use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
+use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::error::Error as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Runs shell commands on a terminal of their own.
@@ -24,6 +25,7 @@ pub struct ExecTool {
     description: String,
     is_extended: bool,
     options: ExecOptions,
+    doubted: Doubted,
 }
 
 /// How commands are run.
@@ -35,6 +37,9 @@ pub struct ExecOptions {
     pub directory: PathBuf,
     /// Where status files and whole outputs are kept; must exist.
     pub state_dir: PathBuf,
+    /// How long a command may go on when its agent was killed. A session that can be resumed then
+    /// finds it again; zero, the default, ends it with its agent.
+    pub outlive: Duration,
     /// How long a command may run when neither the call nor the turn says.
     pub timeout: Duration,
     /// The bound on the output given to the model, in bytes.
@@ -48,6 +53,8 @@ pub struct ExecOptions {
 }
 
 impl ExecOptions {
+    /// What [`Self::outlive`] is for sessions that can be resumed: a working day.
+    pub const OUTLIVE: Duration = Duration::from_hours(8);
     /// The default of [`Self::timeout`].
     pub const TIMEOUT: Duration = Duration::from_mins(1);
     /// The default of [`Self::output_bytes_max`].
@@ -62,6 +69,7 @@ impl ExecOptions {
             supervisor,
             directory,
             state_dir,
+            outlive: Duration::ZERO,
             timeout: Self::TIMEOUT,
             output_bytes_max: Self::OUTPUT_BYTES,
             spill_bytes_max: Self::SPILL_BYTES,
@@ -70,8 +78,6 @@ impl ExecOptions {
         }
     }
 }
-
-type Refusal = Box<ToolError>;
 
 const EXEC_DESCRIPTION: &str = "Execute a shell command and return the output. Use this to run commands, scripts, or interact with the system.";
 const EXECUTE_COMMAND_DESCRIPTION: &str =
@@ -90,6 +96,7 @@ impl ExecTool {
             description: EXEC_DESCRIPTION.to_owned(),
             is_extended: true,
             options,
+            doubted: Doubted::default(),
         }
     }
 
@@ -101,6 +108,7 @@ impl ExecTool {
             description: EXECUTE_COMMAND_DESCRIPTION.to_owned(),
             is_extended: false,
             options,
+            doubted: Doubted::default(),
         }
     }
 
@@ -151,7 +159,8 @@ impl ExecTool {
             state_dir: options.state_dir.clone(),
             command: command(&invocation.arguments)?,
             directory: self.directory(&invocation.arguments)?,
-            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: millis(timeout),
+            outlive_ms: millis(options.outlive),
             output_bytes_max: options.output_bytes_max,
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
@@ -193,6 +202,11 @@ impl ExecTool {
     }
 
     async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {
+        if self.doubted.take(&invocation.idempotency_key)
+            && let Some(status) = self.go_on(invocation).await?
+        {
+            return Ok(status);
+        }
         let spec = self.call_spec(invocation)?;
         if is_still_running(&spec) {
             return Err(refusal(
@@ -216,6 +230,39 @@ impl ExecTool {
     }
 }
 
+impl ExecTool {
+    /// Goes on with a command that an earlier agent started, or returns how it ended; nothing where
+    /// it never began.
+    async fn go_on(&self, invocation: &ToolInvocation) -> Result<Option<CallStatus>, Refusal> {
+        let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
+        let mut known = supervisor::look(dir, key).await;
+        if let Known::Running(status) = &known {
+            match found_again(dir, status, invocation).await {
+                Ok(status) => return Ok(Some(status)),
+                // It ends, or it cannot be reached.
+                Err(_) => known = supervisor::end(dir, key).await,
+            }
+        }
+        match known {
+            Known::Ended(status) => Ok(Some(*status)),
+            Known::NeverBegun { .. } => Ok(None),
+            Known::Running(_) | Known::Lost => Err(refusal(ToolErrorCode::InDoubt, LOST)),
+        }
+    }
+}
+
+/// What the model reads of a command whose end nobody can tell.
+const LOST: &str = "the supervisor of the command is gone or does not answer, and it is not known \
+                    whether the command was done: look before you repeat it";
+
+async fn found_again(
+    dir: &Path,
+    status: &CallStatus,
+    invocation: &ToolInvocation,
+) -> Result<CallStatus, StartError> {
+    follow(Supervised::attach(dir, status).await?, invocation).await
+}
+
 #[async_trait]
 impl Tool for ExecTool {
     fn spec(&self) -> ToolSpec {
@@ -234,6 +281,14 @@ impl Tool for ExecTool {
             Ok(status) => outcome(status),
             Err(error) => ToolOutcome::Error(*error),
         }
+    }
+
+    async fn evidence(&self, _arguments: &Value) -> Option<Value> {
+        crate::doubt::evidence(&self.options.state_dir)
+    }
+
+    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+        self.doubted.reconcile(&self.options.state_dir, call).await
     }
 }
 
@@ -268,48 +323,6 @@ async fn follow(
     }
 }
 
-/// Turns bytes into text for people, characters that are split between pieces included.
-struct LiveText<'a> {
-    sink: &'a OutputSink,
-    partial: Vec<u8>,
-}
-
-impl<'a> LiveText<'a> {
-    fn new(sink: &'a OutputSink) -> Self {
-        Self {
-            sink,
-            partial: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.partial.extend_from_slice(bytes);
-        let incomplete = incomplete_tail(&self.partial);
-        let rest = self.partial.split_off(self.partial.len() - incomplete);
-        let whole = std::mem::replace(&mut self.partial, rest);
-        if !whole.is_empty() {
-            self.sink.push(String::from_utf8_lossy(&whole).into_owned());
-        }
-    }
-
-    fn finish(&mut self) {
-        let rest = std::mem::take(&mut self.partial);
-        if !rest.is_empty() {
-            self.sink.push(String::from_utf8_lossy(&rest).into_owned());
-        }
-    }
-}
-
-/// Returns how many bytes at the end begin a character without ending it; 0 to 3.
-fn incomplete_tail(bytes: &[u8]) -> usize {
-    bytes
-        .utf8_chunks()
-        .last()
-        .map(|chunk| chunk.invalid())
-        .filter(|tail| std::str::from_utf8(tail).is_err_and(|err| err.error_len().is_none()))
-        .map_or(0, <[u8]>::len)
-}
-
 fn command(arguments: &Value) -> Result<String, Refusal> {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.ok_or_else(|| invalid(COMMAND_MISSING))?;
@@ -340,110 +353,6 @@ fn is_still_running(spec: &CallSpec) -> bool {
         .is_some_and(|status| status.state == CallState::Running && status.supervisor_is_alive())
 }
 
-fn outcome(status: CallStatus) -> ToolOutcome {
-    let truncated = status.omitted_bytes > 0;
-    let spill = status
-        .full_output
-        .as_ref()
-        .map(|path| path.display().to_string());
-    let is_cut_short = status.timed_out || status.cancelled || status.exit_code.is_none();
-    let (timed_out, value) = (status.timed_out, render(status, spill.as_ref()));
-    if !is_cut_short {
-        return ToolOutcome::Ok(ToolOutput {
-            value,
-            truncated,
-            spill,
-            ..ToolOutput::default()
-        });
-    }
-    let (code, message) = if timed_out {
-        (
-            ToolErrorCode::Timeout,
-            "the command ran longer than it may and was ended",
-        )
-    } else {
-        (
-            ToolErrorCode::Cancelled,
-            "the command was ended before it was done",
-        )
-    };
-    ToolOutcome::Error(ToolError {
-        code,
-        message: message.to_owned(),
-        details: value,
-    })
-}
-
-fn render(status: CallStatus, spill: Option<&String>) -> Value {
-    let mut result = Map::new();
-    result.insert("stdout".to_owned(), Value::String(status.stdout));
-    if let Some(code) = status.exit_code {
-        result.insert("exitCode".to_owned(), code.into());
-    }
-    if let Some(signal) = status.signal {
-        result.insert("signal".to_owned(), signal.into());
-    }
-    if status.omitted_bytes > 0 {
-        result.insert("truncated".to_owned(), true.into());
-    }
-    if let Some(path) = spill {
-        result.insert("full_output".to_owned(), path.clone().into());
-    }
-    if status.timed_out {
-        result.insert("timed_out".to_owned(), true.into());
-    }
-    if status.survivors {
-        result.insert("survivors".to_owned(), true.into());
-    }
-    Value::Object(result)
-}
-
-fn could_not_run(err: &StartError) -> Refusal {
-    let cause = err
-        .source()
-        .map_or_else(String::new, |cause| format!(": {cause}"));
-    let code = match err {
-        StartError::Refused(_) | StartError::TooLong => ToolErrorCode::Failed,
-        StartError::NoSupervisor
-        | StartError::NotAbsolute(_)
-        | StartError::Spawn(_)
-        | StartError::Lost(_) => ToolErrorCode::Internal,
-    };
-    refusal(code, format!("Error executing command: {err}{cause}"))
-}
-
-fn refusal(code: ToolErrorCode, message: impl Into<String>) -> Refusal {
-    Box::new(ToolError {
-        code,
-        message: message.into(),
-        details: Value::Null,
-    })
-}
-
-fn invalid(message: impl Into<String>) -> Refusal {
-    refusal(ToolErrorCode::InvalidArgs, message)
-}
-
-fn internal(message: &str) -> Refusal {
-    refusal(ToolErrorCode::Internal, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn live_text_joins_characters_that_were_split() {
-        let whole = "a\u{e4}\u{20ac}\u{1f600}b";
-        for cut in 0..=whole.len() {
-            let (tx, rx) = std::sync::mpsc::channel();
-            let sink = OutputSink::new(move |text| drop(tx.send(text)));
-            let mut live = LiveText::new(&sink);
-            live.push(&whole.as_bytes()[..cut]);
-            live.push(&whole.as_bytes()[cut..]);
-            live.finish();
-            drop(sink);
-            assert_eq!(rx.iter().collect::<String>(), whole, "cut at {cut}");
-        }
-    }
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

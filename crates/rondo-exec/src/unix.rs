@@ -13,7 +13,9 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -158,6 +160,90 @@ fn adopt_orphans() -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn adopt_orphans() -> io::Result<()> {
     Ok(())
+}
+
+/// A socket at which a process is called, removed with it. Only its owner may call.
+pub(crate) struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Door {
+    /// Opens a door of that name in a directory; one that is left from before is replaced.
+    ///
+    /// Changes the process's umask for a moment, so only the small supervisor may call it.
+    pub(crate) fn open(dir: &Path, name: &str) -> io::Result<Self> {
+        let path = dir.join(name);
+        match std::fs::remove_file(&path) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            _ => {}
+        }
+        let held = File::open(dir)?;
+        let before = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+        let listener = UnixListener::bind(short_path(&held, dir, name));
+        rustix::process::umask(before);
+        let listener = listener?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path })
+    }
+
+    /// Returns what a caller says and what it is told on, neither of which waits.
+    pub(crate) fn let_in(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let (caller, _) = self.listener.accept()?;
+        caller.set_nonblocking(true)?;
+        Ok((caller.try_clone()?.into(), caller.into()))
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Calls at the door of that name in a directory.
+pub(crate) fn call_at(dir: &Path, name: &str) -> io::Result<UnixStream> {
+    let held = File::open(dir)?;
+    UnixStream::connect(short_path(&held, dir, name))
+}
+
+/// A socket's path may be about 100 bytes long, so it is named by its directory's handle.
+#[cfg(target_os = "linux")]
+fn short_path(held: &File, _dir: &Path, name: &str) -> PathBuf {
+    use std::os::fd::AsRawFd as _;
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", held.as_raw_fd()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn short_path(_held: &File, dir: &Path, name: &str) -> PathBuf {
+    dir.join(name)
+}
+
+/// Returns what names this start of the machine, where the system says it.
+#[cfg(target_os = "linux")]
+pub(crate) fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn boot_id() -> Option<String> {
+    None
+}
+
+/// Returns what tells a directory from one that takes its place.
+pub(crate) fn directory_id(dir: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(dir).ok()?;
+    let made = metadata.created().ok();
+    let made = made.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let made = made.map_or(0, |at| at.as_nanos());
+    Some(format!("{}:{}:{made}", metadata.dev(), metadata.ino()))
 }
 
 /// Waits for any child; `None` when there is none left.

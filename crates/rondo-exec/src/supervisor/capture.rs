@@ -71,6 +71,20 @@ impl Capture {
         self.cleaner.feed(bytes, &mut |text| kept.push(text));
     }
 
+    /// Returns what is kept by now.
+    pub(super) fn so_far(&self) -> Vec<u8> {
+        let mut text = self.kept.head.clone();
+        let omitted = self.kept.omitted();
+        if omitted > 0 {
+            text.extend_from_slice(mark(omitted, None).as_bytes());
+        }
+        let (front, back) = self.kept.tail.as_slices();
+        for part in [front, back, self.cleaner.unfinished().as_bytes()] {
+            text.extend_from_slice(part);
+        }
+        text
+    }
+
     /// Returns what was kept.
     pub(super) fn finish(mut self) -> Captured {
         let kept = &mut self.kept;
@@ -113,11 +127,14 @@ impl Kept {
         self.spill.write(back);
     }
 
+    fn omitted(&self) -> u64 {
+        self.total
+            .saturating_sub((self.head.len() + self.tail.len()) as u64)
+    }
+
     fn finish(mut self) -> Captured {
+        let omitted = self.omitted();
         let spill = self.spill.close();
-        let omitted = self
-            .total
-            .saturating_sub((self.head.len() + self.tail.len()) as u64);
         let tail = self.tail.make_contiguous();
         if omitted == 0 {
             self.head.extend_from_slice(tail);

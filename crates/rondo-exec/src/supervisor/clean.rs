@@ -37,6 +37,11 @@ impl Cleaner {
         take(mem::take(&mut self.lines.line).as_bytes());
     }
 
+    /// Returns the unfinished line at the end of the output.
+    pub(super) fn unfinished(&self) -> &str {
+        &self.lines.line
+    }
+
     fn parse(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8])) {
         if bytes.is_empty() {
             return;

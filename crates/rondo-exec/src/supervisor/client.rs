@@ -1,14 +1,17 @@
 //! The agent's side of a supervised call.
 
+use super::link::door_name;
 use super::protocol::{CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX};
 use super::status::CallStatus;
 use super::{SUPERVISE_ARG, SupervisorCommand};
 use crate::environment::Environment;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdout, Command};
 
 /// Why a command was not run.
@@ -41,10 +44,25 @@ pub enum StartError {
 /// Dropping it ends the command's whole tree; the supervisor does that on its own.
 #[derive(Debug)]
 pub struct Supervised {
-    child: Child,
+    keeper: Keeper,
     control: File,
-    frames: ChildStdout,
+    frames: Frames,
     is_over: bool,
+}
+
+/// The supervisor's process.
+#[derive(Debug)]
+enum Keeper {
+    /// We started it.
+    Child(Child),
+    /// An agent before us did.
+    Other { pid: u32, start_time: u64 },
+}
+
+#[derive(Debug)]
+enum Frames {
+    Pipe(ChildStdout),
+    Socket(UnixStream),
 }
 
 /// What comes from a running command.
@@ -90,19 +108,49 @@ impl Supervised {
             .map_err(StartError::Lost)?;
         let control = File::from(stdin.into_owned_fd().map_err(StartError::Lost)?);
         let mut started = Self {
-            child,
+            keeper: Keeper::Child(child),
             control,
-            frames,
+            frames: Frames::Pipe(frames),
             is_over: true,
         };
         match started.read_frame().await.map_err(StartError::Lost)? {
             (FrameKind::Ready, _) => {
-                tracing::debug!(supervisor = started.child.id(), "a supervisor is ready");
+                tracing::debug!(supervisor = started.keeper.pid(), "a supervisor is ready");
                 Ok(started)
             }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
             (FrameKind::Output | FrameKind::Done, _) => Err(StartError::Lost(out_of_turn())),
         }
+    }
+
+    /// Takes the place of an agent that is gone, at a command that runs.
+    ///
+    /// What there was so far comes first, as far as it is kept.
+    ///
+    /// # Errors
+    /// When the supervisor does not answer: it may just end.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the command goes on.
+    pub(crate) async fn attach(state_dir: &Path, status: &CallStatus) -> Result<Self, StartError> {
+        let (dir, name) = (state_dir.to_owned(), door_name(status.pid));
+        let called = tokio::task::spawn_blocking(move || {
+            let socket = crate::unix::call_at(&dir, &name)?;
+            socket.set_nonblocking(true)?;
+            Ok((File::from(OwnedFd::from(socket.try_clone()?)), socket))
+        });
+        let called = called.await.map_err(|err| StartError::Lost(err.into()))?;
+        let (control, socket) = called.map_err(StartError::Lost)?;
+        tracing::debug!(supervisor = status.pid, "a supervisor was found again");
+        Ok(Self {
+            keeper: Keeper::Other {
+                pid: status.pid,
+                start_time: status.start_time,
+            },
+            control,
+            frames: Frames::Socket(UnixStream::from_std(socket).map_err(StartError::Lost)?),
+            is_over: false,
+        })
     }
 
     /// Lets the command run.
@@ -122,7 +170,7 @@ impl Supervised {
         let control = self.control.try_clone().map_err(StartError::Lost)?;
         Ok(Ender {
             control,
-            supervisor: self.child.id(),
+            supervisor: self.keeper.pid(),
         })
     }
 
@@ -141,7 +189,7 @@ impl Supervised {
                 let status = serde_json::from_slice(&json)
                     .map_err(|err| StartError::Lost(io::Error::from(err)))?;
                 self.is_over = true;
-                let _ = self.child.wait().await;
+                self.keeper.wait().await;
                 Ok(Ended::Status(Box::new(status)))
             }
             (FrameKind::Failed, reason) => {
@@ -154,7 +202,7 @@ impl Supervised {
 
     async fn read_frame(&mut self) -> io::Result<(FrameKind, Vec<u8>)> {
         let mut head = [0; FRAME_HEAD];
-        self.frames.read_exact(&mut head).await?;
+        self.read(&mut head).await?;
         let [kind, length @ ..] = head;
         let kind = FrameKind::from_byte(kind).ok_or_else(out_of_turn)?;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
@@ -162,8 +210,33 @@ impl Supervised {
             return Err(out_of_turn());
         }
         let mut payload = vec![0; length];
-        self.frames.read_exact(&mut payload).await?;
+        self.read(&mut payload).await?;
         Ok((kind, payload))
+    }
+
+    async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.frames {
+            Frames::Pipe(pipe) => pipe.read_exact(into).await,
+            Frames::Socket(socket) => socket.read_exact(into).await,
+        }
+    }
+}
+
+impl Keeper {
+    /// Returns the process id as long as it is surely that process's own.
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Child(child) => child.id(),
+            Self::Other { pid, start_time } => {
+                crate::unix::is_alive(*pid, *start_time).then_some(*pid)
+            }
+        }
+    }
+
+    async fn wait(&mut self) {
+        if let Self::Child(child) = self {
+            let _ = child.wait().await;
+        }
     }
 }
 
@@ -184,7 +257,7 @@ impl Ender {
 impl Drop for Supervised {
     fn drop(&mut self) {
         if !self.is_over {
-            let supervisor = self.child.id();
+            let supervisor = self.keeper.pid();
             tell_to_end(&mut self.control, supervisor);
         }
     }

@@ -7,12 +7,15 @@
 mod capture;
 mod clean;
 mod client;
+mod link;
 mod protocol;
+mod recall;
 mod serve;
 mod status;
 
 pub use client::{Ended, Ender, StartError, Supervised};
 pub use protocol::{CallSpec, PtySize};
+pub(crate) use recall::{Known, Whereabouts, end, look};
 pub use status::{CallState, CallStatus, StatusError};
 
 use std::path::PathBuf;

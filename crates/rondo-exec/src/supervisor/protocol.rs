@@ -34,6 +34,10 @@ pub struct CallSpec {
     pub directory: PathBuf,
     /// How long the command may run, in milliseconds.
     pub timeout_ms: u64,
+    /// How long the command may go on once its agent is gone, in milliseconds; another agent can
+    /// take the first one's place meanwhile. Zero ends the command with its agent.
+    #[serde(default)]
+    pub outlive_ms: u64,
     /// The bound on the output that is kept for the model, in bytes; at most 4 MiB are.
     pub output_bytes_max: usize,
     /// The bound on the file that holds the whole output, in bytes.

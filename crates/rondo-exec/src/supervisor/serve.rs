@@ -1,8 +1,9 @@
 //! The supervisor's own side: one loop over its file descriptors.
 
 use super::capture::Capture;
+use super::link::{Link, OUTPUT_FRAME_BYTES, Order};
 use super::protocol::{
-    CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
+    CallSpec, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
 };
 use super::status::{CallState, CallStatus};
 use crate::unix::{self, Pty};
@@ -15,9 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How much output is read at once, in bytes.
-const READ_BYTES: usize = 16 << 10;
-/// How much unsent output is kept once the command has ended and is no longer held back, in bytes.
-const PENDING_BYTES_MAX: usize = 1 << 20;
+const READ_BYTES: usize = OUTPUT_FRAME_BYTES;
 /// After the command's end, output is over when none came for this long.
 const DRAIN_QUIET: Duration = Duration::from_millis(15);
 /// After the command's end, output of what it left behind is taken for this long at most.
@@ -28,8 +27,6 @@ const TERM_GRACE: Duration = Duration::from_millis(1000);
 const KILL_MAX: Duration = Duration::from_secs(2);
 /// How often it is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
-/// How long an agent that does not read is waited for with the final status.
-const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// Runs one supervised call from its specification on stdin to its status on stdout.
 pub(super) fn serve() -> i32 {
@@ -58,13 +55,16 @@ fn supervise() -> io::Result<()> {
     if !told_to_go(&control)? {
         return Ok(());
     }
+    // Before the status that sends the next agent here.
+    let link = Link::new(&spec, control, frames);
+    // Before the command: where this is the last line and nobody is left, nobody knows its end.
+    status.state = CallState::Running;
+    status.append(&spec)?;
     let started = start(&spec).inspect_err(|_| {
         status.state = CallState::Failed;
         let _ = status.append(&spec);
     })?;
-    status.state = CallState::Running;
-    let recorded = status.append(&spec);
-    Supervision::new(&spec, started, control, frames, recorded.is_err()).run(status)
+    Supervision::new(&spec, started, link).run(status)
 }
 
 fn read_spec(control: &OwnedFd) -> io::Result<CallSpec> {
@@ -179,10 +179,7 @@ struct Supervision<'a> {
     /// do right before they exit, the terminal hangs up and the kernel sends them SIGHUP.
     slave: Option<OwnedFd>,
     reaped: Option<OwnedFd>,
-    control: Option<OwnedFd>,
-    frames: Option<OwnedFd>,
-    /// Frames being sent; while there are some and the command runs, the terminal is not read.
-    pending: Vec<u8>,
+    link: Link,
     capture: Capture,
     phase: Phase,
     exit: Option<(i32, Option<String>)>,
@@ -193,39 +190,26 @@ struct Supervision<'a> {
 #[derive(Clone, Copy, Default)]
 struct Happened {
     output: bool,
-    sendable: bool,
-    told: bool,
     reaped: bool,
+    told: bool,
+    called: bool,
+    sendable: bool,
 }
 
 impl<'a> Supervision<'a> {
-    fn new(
-        spec: &'a CallSpec,
-        started: Started,
-        control: OwnedFd,
-        frames: OwnedFd,
-        end_at_once: bool,
-    ) -> Self {
-        let _ = rustix::io::ioctl_fionbio(&frames, true);
+    fn new(spec: &'a CallSpec, started: Started, link: Link) -> Self {
         let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
         let now = Instant::now();
-        let run_for = if end_at_once {
-            Duration::ZERO
-        } else {
-            spec.timeout()
-        };
         Self {
             spec,
             leader: started.leader,
             master: Some(started.master),
             slave: Some(started.slave),
             reaped: Some(started.reaped),
-            control: Some(control),
-            frames: Some(frames),
-            pending: Vec::new(),
+            link,
             capture: Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
             phase: Phase::Running {
-                until: now.checked_add(run_for).unwrap_or(now),
+                until: now.checked_add(spec.timeout()).unwrap_or(now),
             },
             exit: None,
             timed_out: false,
@@ -243,8 +227,11 @@ impl<'a> Supervision<'a> {
             if happened.told {
                 self.take_order();
             }
+            if happened.called {
+                self.link.let_in(&|| self.capture.so_far());
+            }
             if happened.sendable {
-                self.send();
+                self.link.send();
             }
             if happened.output {
                 self.take_output(&mut buffer);
@@ -255,17 +242,17 @@ impl<'a> Supervision<'a> {
     }
 
     fn wait(&self) -> io::Result<Happened> {
-        let mut fds = Vec::with_capacity(4);
-        let reads_output = self.pending.is_empty() || !self.is_running();
+        let mut fds = Vec::with_capacity(5);
+        let reads_output = self.link.is_idle() || !self.is_running();
+        let reaped = self.reaped.as_ref().map(AsFd::as_fd);
+        let master = self.master.as_ref().map(AsFd::as_fd);
+        let [control, door, frames] = self.link.watched();
         let watched = [
-            self.reaped.as_ref().map(|fd| (fd, PollFlags::IN)),
-            self.control.as_ref().map(|fd| (fd, PollFlags::IN)),
-            self.frames
-                .as_ref()
-                .filter(|_| !self.pending.is_empty())
-                .map(|fd| (fd, PollFlags::OUT)),
-            self.master
-                .as_ref()
+            reaped.map(|fd| (fd, PollFlags::IN)),
+            control,
+            door,
+            frames,
+            master
                 .filter(|_| reads_output)
                 .map(|fd| (fd, PollFlags::IN)),
         ];
@@ -273,7 +260,7 @@ impl<'a> Supervision<'a> {
             watched
                 .iter()
                 .flatten()
-                .map(|(fd, flags)| PollFd::from_borrowed_fd(fd.as_fd(), *flags)),
+                .map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)),
         );
         let timeout = unix::timespec(self.patience());
         match rustix::event::poll(&mut fds, Some(&timeout)) {
@@ -288,6 +275,7 @@ impl<'a> Supervision<'a> {
         Ok(Happened {
             reaped: next(),
             told: next(),
+            called: next(),
             sendable: next(),
             output: next(),
         })
@@ -300,9 +288,11 @@ impl<'a> Supervision<'a> {
     fn patience(&self) -> Duration {
         let now = Instant::now();
         match self.phase {
-            Phase::Running { until } | Phase::Ending { until } => {
-                until.saturating_duration_since(now)
+            Phase::Running { until } => {
+                let alone = self.link.alone_until().unwrap_or(until);
+                until.min(alone).saturating_duration_since(now)
             }
+            Phase::Ending { until } => until.saturating_duration_since(now),
             Phase::Draining { until, quiet } => until.min(quiet).saturating_duration_since(now),
             Phase::Killing { until } => until.saturating_duration_since(now).min(KILL_EVERY),
             Phase::Over => Duration::ZERO,
@@ -331,36 +321,10 @@ impl<'a> Supervision<'a> {
     }
 
     fn take_order(&mut self) {
-        let mut bytes = [0; 16];
-        match self
-            .control
-            .as_ref()
-            .map(|fd| rustix::io::read(fd, &mut bytes))
-        {
-            Some(Ok(0) | Err(_)) => self.control = None,
-            Some(Ok(length)) if bytes.iter().take(length).any(|byte| *byte == END) => {
-                self.cancelled |= self.is_running();
-                self.end_tree();
-            }
-            _ => {}
+        if self.link.take_order() == Order::End {
+            self.cancelled |= self.is_running();
+            self.end_tree();
         }
-    }
-
-    fn send(&mut self) {
-        let Some(frames) = self.frames.as_ref() else {
-            return;
-        };
-        match rustix::io::write(frames, &self.pending) {
-            Ok(written) => drop(self.pending.drain(..written.min(self.pending.len()))),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.lose_agent(),
-        }
-    }
-
-    /// Without an agent the call goes on until its own end, and its status file tells the rest.
-    fn lose_agent(&mut self) {
-        self.frames = None;
-        self.pending = Vec::new();
     }
 
     fn take_output(&mut self, buffer: &mut [u8]) {
@@ -376,10 +340,7 @@ impl<'a> Supervision<'a> {
             Some(Ok(length)) => {
                 let output = buffer.get(..length).unwrap_or_default();
                 self.capture.push(output);
-                if self.frames.is_some() && self.pending.len() < PENDING_BYTES_MAX {
-                    encode_frame(FrameKind::Output, output, &mut self.pending);
-                    self.send();
-                }
+                self.link.relay(output);
             }
         }
     }
@@ -392,6 +353,10 @@ impl<'a> Supervision<'a> {
             }
             Phase::Running { until } if now >= until => {
                 self.timed_out = true;
+                self.end_tree();
+            }
+            Phase::Running { .. } if self.link.alone_until().is_some_and(|end| now >= end) => {
+                self.cancelled = true;
                 self.end_tree();
             }
             Phase::Draining { until, .. } if happened.output => {
@@ -461,14 +426,7 @@ impl<'a> Supervision<'a> {
         status.omitted_bytes = captured.omitted_bytes;
         status.full_output = captured.spill;
         let written = status.append(self.spec);
-        if let Some(frames) = self.frames {
-            encode_frame(
-                FrameKind::Done,
-                &serde_json::to_vec(&status)?,
-                &mut self.pending,
-            );
-            send_last(&frames, &self.pending)?;
-        }
+        self.link.finish(&serde_json::to_vec(&status)?)?;
         written
     }
 
@@ -489,24 +447,4 @@ impl<'a> Supervision<'a> {
             }
         }
     }
-}
-
-fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    let until = Instant::now() + FINAL_WRITE_MAX;
-    while !bytes.is_empty() {
-        match rustix::io::write(frames, bytes) {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(Errno::AGAIN) => {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                let mut fds = [PollFd::new(frames, PollFlags::OUT)];
-                let _ = rustix::event::poll(&mut fds, Some(&unix::timespec(left)));
-            }
-            Err(Errno::INTR) => {}
-            Err(err) => return Err(err.into()),
-        }
-    }
-    Ok(())
 }

@@ -5,9 +5,11 @@
     reason = "what a test sets up must work; helpers are outside of what the lint takes for tests"
 )]
 
+mod agent;
 mod analysis;
 mod fixture;
 mod gate;
 mod output;
+mod reattach;
 mod tool;
 mod tree;

@@ -1,19 +1,16 @@
 //! Nothing survives a call, whatever it does to escape.
 
-use crate::fixture::{
-    Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, supervisor, survivors,
-};
-use rondo_exec::SupervisorCommand;
-use rondo_exec::supervisor::{CallSpec, CallState, CallStatus, PtySize, SUPERVISE_ARG};
+use crate::agent::{PATIENCE_MS, kill_agent_of, program, spec, wait_for_end};
+use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, survivors};
+use rondo_exec::supervisor::{CallState, CallStatus, SUPERVISE_ARG};
 use rondo_types::ToolErrorCode;
 use serde_json::json;
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Ways to leave something behind; each carries the marker in its environment.
-const ESCAPES: [&str; 12] = [
+pub(crate) const ESCAPES: [&str; 12] = [
     "sleep 1000 &",
     "nohup sleep 1000 > /dev/null 2>&1 &",
     "setsid sleep 1000 &",
@@ -191,81 +188,5 @@ fn a_supervisor_without_a_specification_says_why_it_ends() {
             .unwrap();
         assert_eq!(said.first(), Some(&b'f'));
         assert_eq!(supervisor.wait().unwrap().code(), Some(1));
-    }
-}
-
-const PATIENCE_MS: u64 = PATIENCE.as_secs() * 1000;
-
-fn program() -> std::path::PathBuf {
-    match supervisor() {
-        SupervisorCommand::Path(path) => path,
-        SupervisorCommand::CurrentExe => unreachable!("the tests name a program"),
-    }
-}
-
-fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpec {
-    CallSpec {
-        key: "key-1".to_owned(),
-        state_dir: fixture.state.path().to_path_buf(),
-        command: command.to_owned(),
-        directory: fixture.path().to_path_buf(),
-        timeout_ms,
-        output_bytes_max: 1000,
-        spill_bytes_max: 1000,
-        pty: PtySize::default(),
-    }
-}
-
-/// Plays an agent in a process of its own that starts the call and is killed with SIGKILL.
-fn kill_agent_of(spec: &CallSpec) {
-    let line = fixture_file(spec);
-    let script = format!(
-        "{{ cat '{}'; printf g; exec sleep 1000; }} | '{}' {SUPERVISE_ARG}",
-        line.display(),
-        program().display()
-    );
-    let mut agent = Command::new("bash")
-        .args(["-c", &script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap();
-    wait_until(|| {
-        let status = CallStatus::read(&spec.state_dir, &spec.key).unwrap();
-        status.is_some_and(|status| status.state != CallState::Ready)
-    });
-    let group = format!("-{}", agent.id());
-    let killed = Command::new("kill")
-        .args(["-KILL", "--", &group])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    agent.wait().unwrap();
-}
-
-fn fixture_file(spec: &CallSpec) -> std::path::PathBuf {
-    let path = spec.state_dir.join("spec");
-    let mut line = serde_json::to_vec(spec).unwrap();
-    line.push(b'\n');
-    std::fs::write(&path, line).unwrap();
-    path
-}
-
-fn wait_for_end(spec: &CallSpec) -> CallStatus {
-    let read = || {
-        CallStatus::read(&spec.state_dir, &spec.key)
-            .unwrap()
-            .unwrap()
-    };
-    wait_until(|| read().state == CallState::Ended);
-    read()
-}
-
-fn wait_until(mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "waited in vain");
-        std::thread::yield_now();
     }
 }

@@ -1,0 +1,97 @@
+use crate::supervisor::{CallStatus, StartError};
+use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
+use serde_json::{Map, Value};
+use std::error::Error as _;
+
+/// Why a call has no status.
+pub(crate) type Refusal = Box<ToolError>;
+
+/// Returns what a call returns whose command has ended.
+pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
+    let truncated = status.omitted_bytes > 0;
+    let spill = status
+        .full_output
+        .as_ref()
+        .map(|path| path.display().to_string());
+    let is_cut_short = status.timed_out || status.cancelled || status.exit_code.is_none();
+    let (timed_out, value) = (status.timed_out, render(status, spill.as_ref()));
+    if !is_cut_short {
+        return ToolOutcome::Ok(ToolOutput {
+            value,
+            truncated,
+            spill,
+            ..ToolOutput::default()
+        });
+    }
+    let (code, message) = if timed_out {
+        (
+            ToolErrorCode::Timeout,
+            "the command ran longer than it may and was ended",
+        )
+    } else {
+        (
+            ToolErrorCode::Cancelled,
+            "the command was ended before it was done",
+        )
+    };
+    ToolOutcome::Error(ToolError {
+        code,
+        message: message.to_owned(),
+        details: value,
+    })
+}
+
+fn render(status: CallStatus, spill: Option<&String>) -> Value {
+    let mut result = Map::new();
+    result.insert("stdout".to_owned(), Value::String(status.stdout));
+    if let Some(code) = status.exit_code {
+        result.insert("exitCode".to_owned(), code.into());
+    }
+    if let Some(signal) = status.signal {
+        result.insert("signal".to_owned(), signal.into());
+    }
+    if status.omitted_bytes > 0 {
+        result.insert("truncated".to_owned(), true.into());
+    }
+    if let Some(path) = spill {
+        result.insert("full_output".to_owned(), path.clone().into());
+    }
+    if status.timed_out {
+        result.insert("timed_out".to_owned(), true.into());
+    }
+    if status.survivors {
+        result.insert("survivors".to_owned(), true.into());
+    }
+    Value::Object(result)
+}
+
+/// Returns what a call returns whose command was not run.
+pub(crate) fn could_not_run(err: &StartError) -> Refusal {
+    let cause = err
+        .source()
+        .map_or_else(String::new, |cause| format!(": {cause}"));
+    let code = match err {
+        StartError::Refused(_) | StartError::TooLong => ToolErrorCode::Failed,
+        StartError::NoSupervisor
+        | StartError::NotAbsolute(_)
+        | StartError::Spawn(_)
+        | StartError::Lost(_) => ToolErrorCode::Internal,
+    };
+    refusal(code, format!("Error executing command: {err}{cause}"))
+}
+
+pub(crate) fn refusal(code: ToolErrorCode, message: impl Into<String>) -> Refusal {
+    Box::new(ToolError {
+        code,
+        message: message.into(),
+        details: Value::Null,
+    })
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Refusal {
+    refusal(ToolErrorCode::InvalidArgs, message)
+}
+
+pub(crate) fn internal(message: &str) -> Refusal {
+    refusal(ToolErrorCode::Internal, message)
+}

@@ -1,0 +1,174 @@
+//! The supervisor's way to its agent, and to the next agent where that one is gone.
+
+use super::protocol::{CallSpec, END, FrameKind, encode_frame};
+use crate::unix::{self, Door};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How much unsent output is kept once the command has ended and is no longer held back, in bytes.
+const PENDING_BYTES_MAX: usize = 1 << 20;
+/// How long an agent that does not read is waited for with the final status.
+const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
+/// The longest payload of a frame of output, in bytes.
+pub(super) const OUTPUT_FRAME_BYTES: usize = 16 << 10;
+
+/// Returns the name of the socket at which a supervisor is called by the next agent. Not the call's
+/// key: a socket's path may be 100 bytes long.
+pub(super) fn door_name(supervisor: u32) -> String {
+    format!("{supervisor}.sock")
+}
+
+/// Who listens, and who may come to.
+pub(super) struct Link {
+    agent: Option<Agent>,
+    door: Option<Door>,
+    /// Since when there is no agent.
+    alone_since: Option<Instant>,
+    outlive: Duration,
+    /// Frames being sent; while there are some and the command runs, the terminal is not read.
+    pending: Vec<u8>,
+}
+
+struct Agent {
+    control: OwnedFd,
+    frames: OwnedFd,
+}
+
+/// What an agent wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Nothing, or nothing that is known.
+    None,
+    /// The command is to end.
+    End,
+}
+
+impl Link {
+    pub(super) fn new(spec: &CallSpec, control: OwnedFd, frames: OwnedFd) -> Self {
+        let _ = rustix::io::ioctl_fionbio(&frames, true);
+        let outlive = Duration::from_millis(spec.outlive_ms);
+        Self {
+            agent: Some(Agent { control, frames }),
+            door: open_door(&spec.state_dir, outlive),
+            alone_since: None,
+            outlive,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Returns the descriptors to wait for: orders, callers, and room for what is to be sent.
+    pub(super) fn watched(&self) -> [Option<(BorrowedFd<'_>, PollFlags)>; 3] {
+        let agent = self.agent.as_ref();
+        [
+            agent.map(|agent| (agent.control.as_fd(), PollFlags::IN)),
+            self.door.as_ref().map(|door| (door.as_fd(), PollFlags::IN)),
+            agent
+                .filter(|_| !self.pending.is_empty())
+                .map(|agent| (agent.frames.as_fd(), PollFlags::OUT)),
+        ]
+    }
+
+    /// Returns whether everything was sent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Returns until when the command may go on without an agent, where there is none.
+    pub(super) fn alone_until(&self) -> Option<Instant> {
+        self.alone_since
+            .map(|since| since.checked_add(self.outlive).unwrap_or(since))
+    }
+
+    pub(super) fn take_order(&mut self) -> Order {
+        let mut bytes = [0; 16];
+        let Some(agent) = self.agent.as_ref() else {
+            return Order::None;
+        };
+        match rustix::io::read(&agent.control, &mut bytes) {
+            Ok(length) if bytes.iter().take(length).any(|byte| *byte == END) => return Order::End,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(0) | Err(_) => self.lose_agent(),
+            Ok(_) => {}
+        }
+        Order::None
+    }
+
+    /// Lets the next agent in, who is told what there was so far. It takes the place of an earlier
+    /// one: a session has one owner, so that one is gone or goes.
+    pub(super) fn let_in(&mut self, so_far: &dyn Fn() -> Vec<u8>) {
+        let Some(Ok((control, frames))) = self.door.as_ref().map(Door::let_in) else {
+            return;
+        };
+        self.agent = Some(Agent { control, frames });
+        self.alone_since = None;
+        self.pending.clear();
+        for piece in so_far().chunks(OUTPUT_FRAME_BYTES) {
+            encode_frame(FrameKind::Output, piece, &mut self.pending);
+        }
+    }
+
+    pub(super) fn relay(&mut self, output: &[u8]) {
+        if self.agent.is_some() && self.pending.len() < PENDING_BYTES_MAX {
+            encode_frame(FrameKind::Output, output, &mut self.pending);
+            self.send();
+        }
+    }
+
+    pub(super) fn send(&mut self) {
+        let Some(agent) = self.agent.as_ref() else {
+            return;
+        };
+        match rustix::io::write(&agent.frames, &self.pending) {
+            Ok(written) => drop(self.pending.drain(..written.min(self.pending.len()))),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.lose_agent(),
+        }
+    }
+
+    /// Sends what is left and the last frame, to an agent that reads it within its time.
+    pub(super) fn finish(mut self, status: &[u8]) -> io::Result<()> {
+        let Some(agent) = self.agent else {
+            return Ok(());
+        };
+        encode_frame(FrameKind::Done, status, &mut self.pending);
+        send_last(&agent.frames, &self.pending)
+    }
+
+    fn lose_agent(&mut self) {
+        self.agent = None;
+        self.pending = Vec::new();
+        self.alone_since = Some(Instant::now());
+    }
+}
+
+/// Without a door the command goes on all the same, and its status file tells of its end.
+fn open_door(state_dir: &Path, outlive: Duration) -> Option<Door> {
+    if outlive.is_zero() {
+        return None;
+    }
+    Door::open(state_dir, &door_name(std::process::id())).ok()
+}
+
+fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    let until = Instant::now() + FINAL_WRITE_MAX;
+    while !bytes.is_empty() {
+        match rustix::io::write(frames, bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(Errno::AGAIN) => {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                let mut fds = [PollFd::new(frames, PollFlags::OUT)];
+                let _ = rustix::event::poll(&mut fds, Some(&unix::timespec(left)));
+            }
+            Err(Errno::INTR) => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Ok(())
+}

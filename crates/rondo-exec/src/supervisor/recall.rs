@@ -1,0 +1,107 @@
+//! What is known of a call whose agent is gone.
+
+use super::status::{CallState, CallStatus};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long a supervisor that was told to go, and has not said so yet, is waited for.
+const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// How often a status file is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing says that its command was started.
+    NeverBegun {
+        /// Whether there is a status file, which says that it was not.
+        is_recorded: bool,
+    },
+    /// Its command runs.
+    Running(Box<CallStatus>),
+    /// Its command has ended.
+    Ended(Box<CallStatus>),
+    /// Its supervisor died, or its status file cannot be read.
+    Lost,
+}
+
+/// Looks at what became of a call. A command whose supervisor just begins is waited for.
+///
+/// # Cancel safety
+/// Cancel safe.
+pub(crate) async fn look(state_dir: &Path, key: &str) -> Known {
+    let until = Instant::now() + SETTLE_MAX;
+    loop {
+        if let Some(known) = glance(state_dir, key) {
+            return known;
+        }
+        if Instant::now() >= until {
+            return Known::Lost;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits for the end of a call whose supervisor ended the conversation, as it does at the end.
+///
+/// # Cancel safety
+/// Cancel safe.
+pub(crate) async fn end(state_dir: &Path, key: &str) -> Known {
+    let until = Instant::now() + SETTLE_MAX;
+    loop {
+        match look(state_dir, key).await {
+            Known::Running(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            known => return known,
+        }
+    }
+}
+
+/// Returns nothing while the supervisor is between two states.
+fn glance(state_dir: &Path, key: &str) -> Option<Known> {
+    let before = match CallStatus::read(state_dir, key) {
+        Ok(Some(status)) => status,
+        Ok(None) => return Some(Known::NeverBegun { is_recorded: false }),
+        Err(_) => return Some(Known::Lost),
+    };
+    // A supervisor writes its last line before it ends: read after it is gone, that is the last.
+    let is_alive = before.supervisor_is_alive();
+    let Ok(Some(status)) = CallStatus::read(state_dir, key) else {
+        return Some(Known::Lost);
+    };
+    match status.state {
+        CallState::Ready if is_alive => None,
+        CallState::Ready | CallState::Failed => Some(Known::NeverBegun { is_recorded: true }),
+        CallState::Running if is_alive => Some(Known::Running(Box::new(status))),
+        CallState::Running => Some(Known::Lost),
+        CallState::Ended => Some(Known::Ended(Box::new(status))),
+    }
+}
+
+/// Where a call's status file is to be looked for, as noted before the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Whereabouts {
+    /// The start of the machine: a file that was not forced to the platter may be gone after
+    /// another, or lack its end.
+    boot: String,
+    /// The directory itself: in one that took its place nothing is missed.
+    directory: String,
+}
+
+impl Whereabouts {
+    /// Returns those of calls from now on, where the system says it.
+    pub(crate) fn of(state_dir: &Path) -> Option<Self> {
+        Some(Self {
+            boot: crate::unix::boot_id()?,
+            directory: crate::unix::directory_id(state_dir)?,
+        })
+    }
+
+    /// Returns whether a call that is not known to have begun, did not.
+    pub(crate) fn rule_out(&self, now: Option<&Self>, is_recorded: bool) -> bool {
+        now.is_some_and(|now| {
+            self.boot == now.boot && (is_recorded || self.directory == now.directory)
+        })
+    }
+}
