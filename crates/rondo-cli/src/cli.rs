@@ -10,7 +10,8 @@ use std::time::Duration;
 /// What scripts want to know without leaving the terminal.
 const EXIT_CODES: &str = "Exit codes:
   0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 41 key, 42 input,
-  44 approval needed without a terminal, 52 configuration, 53 limit without an answer,
+  44 approval needed without a terminal, 45 no such session or nothing to carry on,
+  46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
   124 deadline without an answer, 130 interrupted, 143 terminated";
 
 /// An agent whose every run ends
@@ -33,6 +34,9 @@ pub(crate) enum Command {
     /// Ask, let the model work, and print the answer
     #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
+    /// Carry on a turn that was cut off, from where it was
+    #[command(after_help = EXIT_CODES)]
+    Resume(Box<ResumeArgs>),
     /// Show the profiles: named sets of limits, tools and rendering
     Profiles(ProfilesArgs),
     /// Manage the weights of the models that run inside Rondo
@@ -92,6 +96,18 @@ pub(crate) struct AskArgs {
     /// What to ask; `-` reads standard input, `@file` attaches a file
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
+    /// Go on with the latest session, of this directory if it has one
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) continue_latest: bool,
+    /// Go on with this session: its id, the beginning of it, or `latest`
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Keep nothing of this session
+    #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
+    pub(crate) ephemeral: bool,
+    /// What a record survives: loss of power, or the end of the process alone
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) durability: Option<DurabilityLevel>,
     /// The model, as `provider/model`
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -170,6 +186,68 @@ pub(crate) struct AskArgs {
     /// End with exit code 3 when the answer is degraded
     #[arg(long)]
     pub(crate) strict_complete: bool,
+}
+
+/// Arguments of `rondo resume`. Models, prompt and limits are those that the turn began with.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The session: its id, the beginning of it, or `latest` of all; this directory's latest if none
+    /// is named
+    #[arg(value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The provider's address, as its own variable has it
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Tools and commands that run without asking, such as `exec(git *)`
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    /// Tools and commands that never run
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub(crate) disallowed_tools: Option<Vec<String>>,
+    /// Run every call without asking
+    #[arg(long)]
+    pub(crate) yolo: bool,
+    /// Let the tools use this directory too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Fetch no weights; a local model must be here already
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Write the answer to this file too
+    #[arg(short, long = "output-last-message", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the answer and nothing else
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What standard output carries
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<OutputFormat>,
+    /// The same as `--output-format json`
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// End with exit code 3 when the answer is degraded
+    #[arg(long)]
+    pub(crate) strict_complete: bool,
+}
+
+impl From<ResumeArgs> for AskArgs {
+    fn from(args: ResumeArgs) -> Self {
+        Self {
+            session: args.session,
+            base_url: args.base_url,
+            allowed_tools: args.allowed_tools,
+            disallowed_tools: args.disallowed_tools,
+            yolo: args.yolo,
+            add_dir: args.add_dir,
+            offline: args.offline,
+            output: args.output,
+            quiet: args.quiet,
+            output_format: args.output_format,
+            json: args.json,
+            strict_complete: args.strict_complete,
+            ..Self::default()
+        }
+    }
 }
 
 /// Arguments of `rondo profiles`.
@@ -283,6 +361,25 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
+/// What a record survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DurabilityLevel {
+    /// Loss of power: each step waits for the disk.
+    Full,
+    /// The end of the process, however it ends.
+    Normal,
+}
+
+impl From<DurabilityLevel> for rondo_journal::Durability {
+    fn from(level: DurabilityLevel) -> Self {
+        match level {
+            DurabilityLevel::Full => Self::Full,
+            DurabilityLevel::Normal => Self::Normal,
+        }
+    }
+}
+
 /// How much a reasoning model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EffortLevel {
@@ -317,7 +414,7 @@ macro_rules! from_str_by_value_enum {
     )*};
 }
 
-from_str_by_value_enum!(ColorChoice, OutputFormat, EffortLevel);
+from_str_by_value_enum!(ColorChoice, OutputFormat, EffortLevel, DurabilityLevel);
 
 /// A length of time as people write it: numbers with `ms`, `s`, `m` or `h`, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,6 @@
 //! One layer of settings: a file, the environment, or the flags.
 
-use crate::cli::{AskArgs, ColorChoice, OutputFormat, TimeSpan};
+use crate::cli::{AskArgs, ColorChoice, DurabilityLevel, OutputFormat, TimeSpan};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -59,6 +59,10 @@ pub(crate) struct Layer {
     pub(crate) effort: Option<Effort>,
     /// What standard output carries.
     pub(crate) output_format: Option<OutputFormat>,
+    /// What a record survives.
+    pub(crate) durability: Option<DurabilityLevel>,
+    /// Whether nothing is kept of a session.
+    pub(crate) ephemeral: Option<bool>,
     /// Whether a degraded answer is not good enough.
     pub(crate) strict_complete: Option<bool>,
     /// Whether only the answer is printed.
@@ -123,6 +127,8 @@ impl Layer {
                 .parsed::<crate::cli::EffortLevel>("RONDO_EFFORT")?
                 .map(Effort::from),
             output_format: env.parsed("RONDO_OUTPUT_FORMAT")?,
+            durability: env.parsed("RONDO_DURABILITY")?,
+            ephemeral: env.switch("RONDO_EPHEMERAL")?,
             strict_complete: env.switch("RONDO_STRICT_COMPLETE")?,
             quiet: env.switch("RONDO_QUIET")?,
             color: env.parsed("RONDO_COLOR")?,
@@ -159,6 +165,8 @@ impl Layer {
             } else {
                 args.output_format
             },
+            durability: args.durability,
+            ephemeral: switch(args.ephemeral),
             strict_complete: switch(args.strict_complete),
             quiet: switch(args.quiet),
             ..Self::default()
@@ -210,6 +218,8 @@ impl Layer {
             system_prompt,
             append_system_prompt,
             strict_complete,
+            durability,
+            ephemeral,
             ca_file
         );
         for (name, empty) in [

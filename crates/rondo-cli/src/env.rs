@@ -26,6 +26,11 @@ impl Env {
             .filter(|value| !value.is_empty())
     }
 
+    /// Returns every variable and its value.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter()
+    }
+
     /// Returns a variable as owned text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(str::to_owned)

@@ -17,12 +17,18 @@ pub(crate) enum Exit {
     Auth = 41,
     /// The input cannot be read.
     Input = 42,
+    /// There is no such session, or nothing in it to carry on.
+    NoSession = 45,
+    /// Another process works on the session.
+    SessionInUse = 46,
     /// Somebody had to allow a call, and there was no terminal to ask on.
     ApprovalNeeded = 44,
     /// The configuration makes no sense.
     Config = 52,
     /// A limit on steps, calls, tokens or money was reached without an answer.
     Limit = 53,
+    /// The journal cannot be read or written.
+    Journal = 54,
     /// Time ran out without an answer.
     Deadline = 124,
     /// Interrupted.
@@ -40,6 +46,8 @@ pub(crate) struct Circumstances {
     pub(crate) strict_complete: bool,
     /// A call was denied because there was no terminal.
     pub(crate) approval_missing: bool,
+    /// Something was not recorded.
+    pub(crate) journal_failed: bool,
     /// The signal that stopped the turn.
     pub(crate) stopped_by: Option<Stop>,
 }
@@ -66,6 +74,9 @@ impl Exit {
         if outcome.stop_reason == StopReason::Cancelled {
             return circumstances.stopped_by.map_or(Self::Error, Self::of_stop);
         }
+        if circumstances.journal_failed {
+            return Self::Journal;
+        }
         let exit = Self::of_end(outcome, circumstances.strict_complete);
         let outweighed = matches!(exit, Self::Answer | Self::Degraded | Self::Limit);
         if circumstances.approval_missing && outweighed {
@@ -73,6 +84,14 @@ impl Exit {
         } else {
             exit
         }
+    }
+
+    /// Returns whether a turn that ended so got to its end, well or not, so that another may follow.
+    pub(crate) fn is_an_end(self) -> bool {
+        matches!(
+            self,
+            Self::Answer | Self::Degraded | Self::ApprovalNeeded | Self::Limit | Self::Deadline
+        )
     }
 
     /// Decides how a signal ends the process.

@@ -5,6 +5,7 @@
 //!   conversion into what is in force; `env`, `paths`: the process's environment and directories.
 //! - `providers`, `models`: who can be asked, and what is known of what they offer.
 //! - `weights`, `embedded`: the weights of the models in the box, and such a model to ask.
+//! - `sessions`: where they are kept and which one is meant; `secrets`: what is kept out of them.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
@@ -32,6 +33,8 @@ mod providers;
 mod render;
 mod request_limits;
 mod screen;
+mod secrets;
+mod sessions;
 mod settings;
 mod target;
 mod telemetry;

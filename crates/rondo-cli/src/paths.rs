@@ -53,6 +53,11 @@ impl Paths {
         })
     }
 
+    /// Returns the directory of the journal of all sessions.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
+    }
+
     /// Returns the user's configuration file.
     pub(crate) fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")

@@ -153,6 +153,8 @@ fn merge(sources: &[Source]) -> Layer {
             max_output_tokens,
             effort,
             output_format,
+            durability,
+            ephemeral,
             strict_complete,
             quiet,
             color,

@@ -12,6 +12,7 @@
 //! - [`observe`]: the moments of a turn, for those who measure it.
 //! - [`compaction`]: what makes a transcript shorter.
 //! - [`history`]: a session's transcript, from its records.
+//! - [`redact`]: known secrets, kept out of transcripts.
 //! - [`redrive`]: a machine driven again from its records.
 //! - [`replay`]: a session driven again from its records alone, and where it differs.
 //! - [`pairing`]: every call has its one result.
@@ -31,6 +32,7 @@ pub mod observe;
 pub mod pairing;
 pub mod ports;
 pub mod profile;
+pub mod redact;
 pub mod redrive;
 pub mod replay;
 mod request_hash;

@@ -2,6 +2,7 @@
 
 use crate::catalog::Schemas;
 use crate::ports::Tool;
+use crate::redact::{Secrets, redacted};
 use rondo_types::ToolSpec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +50,18 @@ impl Toolbox {
             by_name,
             schemas: Arc::new(Schemas::new(Arc::new(specs))),
         })
+    }
+
+    /// Returns the same tools with these secrets kept out of their results.
+    #[must_use]
+    pub fn redacted(self, secrets: &Secrets) -> Self {
+        let tools = self.by_name.into_iter();
+        Self {
+            by_name: tools
+                .map(|(name, tool)| (name, redacted(tool, secrets)))
+                .collect(),
+            schemas: self.schemas,
+        }
     }
 
     /// Returns the tool of that name.

@@ -8,4 +8,5 @@ mod profiles;
 mod run;
 mod wire;
 
+pub(crate) use run::fresh_id;
 pub use run::run;

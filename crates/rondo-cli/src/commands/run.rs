@@ -1,3 +1,4 @@
+use super::ask::{Aim, Started};
 use super::{ask, completion, doctor, models, profiles, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
@@ -31,7 +32,11 @@ pub fn run(args: Vec<OsString>) -> u8 {
 }
 
 fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
-    let quiet = matches!(&cli.command, Command::Ask(args) if args.quiet);
+    let quiet = match &cli.command {
+        Command::Ask(args) => args.quiet,
+        Command::Resume(args) => args.quiet,
+        _ => false,
+    };
     let output = Output::detect(&env, cli.color, quiet);
     let color = cli.color;
     if let Err(error) = log::start(cli.verbose, &env) {
@@ -39,7 +44,24 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         return report(&error, &output);
     }
     let done = match cli.command {
-        Command::Ask(args) => return ask::run(*args, env, color, format),
+        Command::Ask(args) => {
+            return ask::run(Started {
+                args: *args,
+                aim: Aim::Ask,
+                env,
+                color,
+                format,
+            });
+        }
+        Command::Resume(args) => {
+            return ask::run(Started {
+                args: (*args).into(),
+                aim: Aim::Resume,
+                env,
+                color,
+                format,
+            });
+        }
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
         }),
@@ -93,7 +115,7 @@ pub(super) fn print_early_result(error: &CliError, format: OutputFormat, output:
 }
 
 /// Returns an id that no other run on this machine has.
-pub(super) fn fresh_id(at: TimeMs) -> String {
+pub(crate) fn fresh_id(at: TimeMs) -> String {
     format!("{:x}-{:x}", at.0, std::process::id())
 }
 
@@ -128,7 +150,7 @@ fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
 /// a `result` object where one is expected.
 fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    if first_command(&words) != Some("ask") {
+    if !matches!(first_command(&words), Some("ask" | "resume")) {
         return OutputFormat::Text;
     }
     let flags = words.split(|word| *word == "--").next().unwrap_or_default();

@@ -4,11 +4,13 @@ mod json;
 mod markdown;
 mod marks;
 pub(crate) mod sanitize;
+mod silent;
 mod spinner;
 mod text;
 mod tool_line;
 mod view;
 
 pub(crate) use json::{JsonView, early_result};
+pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use view::{Ending, View};

@@ -16,6 +16,7 @@ mod harness;
 mod limits;
 mod models;
 mod profiles;
+mod sessions;
 mod signals;
 #[cfg(feature = "otel")]
 mod telemetry;

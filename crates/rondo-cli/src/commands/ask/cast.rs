@@ -1,0 +1,144 @@
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::sessions::CutOff;
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::{embedded, fallbacks, profiles, tools, transport};
+use rondo_core::Model;
+use rondo_types::{Outcome, Profile};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Who answers a turn, and under what.
+pub(super) struct Cast {
+    pub(super) profile: Profile,
+    pub(super) choice: Choice,
+    pub(super) fallbacks: Vec<Choice>,
+    pub(super) tool_names: Vec<String>,
+}
+
+/// A model that can be asked, and the key that it is asked with.
+pub(super) struct Answerer {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) key: Option<String>,
+}
+
+impl Cast {
+    /// Takes whom and what the settings name.
+    ///
+    /// # Errors
+    /// When they name nobody, or somebody who cannot do what the profile needs.
+    pub(super) fn of(settings: &Settings, output: &Output) -> Result<Self> {
+        let choice = Choice::make(settings)?;
+        let profile = profiles::resolve(settings, profile_name(&choice, settings))?.profile;
+        check_dialect(&profile)?;
+        Self::new(profile, choice, settings, output)
+    }
+
+    /// Takes whom and what the turn began with.
+    ///
+    /// # Errors
+    /// When its models are not known here.
+    pub(super) fn of_cut_off(turn: &CutOff, settings: &Settings, output: &Output) -> Result<Self> {
+        let mut settings = settings.clone();
+        let mut models = turn.models.iter().cloned();
+        settings.values.model = models.next();
+        settings.values.fallbacks = Some(models.collect());
+        let choice = Choice::make(&settings)?;
+        Self::new(turn.profile.clone(), choice, &settings, output)
+    }
+
+    fn new(profile: Profile, choice: Choice, settings: &Settings, output: &Output) -> Result<Self> {
+        let tool_names = tools::wanted(&profile, settings);
+        choice.check(&profile, tool_names.len())?;
+        let fallbacks = fallbacks::choose(&choice, &profile, tool_names.len(), settings, output)?;
+        Ok(Self {
+            profile,
+            choice,
+            fallbacks,
+            tool_names,
+        })
+    }
+
+    /// Finds what the model needs, a key or its weights, and builds it.
+    ///
+    /// # Errors
+    /// When there is no key, or none in time, or there are no weights.
+    pub(super) async fn model(&self, settings: &Settings, output: &Output) -> Result<Answerer> {
+        let choice = &self.choice;
+        if let Some(weights) = embedded::prepare(choice, settings, output).await? {
+            let model = embedded::model(choice, weights)?;
+            return Ok(Answerer { model, key: None });
+        }
+        let key = key_in_time(choice, settings, self.profile.limits.turn_timeout).await?;
+        let dialect = choice.dialect_under(&self.profile);
+        let streaming = self.profile.streaming;
+        let model = transport::http_model(choice, key.clone(), dialect, streaming, settings)?;
+        let model = Arc::new(model);
+        Ok(Answerer { model, key })
+    }
+
+    /// Returns all who may be asked.
+    fn choices(&self) -> impl Iterator<Item = &Choice> {
+        std::iter::once(&self.choice).chain(&self.fallbacks)
+    }
+
+    /// Returns the variables that may hold a key.
+    pub(super) fn key_variables(&self) -> Vec<String> {
+        let variables = self.choices().flat_map(Choice::key_variables);
+        variables.cloned().collect()
+    }
+
+    /// Returns who was asked last.
+    pub(super) fn asked(&self, outcome: &Outcome) -> &Choice {
+        let name = outcome.model.as_deref();
+        self.choices()
+            .find(|choice| Some(choice.full_name().as_str()) == name)
+            .unwrap_or(&self.choice)
+    }
+}
+
+/// A small model needs limits and words of its own, unless the user chooses others.
+fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
+    match (&settings.values.profile, &choice.weights) {
+        (None, Some(_)) => embedded::PROFILE,
+        _ => settings.profile_name(),
+    }
+}
+
+/// A design's own dialect may be newer than this program; any other is the caller's to choose.
+fn check_dialect(profile: &Profile) -> Result<()> {
+    let Some(dialect) = &profile.dialect else {
+        return Ok(());
+    };
+    if rondo_wire::dialect(dialect).is_some() {
+        return Ok(());
+    }
+    let name = &profile.name;
+    Err(CliError::new(
+        Exit::Config,
+        format_args!("profile `{name}` speaks the dialect `{dialect}`, which this version does not have"),
+    )
+    .hint(format!(
+        "choose another profile with `--profile`, or set `dialect` and `system_prompt` under `[profiles.{name}]` in the configuration; the dialects are: {}",
+        rondo_wire::dialect_names().join(", ")
+    )))
+}
+
+/// Finds the key within the time that a turn has: the command that prints it may wait for somebody.
+async fn key_in_time(
+    choice: &Choice,
+    settings: &Settings,
+    limit: Option<Duration>,
+) -> Result<Option<String>> {
+    let finding = choice.key(settings);
+    let Some(limit) = limit else {
+        return finding.await;
+    };
+    timeout(limit, finding).await.unwrap_or_else(|_| {
+        let message = "the deadline came before the `api_key_command` printed the key";
+        Err(CliError::new(Exit::Deadline, message))
+    })
+}

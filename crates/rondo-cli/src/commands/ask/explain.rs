@@ -1,0 +1,106 @@
+use super::cast::Cast;
+use crate::error::CliError;
+use crate::exit::{Circumstances, Exit};
+use crate::output::Output;
+use crate::target::Choice;
+use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
+
+/// Says on standard error why there is no answer, or why it is less than it could be.
+pub(super) fn explain(
+    outcome: &Outcome,
+    exit: Exit,
+    circumstances: Circumstances,
+    cast: &Cast,
+    output: &Output,
+) {
+    match &outcome.error {
+        Some(error) if !outcome.answered => {
+            let error = failure(error, exit, cast.asked(outcome));
+            output.error(&error);
+        }
+        _ if outcome.stop_reason == StopReason::Cancelled => output.note("the turn was stopped"),
+        _ if !outcome.answered => {
+            let error = CliError::new(
+                exit,
+                format_args!("there is no answer: {}", stopped_by(outcome.stop_reason)),
+            );
+            output.error(&match limit_flag(outcome.stop_reason) {
+                Some(flag) => error.hint(format!("raise the limit with `{flag}`")),
+                None => error,
+            });
+        }
+        _ if outcome.degraded => output.note(&format!(
+            "the answer is incomplete: {}",
+            match outcome.stop_reason {
+                StopReason::Complete => "it was cut short",
+                reason => stopped_by(reason),
+            }
+        )),
+        _ => {}
+    }
+    if circumstances.approval_missing {
+        output.hint(
+            "a call needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'`, or everything with `--yolo`",
+        );
+    }
+}
+
+fn failure(error: &ModelError, exit: Exit, choice: &Choice) -> CliError {
+    let shown = CliError::new(exit, error);
+    match error.class {
+        ErrorClass::Auth => match choice.key_variables().first() {
+            Some(variable) => shown.hint(format!("check the key in `{variable}`")),
+            None => shown,
+        },
+        ErrorClass::Network => shown.hint(format!(
+            "is a server listening at `{}`? `rondo doctor --probe -m {}` looks closer",
+            choice.shown_url(),
+            choice.full_name()
+        )),
+        ErrorClass::NotFound => shown.hint(format!(
+            "check the model's name `{}` and the address `{}`",
+            choice.model,
+            choice.shown_url()
+        )),
+        ErrorClass::Unsupported => {
+            let variable = choice.provider.model_env.as_deref();
+            let also = variable.map_or(String::new(), |name| format!(", or set `{name}`"));
+            shown.hint(format!(
+                "choose a model that can, with `-m provider/model`{also}"
+            ))
+        }
+        ErrorClass::Quota => shown.hint("check the account's plan and billing at the provider"),
+        ErrorClass::ContextTooLong => {
+            shown.hint("ask with less text, or choose a model with a larger context")
+        }
+        _ => shown,
+    }
+}
+
+pub(super) fn stopped_by(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Complete => "the model gave none",
+        StopReason::MaxSteps => "the limit on steps was reached",
+        StopReason::MaxToolCalls => "the limit on tool calls was reached",
+        StopReason::MaxTokens => "the limit on tokens was reached",
+        StopReason::MaxCost => "the limit on money was reached",
+        StopReason::StepTimeout => "a step took too long",
+        StopReason::Deadline => "the deadline came",
+        StopReason::InvalidResponse => "the model's replies could not be used",
+        StopReason::NoProgress => "the model went in circles",
+        StopReason::Refused => "the model or its provider refused",
+        StopReason::Cancelled => "the turn was stopped",
+        StopReason::Error => "a request failed",
+    }
+}
+
+fn limit_flag(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxSteps => Some("--max-steps"),
+        StopReason::MaxToolCalls => Some("--max-tool-calls"),
+        StopReason::MaxTokens => Some("--max-tokens-total"),
+        StopReason::MaxCost => Some("--max-budget-usd"),
+        StopReason::Deadline => Some("--deadline"),
+        _ => None,
+    }
+}

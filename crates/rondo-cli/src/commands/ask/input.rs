@@ -1,0 +1,66 @@
+use crate::cli::AskArgs;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::prompt::{self, Prompt};
+use rondo_schema::Validator;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::Builder;
+use std::time::Duration;
+
+/// The bound on a schema file, in bytes.
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads what the turn begins with, within the time that a turn has: a pipe or a terminal among the
+/// files may never end.
+///
+/// # Errors
+/// When something cannot be read, or not in time.
+pub(super) fn read_input(
+    args: &AskArgs,
+    directory: &Path,
+    timeout: Option<Duration>,
+) -> Result<(Option<Value>, Prompt)> {
+    let schema_file = args.output_schema.as_ref().map(|path| directory.join(path));
+    let (words, directory) = (args.prompt.clone(), directory.to_owned());
+    let read = move || {
+        let schema = schema_file.as_deref().map(read_schema).transpose()?;
+        Ok((schema, prompt::read(&words, &directory)?))
+    };
+    let Some(timeout) = timeout else {
+        return read();
+    };
+    let (read_tx, read_rx) = mpsc::sync_channel(1);
+    let spawned = Builder::new().name("input".to_owned()).spawn(move || {
+        // Nobody waits any more only when the process is about to end.
+        let _ = read_tx.send(read());
+    });
+    spawned.map_err(|err| {
+        let context = "failed to start a thread";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    read_rx.recv_timeout(timeout).unwrap_or_else(|_| {
+        let message = "the deadline came before the input was read to its end";
+        Err(CliError::new(Exit::Deadline, message)
+            .hint("is something writing to standard input and to the files that are named?"))
+    })
+}
+
+fn read_schema(path: &Path) -> Result<Value> {
+    let context = || format!("failed to read the schema `{}`", path.display());
+    let size = std::fs::metadata(path).map(|meta| meta.len());
+    let text = size.and_then(|size| {
+        if size > SCHEMA_BYTES_MAX {
+            return Err(std::io::Error::other("it is larger than a megabyte"));
+        }
+        std::fs::read_to_string(path)
+    });
+    let text = text
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    let schema = serde_json::from_str(&text)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    Validator::new(&schema)
+        .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err).context(context())))?;
+    Ok(schema)
+}

@@ -1,0 +1,113 @@
+//! `rondo ask`: one question, one turn, one answer; and `rondo resume`, where the turn began before.
+//!
+//! # Layout
+//! - `prepare`: the session, the settings and the input, before anything is asked.
+//! - `cast`: who answers; `input`: what is read.
+//! - `turn`: one turn, shown; `explain`: what standard error says of its end.
+
+mod cast;
+mod explain;
+mod input;
+mod prepare;
+mod turn;
+
+pub(super) use prepare::Aim;
+
+use super::run::{print_early_result, report};
+use crate::cli::{AskArgs, ColorChoice, OutputFormat};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::{Exit, Stop};
+use crate::output::Output;
+use crate::turn_loop::Signals;
+use prepare::{Prepared, prepare};
+use tokio::task::spawn_blocking;
+
+/// How a command was started.
+pub(super) struct Started {
+    pub(super) args: AskArgs,
+    pub(super) aim: Aim,
+    pub(super) env: Env,
+    pub(super) color: Option<ColorChoice>,
+    /// What the arguments announced before they were parsed.
+    pub(super) format: OutputFormat,
+}
+
+/// Runs the command.
+pub(super) fn run(started: Started) -> Exit {
+    let format = started.format;
+    let early = Output::detect(&started.env, started.color, started.args.quiet);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let done = runtime.block_on(prepare_and_ask(started, early));
+            // Blocking work that ignores its cancellation must not keep the process.
+            runtime.shutdown_background();
+            done
+        }
+        Err(err) => {
+            let context = "failed to start the runtime";
+            let error = CliError::caused(Exit::Error, anyhow::Error::new(err).context(context));
+            Err(Early { error, format })
+        }
+    };
+    result.unwrap_or_else(|early_end| {
+        print_early_result(&early_end.error, early_end.format, &early);
+        report(&early_end.error, &early)
+    })
+}
+
+/// Reads what the turn needs beside the signals, so that one of them ends with a result too.
+async fn prepare_and_ask(started: Started, early: Output) -> Result<Exit, Early> {
+    let Started {
+        args,
+        aim,
+        env,
+        color,
+        format,
+    } = started;
+    let mut signals = Signals::listen();
+    let preparing = spawn_blocking(move || prepare(&args, aim, env, color, early));
+    let prepared = tokio::select! {
+        biased;
+        stop = signals.next() => Err(stopped_early(stop)),
+        prepared = preparing => prepared.unwrap_or_else(|err| {
+            Err(CliError::caused(Exit::Error, anyhow::Error::new(err)))
+        }),
+    };
+    let prepared = prepared.map_err(|error| Early { error, format })?;
+    let format = prepared.format;
+    let done = run_turns(prepared, &mut signals).await;
+    done.map_err(|error| Early { error, format })
+}
+
+/// Runs the turns in order; one that did not get to its end keeps the next from beginning.
+async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit> {
+    let mut turns = std::mem::take(&mut prepared.turns).into_iter().peekable();
+    let mut exit = Exit::Answer;
+    while let Some(planned) = turns.next() {
+        let answerer = tokio::select! {
+            biased;
+            stop = signals.next() => Err(stopped_early(stop)),
+            model = planned.cast.model(&prepared.settings, &prepared.output) => model,
+        };
+        let is_last = turns.peek().is_none();
+        exit = turn::run(&mut prepared, planned, answerer?, is_last).await?;
+        if !exit.is_an_end() {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+fn stopped_early(stop: Stop) -> CliError {
+    CliError::new(Exit::of_stop(stop), "stopped before anything was asked")
+}
+
+/// A failure before the turn, and what standard output is to carry.
+struct Early {
+    error: CliError,
+    format: OutputFormat,
+}

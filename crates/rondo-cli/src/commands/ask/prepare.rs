@@ -1,0 +1,240 @@
+use super::cast::Cast;
+use super::input::read_input;
+use crate::cli::{AskArgs, ColorChoice, OutputFormat};
+use crate::commands::run::{current_dir, output_of};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::secrets;
+use crate::sessions::{self, Conversation, CutOff};
+use crate::settings::Settings;
+use crate::tools;
+use rondo_core::redact::Secrets;
+use rondo_journal::{SessionInfo, Store};
+use rondo_types::Message;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands) enum Aim {
+    /// Something new is asked.
+    Ask,
+    /// What was cut off is carried on, and nothing else.
+    Resume,
+}
+
+/// Everything that is known before anything is asked.
+pub(super) struct Prepared {
+    pub(super) settings: Settings,
+    pub(super) output: Output,
+    pub(super) format: OutputFormat,
+    pub(super) schema: Option<Value>,
+    pub(super) answer_file: Option<PathBuf>,
+    pub(super) secrets: Secrets,
+    pub(super) conversation: Conversation,
+    /// The turns to run, in order: one, or two where something was cut off.
+    pub(super) turns: Vec<Planned>,
+}
+
+/// One turn to run.
+pub(super) struct Planned {
+    pub(super) cast: Cast,
+    pub(super) work: Work,
+}
+
+/// What a turn begins with.
+pub(super) enum Work {
+    /// A message.
+    Ask(Box<Message>),
+    /// What is recorded of it.
+    CarryOn(Box<CutOff>),
+}
+
+/// Reads everything, and takes the session.
+///
+/// # Errors
+/// When something cannot be read or makes no sense, or the session cannot be had.
+pub(super) fn prepare(
+    args: &AskArgs,
+    aim: Aim,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: Output,
+) -> Result<Prepared> {
+    let directory = working_directory(args.directory.as_deref())?;
+    let mut settings = Settings::load(env.clone(), directory, args, &early)?;
+    let place = Place::find(args, aim, &settings)?;
+    if let Some(own) = place.directory(args, &settings) {
+        settings = Settings::load(env, own, args, &early)?;
+    }
+    let output = output_of(&settings.values, &settings.env, color);
+    let secrets = secrets::of_env(&settings);
+    let asked = match aim {
+        Aim::Resume => None,
+        Aim::Ask => Some(asked(args, &settings, &output)?),
+    };
+    let (schema, message, cast) = match asked {
+        Some(asked) => (asked.schema, Some(asked.message), Some(asked.cast)),
+        None => (None, None, None),
+    };
+    let message = message.map(|message| secrets.message(message));
+    let title = message.as_ref().map(Message::text).unwrap_or_default();
+    let mut conversation = place.conversation(&settings, title)?;
+    let carried = conversation.cut_off.take();
+    let turns = planned(
+        carried,
+        cast.zip(message),
+        &conversation,
+        &settings,
+        &output,
+    )?;
+    Ok(Prepared {
+        format: settings.values.output_format.unwrap_or(OutputFormat::Text),
+        answer_file: args.output.clone(),
+        settings,
+        output,
+        schema,
+        secrets,
+        conversation,
+        turns,
+    })
+}
+
+/// Something new that is asked.
+struct Asked {
+    cast: Cast,
+    schema: Option<Value>,
+    message: Message,
+}
+
+fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> {
+    let cast = Cast::of(settings, output)?;
+    for name in tools::unknown(&cast.profile, settings) {
+        output.note(&format!(
+            "no tool is named `{name}`, so nothing is allowed or forbidden by it"
+        ));
+    }
+    let timeout = cast.profile.limits.turn_timeout;
+    let (schema, prompt) = read_input(args, &settings.directory, timeout)?;
+    if let Some(note) = prompt.note {
+        output.note(note);
+    }
+    Ok(Asked {
+        cast,
+        schema,
+        message: prompt.message,
+    })
+}
+
+fn planned(
+    carried: Option<Box<CutOff>>,
+    new: Option<(Cast, Message)>,
+    conversation: &Conversation,
+    settings: &Settings,
+    output: &Output,
+) -> Result<Vec<Planned>> {
+    let mut turns = Vec::new();
+    if let Some(cut_off) = carried {
+        output.note(&format!(
+            "the last turn of session `{}` was cut off and is carried on",
+            conversation.session
+        ));
+        turns.push(Planned {
+            cast: Cast::of_cut_off(&cut_off, settings, output)?,
+            work: Work::CarryOn(cut_off),
+        });
+    }
+    if let Some((cast, message)) = new {
+        let work = Work::Ask(Box::new(message));
+        turns.push(Planned { cast, work });
+    }
+    if turns.is_empty() {
+        let session = &conversation.session;
+        let message = format!("no turn of session `{session}` was cut off");
+        let hint = format!("`rondo ask --session {session} ...` says something new in it");
+        return Err(CliError::new(Exit::NoSession, message).hint(hint));
+    }
+    Ok(turns)
+}
+
+/// Where the session is, before it is taken.
+enum Place {
+    Nowhere,
+    /// A new one, in a journal that is being opened: that takes a moment, in which other things are
+    /// read.
+    New(JoinHandle<Result<Store>>),
+    Known(Store, Box<SessionInfo>),
+}
+
+impl Place {
+    fn find(args: &AskArgs, aim: Aim, settings: &Settings) -> Result<Self> {
+        let goes_on = aim == Aim::Resume || args.continue_latest || args.session.is_some();
+        if !goes_on {
+            if settings.values.ephemeral == Some(true) {
+                return Ok(Self::Nowhere);
+            }
+            let settings = settings.clone();
+            let opening = thread::Builder::new()
+                .name("journal".to_owned())
+                .spawn(move || sessions::open(&settings));
+            return opening.map(Self::New).map_err(no_thread);
+        }
+        if settings.values.ephemeral == Some(true) {
+            let message = "a session that goes on cannot be ephemeral";
+            return Err(CliError::new(Exit::Usage, message));
+        }
+        let store = sessions::open(settings)?;
+        let info = match &args.session {
+            Some(text) => sessions::find(&store, text)?,
+            None => sessions::latest(&store, &settings.directory)?,
+        };
+        Ok(Self::Known(store, Box::new(info)))
+    }
+
+    /// Returns the session's own directory, where that is another one and nobody named any.
+    fn directory(&self, args: &AskArgs, settings: &Settings) -> Option<PathBuf> {
+        let Self::Known(_, info) = self else {
+            return None;
+        };
+        let here = sessions::directory_name(&settings.directory);
+        if args.directory.is_some() || info.directory.is_empty() || info.directory == here {
+            return None;
+        }
+        Some(PathBuf::from(&info.directory)).filter(|directory| directory.is_dir())
+    }
+
+    fn conversation(self, settings: &Settings, title: String) -> Result<Conversation> {
+        match self {
+            Self::Nowhere => Ok(Conversation::ephemeral()),
+            Self::New(opening) => {
+                let lost = |_| CliError::new(Exit::Error, "the journal's thread panicked");
+                let store = opening.join().map_err(lost).flatten()?;
+                Conversation::begin(&store, &settings.directory, title)
+            }
+            Self::Known(store, info) => Conversation::take(&store, &info),
+        }
+    }
+}
+
+fn no_thread(err: std::io::Error) -> CliError {
+    let context = "failed to start a thread";
+    CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+}
+
+fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
+    let current = current_dir()?;
+    let Some(named) = named else {
+        return Ok(current);
+    };
+    let directory = current.join(named);
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    Err(CliError::new(
+        Exit::Input,
+        format_args!("`{}` is not a directory", named.display()),
+    ))
+}

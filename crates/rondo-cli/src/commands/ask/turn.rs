@@ -1,0 +1,216 @@
+use super::cast::{Answerer, Cast};
+use super::explain::{explain, stopped_by};
+use super::prepare::{Planned, Prepared, Work};
+use crate::approver::TerminalApprover;
+use crate::cli::OutputFormat;
+use crate::commands::run::{fresh_id, write_failed};
+use crate::error::{CliError, Result};
+use crate::exit::{Circumstances, Exit};
+use crate::output::Output;
+use crate::render::{JsonView, SilentView, TextView, View};
+use crate::screen::Screen;
+use crate::settings::Settings;
+use crate::telemetry::Telemetry;
+use crate::turn_loop::{self, Ended};
+use crate::{fallbacks, tools};
+use rondo_core::clock::Clock;
+use rondo_core::redact::Secrets;
+use rondo_core::{ResumeError, TurnSetup, control, events, resume_turn, run_turn};
+use rondo_types::{Outcome, Profile, TurnId};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs one turn and shows it. The session has its messages then.
+///
+/// # Errors
+/// When it cannot begin, or nobody takes what it shows.
+pub(super) async fn run(
+    prepared: &mut Prepared,
+    planned: Planned,
+    answerer: Answerer,
+    is_last: bool,
+) -> Result<Exit> {
+    let Planned { cast, work } = planned;
+    let secrets = prepared.secrets.clone().with(answerer.key.clone());
+    let screen = Screen::new();
+    let env = &prepared.settings.env;
+    let approver = Arc::new(TerminalApprover::new(env, screen.clone()));
+    let setup = setup(prepared, &cast, answerer, &approver, &secrets)?;
+    let turn = match &work {
+        Work::Ask(_) => setup.turn.clone(),
+        Work::CarryOn(cut_off) => cut_off.turn(),
+    };
+    let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
+    let telemetry = Telemetry::start(env, &prepared.output).await;
+    let events_tx = telemetry.observe(events_tx);
+    let view = view(prepared.format, prepared.output, screen, is_last);
+    let (handle, turn_control) = control();
+    let history = prepared.conversation.history.clone();
+    let turn = async {
+        match work {
+            Work::Ask(message) => {
+                Ok(run_turn(setup, history, *message, events_tx, turn_control).await)
+            }
+            Work::CarryOn(turn) => {
+                resume_turn(setup, history, &turn.records, events_tx, turn_control).await
+            }
+        }
+    };
+    let (outcome, ended) = tokio::join!(turn, turn_loop::show(events_rx, view, handle));
+    let outcome = outcome.map_err(cannot_go_on)?;
+    prepared.conversation.took(&outcome);
+    let ended = ended.map_err(|err| {
+        let context = "failed to start a thread";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    let exit = finish(outcome, ended, &approver, &cast, prepared, is_last).await;
+    telemetry.finish().await;
+    exit
+}
+
+fn setup(
+    prepared: &Prepared,
+    cast: &Cast,
+    answerer: Answerer,
+    approver: &Arc<TerminalApprover>,
+    secrets: &Secrets,
+) -> Result<TurnSetup> {
+    let Prepared {
+        settings,
+        output,
+        conversation,
+        ..
+    } = prepared;
+    let profile = &cast.profile;
+    let now = Clock::system().now();
+    let session = conversation.session.clone();
+    let keys = cast.key_variables();
+    let offer = tools::offer(&cast.tool_names, &keys, settings, &session)?;
+    if !offer.missing.is_empty() {
+        output.note(&format!(
+            "profile `{}` names tools that this version does not have: {}",
+            profile.name,
+            offer.missing.join(", ")
+        ));
+    }
+    tracing::info!(
+        session = session.as_str(),
+        model = cast.choice.full_name(),
+        base_url = cast.choice.shown_url(),
+        profile = profile.name,
+        tools = offer.tools.specs().len(),
+        "asking"
+    );
+    Ok(TurnSetup {
+        session,
+        turn: TurnId::new(format!("t-{}", fresh_id(now))),
+        turn_number: conversation.turns.saturating_add(1),
+        model: answerer.model,
+        fallbacks: fallbacks::models(&cast.fallbacks, profile, settings)?,
+        gate: tools::gate(&offer, profile, settings)?,
+        system: system_prompt(profile, settings, secrets),
+        tools: offer.tools.redacted(secrets),
+        approver: Arc::clone(approver) as _,
+        journal: Arc::clone(&conversation.journal) as _,
+        profile: Arc::new(profile.clone()),
+        response_schema: prepared.schema.clone(),
+        seed: now.0,
+    })
+}
+
+fn system_prompt(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
+    let own = profile.system_prompt.clone();
+    let appended = settings.values.append_system_prompt.clone();
+    own.into_iter()
+        .chain(appended)
+        .filter(|block| !block.trim().is_empty())
+        .map(|block| secrets.text(block))
+        .collect()
+}
+
+fn cannot_go_on(error: ResumeError) -> CliError {
+    let hint = match &error {
+        ResumeError::OtherModels { .. } => {
+            "give the models of the turn their keys and addresses again, as they were when it began"
+        }
+        ResumeError::Finished | ResumeError::Redrive(_) => {
+            "`rondo fork SESSION --at STEP` goes on from an earlier step"
+        }
+    };
+    let context = "the turn that was cut off cannot be carried on";
+    CliError::caused(Exit::Journal, anyhow::Error::new(error).context(context)).hint(hint)
+}
+
+/// A turn that only comes before the one that was asked for is told in a note.
+fn view(format: OutputFormat, output: Output, screen: Screen, is_last: bool) -> Box<dyn View> {
+    match format {
+        OutputFormat::StreamJson => Box::new(JsonView::new(output, true)),
+        _ if !is_last => Box::new(SilentView),
+        OutputFormat::Text => Box::new(TextView::new(output, screen)),
+        OutputFormat::Json => Box::new(JsonView::new(output, false)),
+    }
+}
+
+async fn finish(
+    outcome: Outcome,
+    mut ended: Ended,
+    approver: &TerminalApprover,
+    cast: &Cast,
+    prepared: &Prepared,
+    is_last: bool,
+) -> Result<Exit> {
+    let circumstances = Circumstances {
+        strict_complete: prepared.settings.values.strict_complete == Some(true),
+        approval_missing: approver.was_missing(),
+        journal_failed: prepared.conversation.journal.has_failed(),
+        stopped_by: ended.stopped_by,
+    };
+    let mut exit = Exit::of_outcome(&outcome, circumstances);
+    // Before the result is shown, which says how the process ends.
+    let unwritten = match prepared.answer_file.clone() {
+        Some(path) if is_last => {
+            let text = outcome.text.clone();
+            let written = ended.block_on(move || write_answer(&path, &text)).await;
+            written.map_err(write_failed).flatten().err()
+        }
+        _ => None,
+    };
+    if let Some(error) = &unwritten {
+        exit = error.exit;
+    }
+    let (outcome, shown) = ended.finish(outcome, exit).await;
+    match shown {
+        Err(err) if err.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
+        shown => shown.map_err(write_failed)?,
+    }
+    explain(&outcome, exit, circumstances, cast, &prepared.output);
+    if !is_last {
+        prepared.output.note(&carried_on(&outcome));
+    }
+    if let Some(error) = &unwritten {
+        prepared.output.error(error);
+    }
+    tracing::info!(
+        stop_reason = outcome.stop_reason.as_str(),
+        steps = outcome.steps,
+        tool_calls = outcome.tool_calls,
+        elapsed_ms = outcome.elapsed_ms,
+        "done"
+    );
+    Ok(exit)
+}
+
+fn carried_on(outcome: &Outcome) -> String {
+    let end = match outcome.answered {
+        true => "it has its answer",
+        false => stopped_by(outcome.stop_reason),
+    };
+    format!("the turn that was cut off is over: {end}\n{}", outcome.text)
+}
+
+fn write_answer(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|err| {
+        let context = format!("failed to write the answer to `{}`", path.display());
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })
+}

@@ -1,0 +1,18 @@
+use super::view::{Ending, View};
+use rondo_types::TurnEvent;
+use std::io;
+
+/// Shows nothing, for a turn whose end is told in other words.
+pub(crate) struct SilentView;
+
+impl View for SilentView {
+    fn event(&mut self, _: TurnEvent) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn tick(&mut self) {}
+
+    fn finish(&mut self, _: &Ending<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! What of the environment must not be told to models, nor kept.
+
+use crate::settings::Settings;
+use rondo_core::redact::Secrets;
+use rondo_exec::Environment;
+
+/// Collects the values of all variables whose names say that they hold a key.
+pub(crate) fn of_env(settings: &Settings) -> Secrets {
+    let names = Environment {
+        // They are withheld for what they do, not for what they hold.
+        withheld: Vec::new(),
+        ..Environment::default()
+    };
+    let values = &settings.values;
+    let of_providers = values.providers.values().flat_map(|provider| {
+        let keys = provider.api_key_env.iter().flat_map(|names| &names.0);
+        keys.chain(provider.headers_env.values())
+    });
+    let named: Vec<&String> = of_providers.collect();
+    let secret = settings
+        .env
+        .iter()
+        .filter(|(name, _)| names.is_withheld(name) || named.iter().any(|it| it == name));
+    Secrets::new(secret.map(|(_, value)| value.to_owned()))
+}

@@ -1,0 +1,125 @@
+use super::{Watched, directory_name, failed, session_id};
+use crate::commands::fresh_id;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use rondo_core::clock::Clock;
+use rondo_core::history::History;
+use rondo_core::ports::{MemoryJournal, Record, RecordBody};
+use rondo_journal::{NewSession, SessionInfo, Store};
+use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A session that this process goes on with, or begins.
+pub(crate) struct Conversation {
+    /// Its id.
+    pub(crate) session: SessionId,
+    /// Where its turns are recorded.
+    pub(crate) journal: Arc<Watched>,
+    /// What was said before the turn that was cut off, or in all turns where none was.
+    pub(crate) history: Transcript,
+    /// The number of its latest turn; 0 before the first.
+    pub(crate) turns: u32,
+    /// The latest turn, where it was cut off.
+    pub(crate) cut_off: Option<Box<CutOff>>,
+}
+
+/// A turn that was cut off.
+pub(crate) struct CutOff {
+    /// Its records.
+    pub(crate) records: Vec<Record>,
+    /// What it runs under.
+    pub(crate) profile: Profile,
+    /// Who is asked, as `provider/model`: never none.
+    pub(crate) models: Vec<String>,
+}
+
+impl Conversation {
+    /// Begins a session of which nothing is kept.
+    pub(crate) fn ephemeral() -> Self {
+        let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
+        let id = fresh_id(Clock::system().now());
+        Self::new(session_id(&id), journal)
+    }
+
+    /// Begins a session that is kept from its first records on.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn begin(store: &Store, directory: &Path, title: String) -> Result<Self> {
+        let at = Clock::system().now();
+        let session = session_id(&fresh_id(at));
+        let new = NewSession {
+            id: session.clone(),
+            at,
+            title,
+            directory: directory_name(directory),
+        };
+        let owned = store.begin(new).map_err(failed)?;
+        Ok(Self::new(session, Arc::new(Watched::new(Arc::new(owned)))))
+    }
+
+    /// Takes a session that is there.
+    ///
+    /// # Errors
+    /// When another process works on it, when its records are damaged, or the disk fails.
+    pub(crate) fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
+        let owned = store.own(&info.id).map_err(failed)?;
+        let records = store.load(&info.id).map_err(failed)?;
+        let journal = Arc::new(Watched::new(Arc::new(owned)));
+        let mut taken = Self::new(info.id.clone(), journal);
+        let history = History::of(&records);
+        taken.history = history.before_open_turn();
+        taken.turns = history.turns();
+        if let Some(open) = history.open_turn() {
+            let first = usize::try_from(open.first.0.saturating_sub(1)).unwrap_or(usize::MAX);
+            let records = records.into_iter().skip(first).collect();
+            taken.cut_off = Some(Box::new(CutOff::of(records)?));
+            // It has its number already.
+            taken.turns = open.number.saturating_sub(1);
+        }
+        Ok(taken)
+    }
+
+    /// Takes what a turn left.
+    pub(crate) fn took(&mut self, outcome: &Outcome) {
+        self.history.clone_from(&outcome.transcript);
+        self.turns = self.turns.saturating_add(1);
+    }
+
+    fn new(session: SessionId, journal: Arc<Watched>) -> Self {
+        Self {
+            session,
+            journal,
+            history: Transcript::new(),
+            turns: 0,
+            cut_off: None,
+        }
+    }
+}
+
+impl CutOff {
+    /// Returns the turn's id.
+    pub(crate) fn turn(&self) -> TurnId {
+        let first = self.records.first();
+        first.map_or_else(|| TurnId::new(""), |record| record.turn.clone())
+    }
+
+    fn of(records: Vec<Record>) -> Result<Self> {
+        let began = records.iter().find_map(|record| match &record.body {
+            RecordBody::TurnStarted {
+                profile, models, ..
+            } if !models.is_empty() => Some(((**profile).clone(), models.clone())),
+            _ => None,
+        });
+        let Some((profile, models)) = began else {
+            let message = "the beginning of the turn that was cut off is not recorded";
+            return Err(CliError::new(Exit::Journal, message));
+        };
+        Ok(Self {
+            records,
+            profile,
+            models,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! Where sessions are kept, and which one is meant.
+
+mod conversation;
+mod watched;
+
+pub(crate) use conversation::{Conversation, CutOff};
+pub(crate) use watched::Watched;
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::settings::Settings;
+use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
+use rondo_types::SessionId;
+use std::path::Path;
+
+/// Opens the journal of all sessions.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub(crate) fn open(settings: &Settings) -> Result<Store> {
+    let options = Options {
+        durability: settings
+            .values
+            .durability
+            .map(Durability::from)
+            .unwrap_or_default(),
+        ..Options::default()
+    };
+    let dir = settings.paths.sessions();
+    Store::open(&dir, options).map_err(|error| {
+        let why = failed(error);
+        let context = format!("failed to open the journal in `{}`", dir.display());
+        CliError {
+            error: why.error.context(context),
+            hint: why.hint.or_else(|| Some(ELSEWHERE.to_owned())),
+            ..why
+        }
+    })
+}
+
+const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that can be written, \
+     or keep nothing of this run with `--ephemeral`";
+
+/// Says what failed in the user's words.
+pub(crate) fn failed(error: StoreError) -> CliError {
+    let (exit, hint) = match &error {
+        StoreError::Unknown { .. } => (
+            Exit::NoSession,
+            Some("`rondo session list` shows the sessions that are there".to_owned()),
+        ),
+        StoreError::Ambiguous { .. } => (
+            Exit::NoSession,
+            Some("give more of its id, or `latest`".to_owned()),
+        ),
+        StoreError::InUse { .. } => (
+            Exit::SessionInUse,
+            Some("wait for it or stop it; other sessions are free".to_owned()),
+        ),
+        StoreError::Damaged { session, .. } => (
+            Exit::Journal,
+            Some(format!(
+                "`rondo session fsck {session} --repair` keeps what is sound; other sessions are not touched"
+            )),
+        ),
+        StoreError::BadExport { .. } => (Exit::Input, None),
+        StoreError::Exists { .. }
+        | StoreError::HasForks { .. }
+        | StoreError::NoSuchRecord { .. } => (Exit::Error, None),
+        StoreError::TooNew { .. } => (
+            Exit::Journal,
+            Some("install the version that wrote it, or a later one".to_owned()),
+        ),
+        StoreError::NetworkFileSystem { .. } => (Exit::Journal, Some(ELSEWHERE.to_owned())),
+        StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {
+            (Exit::Journal, None)
+        }
+    };
+    let shown = CliError::caused(exit, anyhow::Error::new(error));
+    CliError { hint, ..shown }
+}
+
+/// Finds the session that is meant by an id, the beginning of one, or `latest`.
+///
+/// # Errors
+/// When none or several fit.
+pub(crate) fn find(store: &Store, text: &str) -> Result<SessionInfo> {
+    let id = store.resolve(text).map_err(failed)?;
+    store.session(&id).map_err(failed)
+}
+
+/// Finds the session that was written last: of this directory, or else of all.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
+    let here = store
+        .latest_in(&directory_name(directory))
+        .map_err(failed)?;
+    here.map_or_else(|| find(store, "latest"), Ok)
+}
+
+/// Returns the name that a directory is remembered by.
+pub(crate) fn directory_name(directory: &Path) -> String {
+    let real = directory.canonicalize();
+    real.as_deref().unwrap_or(directory).display().to_string()
+}
+
+/// Returns a session's id out of a fresh one: ids begin with the time, so that they sort by it.
+pub(crate) fn session_id(fresh: &str) -> SessionId {
+    SessionId::new(format!("s-{fresh}"))
+}

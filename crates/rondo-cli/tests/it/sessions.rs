@@ -1,0 +1,254 @@
+//! Sessions that outlive their process.
+
+use crate::harness::{Shown, TestEnv, calls, says, serve};
+use rondo_testkit::{Gate, Response, Script, Server, Step, assert_paired, openai};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+
+/// Says that it began, then waits until the file `go` is there.
+const WAITS: &str = "echo begun >> begun; echo started; while [ ! -e go ]; do sleep 0.02; done";
+
+/// Runs a command of `rondo` against a server of the test's own.
+async fn rondo(env: &TestEnv, server: &Server, command: &str, args: &[&str]) -> Shown {
+    let url = server.url("/v1");
+    let mut all = vec![command, "--base-url", &url];
+    if command == "ask" {
+        all.extend(["-m", "openai/test"]);
+    }
+    all.extend(args);
+    env.run(&all).await
+}
+
+/// Starts a turn and kills it without warning, once an event of that kind says `awaited`.
+async fn killed_at(env: &TestEnv, server: &Server, kind: &str, awaited: &str) {
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "--yolo"];
+    let rest = ["--output-format", "stream-json", "do it"];
+    let mut child = env.command(&[&args[..], &rest].concat()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains(kind) && line.contains(awaited) {
+            break;
+        }
+    }
+    kill(child).await;
+}
+
+async fn kill(mut child: Child) {
+    let id = i32::try_from(child.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).unwrap();
+    child.wait().await.unwrap();
+}
+
+fn journal_dir(env: &TestEnv) -> PathBuf {
+    env.home().join(".local/share/rondo/sessions")
+}
+
+fn messages(server: &Server, request: usize) -> Vec<Value> {
+    let body = server.requests()[request].json();
+    assert_paired(&body);
+    body["messages"].as_array().unwrap().clone()
+}
+
+fn roles(messages: &[Value]) -> Vec<&str> {
+    let roles = messages.iter().map(|it| it["role"].as_str().unwrap());
+    roles.collect()
+}
+
+#[tokio::test]
+async fn a_turn_killed_in_a_call_goes_on_without_repeating_what_was_recorded() {
+    let write = json!({"path": "note.txt", "content": "one line\n"});
+    let server = serve(vec![
+        calls("write_file", &write),
+        calls("exec", &json!({"command": WAITS})),
+        says("done"),
+    ])
+    .await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "tool_output_delta", "started").await;
+    // Whoever wrote it again would take this away.
+    env.write("note.txt", "one line\nand another\n")
+        .write("go", "");
+
+    let shown = rondo(&env, &server, "resume", &["--yolo"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("done\n", Some(0)),
+        "{shown:?}"
+    );
+    assert!(shown.stderr.contains("was cut off and is carried on"));
+    assert_eq!(
+        server.requests().len(),
+        3,
+        "no recorded reply is asked for again"
+    );
+    let said = messages(&server, 2);
+    assert_eq!(said[..4], messages(&server, 1)[..]);
+    let note = std::fs::read_to_string(env.project().join("note.txt")).unwrap();
+    assert_eq!(note, "one line\nand another\n");
+
+    let again = rondo(&env, &server, "resume", &[]).await;
+    assert_eq!(again.code, Some(45), "{again:?}");
+    assert!(again.stderr.contains("no turn of session"), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_turn_killed_while_its_reply_came_asks_for_that_reply_again() {
+    let mut frames = openai::frames(&says("partial text"));
+    frames.truncate(2);
+    let cut = Response::sse(frames).step(Step::Stall);
+    let whole = [calls("list_files", &json!({})), says("done")];
+    let [list, done] = whole.map(|reply| openai::streamed(&reply));
+    let server = Server::start(Script::from(vec![list, cut, done])).await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "text_delta", "partial").await;
+    let shown = rondo(&env, &server, "resume", &["latest"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("done\n", Some(0)),
+        "{shown:?}"
+    );
+    let bodies: Vec<Value> = server.requests().iter().map(|it| it.json()).collect();
+    assert_eq!(bodies.len(), 3);
+    assert_eq!(bodies[1], bodies[2], "the very same request");
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_its_history_in_its_directory() {
+    let server = serve(vec![says("Four."), says("Elsewhere."), says("Five.")]).await;
+    let env = TestEnv::new();
+    rondo(&env, &server, "ask", &["2+2?"]).await;
+    env.write("other/x", "");
+    rondo(&env, &server, "ask", &["-C", "other", "hello"]).await;
+    rondo(&env, &server, "ask", &["-c", "plus one?"])
+        .await
+        .check("Five.\n", "", 0);
+    let said = messages(&server, 2);
+    assert_eq!(roles(&said), ["system", "user", "assistant", "user"]);
+    assert_eq!(said[1]["content"], "2+2?");
+    assert_eq!(said[3]["content"], "plus one?");
+}
+
+#[tokio::test]
+async fn a_message_to_a_session_that_was_cut_off_comes_after_its_end() {
+    let command = json!({"command": WAITS});
+    let server = serve(vec![
+        calls("exec", &command),
+        says("carried on"),
+        says("new"),
+    ])
+    .await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "tool_output_delta", "started").await;
+    env.write("go", "");
+    let shown = rondo(&env, &server, "ask", &["-c", "--yolo", "and now?"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("new\n", Some(0)),
+        "{shown:?}"
+    );
+    assert!(shown.stderr.contains("carried on"), "{shown:?}");
+    let said = messages(&server, 2);
+    let expected = ["system", "user", "assistant", "tool", "assistant", "user"];
+    assert_eq!(roles(&said), expected);
+    assert_eq!(said[5]["content"], "and now?");
+}
+
+#[tokio::test]
+async fn a_session_in_use_is_refused_with_its_process_and_others_are_free() {
+    let gate = Gate::new();
+    let held = openai::streamed(&says("first")).before(Step::Gate(gate.clone()));
+    let second = openai::streamed(&says("second"));
+    let server = Server::start(Script::from(vec![held, second])).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "one"];
+    let child = env.command(&args).spawn().unwrap();
+    let pid = child.id().unwrap();
+    gate.reached().await;
+    let refused = rondo(&env, &server, "resume", &[]).await;
+    assert_eq!(refused.code, Some(46), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("in use by process {pid}")));
+    let other = rondo(&env, &server, "ask", &["two"]).await;
+    assert_eq!(other.stdout, "second\n");
+    gate.open();
+    assert_eq!(env.wait(child).await.stdout, "first\n");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_with_its_own_exit_code() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    for args in [&["ask", "-c", "x"][..], &["resume"], &["resume", "s-0"]] {
+        let shown = env.run(args).await;
+        assert_eq!(shown.code, Some(45), "{args:?} {shown:?}");
+        assert!(shown.stderr.contains("there is no session"), "{shown:?}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_files_are_the_users_alone_and_an_ephemeral_session_leaves_none() {
+    let server = serve(vec![says("a"), says("b")]).await;
+    let env = TestEnv::new();
+    rondo(&env, &server, "ask", &["--ephemeral", "x"])
+        .await
+        .check("a\n", "", 0);
+    assert!(!journal_dir(&env).exists());
+    rondo(&env, &server, "ask", &["x"])
+        .await
+        .check("b\n", "", 0);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&journal_dir(&env)), 0o700);
+    for entry in std::fs::read_dir(journal_dir(&env)).unwrap() {
+        let path = entry.unwrap().path();
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&path), expected, "{}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_made_is_said_with_the_way_around_it() {
+    let server = serve(vec![says("never")]).await;
+    let env = TestEnv::new();
+    std::fs::create_dir_all(journal_dir(&env).parent().unwrap()).unwrap();
+    std::fs::write(journal_dir(&env), "in the way").unwrap();
+    let shown = rondo(&env, &server, "ask", &["x"]).await;
+    assert_eq!(shown.code, Some(54), "{shown:?}");
+    assert!(
+        shown.stderr.contains("failed to open the journal in"),
+        "{shown:?}"
+    );
+    assert!(shown.stderr.contains("--ephemeral"), "{shown:?}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_is_neither_sent_nor_kept_wherever_it_comes_from() {
+    const KEY: &str = "sk-very-secret-0123456789";
+    let server = serve(vec![
+        calls("exec", &json!({"command": "cat key.txt; cat key.txt >&2"})),
+        says("done"),
+    ])
+    .await;
+    let env = TestEnv::new().var("OPENAI_API_KEY", KEY);
+    env.write("key.txt", KEY);
+    let asked = format!("is {KEY} my key?");
+    let shown = rondo(&env, &server, "ask", &["--yolo", &asked]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let said = messages(&server, 1);
+    let text = serde_json::to_string(&said).unwrap();
+    assert!(!text.contains(KEY) && text.contains("[redacted]"), "{text}");
+    for entry in std::fs::read_dir(journal_dir(&env)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(KEY.len()).any(|it| it == KEY.as_bytes());
+            assert!(!found, "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Keeps known secrets out of transcripts: what models are sent, and what journals keep of it.
+
+use crate::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use async_trait::async_trait;
+use rondo_types::{Message, Part, ToolContent, ToolOutcome, ToolSpec};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// What stands where a secret stood.
+const MARK: &str = "[redacted]";
+
+/// Values that must not be told: keys, passwords. Cheap to clone.
+///
+/// They are found where they stand as they are. What encodes or splits a secret hides it.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// The longest first, since one may be part of another.
+    values: Arc<[String]>,
+}
+
+impl Secrets {
+    /// Bytes of the shortest value that counts: what is shorter may be any word.
+    pub const BYTES_MIN: usize = 8;
+
+    /// Takes values; short ones are left out.
+    pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let trimmed = values.into_iter().map(|value| value.trim().to_owned());
+        let mut values: Vec<_> = trimmed.filter(|it| it.len() >= Self::BYTES_MIN).collect();
+        values.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        values.dedup();
+        Self {
+            values: values.into(),
+        }
+    }
+
+    /// Adds values.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = String>) -> Self {
+        Self::new(self.values.iter().cloned().chain(more))
+    }
+
+    /// Returns a text without them.
+    #[must_use]
+    pub fn text(&self, mut text: String) -> String {
+        for value in self.values.iter() {
+            if text.contains(value) {
+                text = text.replace(value, MARK);
+            }
+        }
+        text
+    }
+
+    /// Returns a message without them. What a provider sent is left as it is.
+    #[must_use]
+    pub fn message(&self, mut message: Message) -> Message {
+        for part in &mut message.parts {
+            match part {
+                Part::Text(part) => self.in_text(&mut part.text),
+                Part::ToolResult(result) => match &mut result.content {
+                    ToolContent::Text(text) => self.in_text(text),
+                    ToolContent::Json(value) => self.in_value(value),
+                },
+                _ => {}
+            }
+        }
+        message
+    }
+
+    /// Returns an outcome without them.
+    #[must_use]
+    pub fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
+        match &mut outcome {
+            ToolOutcome::Ok(output) => self.in_value(&mut output.value),
+            ToolOutcome::Error(error) => {
+                self.in_text(&mut error.message);
+                self.in_value(&mut error.details);
+            }
+        }
+        outcome
+    }
+
+    fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    fn in_text(&self, text: &mut String) {
+        *text = self.text(std::mem::take(text));
+    }
+
+    fn in_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.in_text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.in_value(value)),
+            Value::Object(fields) => {
+                let told = |name: &String| self.values.iter().any(|it| name.contains(it));
+                if fields.keys().any(told) {
+                    let named = std::mem::take(fields).into_iter();
+                    fields.extend(named.map(|(name, value)| (self.text(name), value)));
+                }
+                fields.values_mut().for_each(|value| self.in_value(value));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.values.len())
+    }
+}
+
+/// Returns the tool with its results free of secrets; the same one where there are none.
+pub(crate) fn redacted(tool: Arc<dyn Tool>, secrets: &Secrets) -> Arc<dyn Tool> {
+    if secrets.is_empty() {
+        return tool;
+    }
+    let secrets = secrets.clone();
+    Arc::new(Redacted { tool, secrets })
+}
+
+struct Redacted {
+    tool: Arc<dyn Tool>,
+    secrets: Secrets,
+}
+
+#[async_trait]
+impl Tool for Redacted {
+    fn spec(&self) -> ToolSpec {
+        self.tool.spec()
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let outcome = self.tool.call(invocation).await;
+        self.secrets.outcome(outcome)
+    }
+
+    async fn evidence(&self, arguments: &Value) -> Option<Value> {
+        let mut evidence = self.tool.evidence(arguments).await?;
+        self.secrets.in_value(&mut evidence);
+        Some(evidence)
+    }
+
+    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+        match self.tool.reconcile(call).await {
+            Reconciled::Done(outcome) => Reconciled::Done(self.secrets.outcome(outcome)),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::ToolErrorCode;
+    use serde_json::json;
+
+    fn secrets() -> Secrets {
+        let values = [
+            "sk-12345678",
+            "sk-12345678-long",
+            "short",
+            " padded-secret\n",
+        ];
+        Secrets::new(values.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_secret_is_replaced_wherever_it_stands_and_the_longest_first() {
+        let text = "a sk-12345678-long b sk-12345678 c padded-secret short".to_owned();
+        let expected = "a [redacted] b [redacted] c [redacted] short";
+        assert_eq!(secrets().text(text), expected);
+        let value = json!({"out": ["sk-12345678"], "sk-12345678": 1, "n": {"x": "sk-12345678!"}});
+        let outcome = secrets().outcome(ToolOutcome::json(value));
+        let expected = json!({"out": ["[redacted]"], "[redacted]": 1, "n": {"x": "[redacted]!"}});
+        assert_eq!(outcome, ToolOutcome::json(expected));
+        let failed = ToolOutcome::error(ToolErrorCode::Failed, "no sk-12345678");
+        let expected = ToolOutcome::error(ToolErrorCode::Failed, "no [redacted]");
+        assert_eq!(secrets().outcome(failed), expected);
+    }
+
+    #[test]
+    fn a_message_of_the_user_loses_it_too_and_its_debug_form_names_none() {
+        let message = secrets().message(Message::user("my key is sk-12345678"));
+        assert_eq!(message, Message::user("my key is [redacted]"));
+        assert_eq!(format!("{:?}", secrets()), "Secrets(3)");
+    }
+}
