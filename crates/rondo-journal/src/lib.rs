@@ -23,6 +23,7 @@ mod entry;
 mod error;
 mod export;
 mod fork;
+mod history;
 mod lock;
 mod owned;
 mod read;

@@ -46,10 +46,35 @@ impl Store {
         for segment in lineage(&connection, &row)? {
             if entries.len() < limit && segment.last >= from.0 {
                 let left = limit - entries.len();
-                read_segment(&connection, session, &segment, from, left, &mut entries)?;
+                let mut take = |entry| {
+                    entries.push(entry);
+                    Ok(())
+                };
+                read_segment(&connection, session, &segment, (from, left), &mut take)?;
             }
         }
         Ok(entries)
+    }
+
+    /// Hands over records from `from` on, one at a time, so that no more than one is held.
+    ///
+    /// # Errors
+    /// As [`Store::read`], and whatever `take` fails with.
+    pub(crate) fn for_each(
+        &self,
+        session: &SessionId,
+        from: Seq,
+        mut take: impl FnMut(Entry) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let connection = self.reader();
+        let row = find(&connection, session)?;
+        for segment in lineage(&connection, &row)? {
+            if segment.last >= from.0 {
+                let all = (from, usize::MAX);
+                read_segment(&connection, session, &segment, all, &mut take)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads all records.
@@ -137,7 +162,12 @@ pub(crate) fn up_to(
     for segment in segments {
         let last = segment.last.min(at.0);
         let part = Segment { last, ..*segment };
-        read_segment(connection, session, &part, Seq(1), usize::MAX, &mut entries)?;
+        let mut take = |entry| {
+            entries.push(entry);
+            Ok(())
+        };
+        let all = (Seq(1), usize::MAX);
+        read_segment(connection, session, &part, all, &mut take)?;
     }
     Ok(entries)
 }
@@ -163,9 +193,8 @@ fn read_segment(
     connection: &Connection,
     session: &SessionId,
     segment: &Segment,
-    from: Seq,
-    limit: usize,
-    entries: &mut Vec<Entry>,
+    (from, limit): (Seq, usize),
+    take: &mut dyn FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, version, epoch, turn, step, at_ms, hash, body, blob FROM records
@@ -178,7 +207,7 @@ fn read_segment(
         i64::try_from(limit).unwrap_or(i64::MAX),
     ))?;
     while let Some(row) = rows.next()? {
-        entries.push(entry(connection, session, row)?);
+        take(entry(connection, session, row)?)?;
     }
     Ok(())
 }

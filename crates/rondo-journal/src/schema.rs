@@ -50,6 +50,13 @@ CREATE TABLE records (
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
 CREATE INDEX records_blob ON records(blob) WHERE blob IS NOT NULL;
+CREATE TABLE snapshots (
+    session INTEGER PRIMARY KEY REFERENCES sessions(id),
+    version INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    body TEXT NOT NULL
+);
 CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
 ";
 

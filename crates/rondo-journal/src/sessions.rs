@@ -243,6 +243,7 @@ fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreE
         });
     }
     transaction.execute("DELETE FROM records WHERE session = ?1", [row.id])?;
+    transaction.execute("DELETE FROM snapshots WHERE session = ?1", [row.id])?;
     transaction.execute("DELETE FROM sessions WHERE id = ?1", [row.id])?;
     blob::remove_unused(&transaction)?;
     transaction.commit()?;

@@ -306,18 +306,14 @@ impl View for TextView {
                 self.aside(&format!("going on with step {step}"));
             }
             EventBody::CompactionStarted { messages, .. } => {
-                self.end_text()?;
                 self.aside(&format!("summing up {messages} older messages"));
             }
             EventBody::Compacted {
-                replaced,
+                replaced: count,
                 how,
                 reason,
                 ..
-            } => {
-                self.end_text()?;
-                self.aside(&compacted(replaced, how, reason.as_deref()));
-            }
+            } => self.aside(&compacted(count, how, reason.as_deref())),
             EventBody::ToolCallInDoubt { name, decision, .. } => {
                 self.end_text()?;
                 self.aside(&in_doubt(&name, decision));

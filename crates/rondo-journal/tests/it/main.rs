@@ -7,6 +7,7 @@ mod conformance;
 mod damage;
 mod export;
 mod fork;
+mod history;
 mod owner;
 mod sessions;
 mod support;

@@ -1,0 +1,123 @@
+//! A session's history without reading all of it: from the newest snapshot on.
+//!
+//! A snapshot is what the records before it lead to. It can always be thrown away: one of another
+//! version, or of records that are not there any more, is not looked at.
+
+use crate::entry::{Body, ChainHash, Entry};
+use crate::error::StoreError;
+use crate::read::{find, hash_at, lineage};
+use crate::store::Store;
+use crate::writer::{to_i64, to_u64};
+use rondo_core::history::History;
+use rondo_core::ports::{Record, Seq};
+use rondo_types::SessionId;
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// The version of the snapshots that this program writes and reads; it changes whenever [`History`]
+/// does.
+const SNAPSHOT_VERSION: u32 = 1;
+/// Records behind the newest snapshot at which another is made.
+const SNAPSHOT_AFTER: u64 = 1000;
+
+/// How far a session was followed.
+#[derive(Default)]
+struct Followed {
+    history: History,
+    at: Seq,
+    hash: ChainHash,
+}
+
+impl Store {
+    /// Follows a session's records to its transcript, one at a time, from its snapshot where it has
+    /// one. Each record behind that is checked against the one before it.
+    ///
+    /// Makes a snapshot where the last one is a thousand records old.
+    ///
+    /// # Errors
+    /// When there is no such session, a record is damaged or missing, or the disk fails.
+    pub fn history(&self, session: &SessionId) -> Result<History, StoreError> {
+        let mut followed = self.snapshot(session)?.unwrap_or_default();
+        let begun_at = followed.at;
+        self.for_each(session, Seq(begun_at.0 + 1), |entry| {
+            followed.take(session, entry)
+        })?;
+        if followed.at.0 - begun_at.0 >= SNAPSHOT_AFTER {
+            // Where it cannot be kept, the next one reads more; what is wrong shows at an append.
+            let _ = self.save_snapshot(session, &followed);
+        }
+        Ok(followed.history)
+    }
+
+    fn snapshot(&self, session: &SessionId) -> Result<Option<Followed>, StoreError> {
+        let connection = self.reader();
+        let row = find(&connection, session)?;
+        let Some((at, hash, body)) = stored(&connection, row.id)? else {
+            return Ok(None);
+        };
+        let segments = lineage(&connection, &row)?;
+        if at > row.head || hash_at(&connection, &segments, at)? != Some(hash) {
+            return Ok(None);
+        }
+        let history = serde_json::from_str(&body).ok();
+        Ok(history.map(|history| Followed { history, at, hash }))
+    }
+
+    fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), StoreError> {
+        let Ok(body) = serde_json::to_string(&followed.history) else {
+            return Ok(());
+        };
+        let (name, at, hash) = (session.clone(), followed.at, followed.hash);
+        self.writer().run(move |connection| {
+            connection.execute(
+                "INSERT OR REPLACE INTO snapshots (session, version, seq, hash, body)
+                 SELECT id, ?2, ?3, ?4, ?5 FROM sessions WHERE name = ?1",
+                (name.as_str(), SNAPSHOT_VERSION, to_i64(at.0), hash.0, body),
+            )?;
+            Ok(())
+        })
+    }
+}
+
+impl Followed {
+    fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), StoreError> {
+        let seq = self.at.0 + 1;
+        let damaged = |reason: String| StoreError::Damaged {
+            session: session.clone(),
+            seq,
+            reason,
+        };
+        if entry.seq.0 != seq {
+            return Err(damaged("it is not there".to_owned()));
+        }
+        if entry.chained(self.hash) != entry.hash {
+            let reason = "its hash does not fit: it or one before it was changed";
+            return Err(damaged(reason.to_owned()));
+        }
+        match entry.body() {
+            Ok(Body::Known(body)) => self.history.take(&Record {
+                turn: entry.turn,
+                step: entry.step,
+                at_ms: entry.at,
+                body: *body,
+            }),
+            Ok(Body::Unknown { .. }) => self.history.skip(),
+            Err(error) => return Err(damaged(format!("its body cannot be read: {error}"))),
+        }
+        (self.at, self.hash) = (entry.seq, entry.hash);
+        Ok(())
+    }
+}
+
+type Stored = (Seq, ChainHash, String);
+
+fn stored(connection: &Connection, session: i64) -> Result<Option<Stored>, StoreError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT seq, hash, body FROM snapshots WHERE session = ?1 AND version = ?2",
+        )?
+        .query_row((session, SNAPSHOT_VERSION), |row| {
+            let seq = Seq(to_u64(row.get(0)?));
+            Ok((seq, ChainHash(row.get(1)?), row.get(2)?))
+        })
+        .optional()?)
+}
