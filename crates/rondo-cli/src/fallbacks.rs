@@ -9,7 +9,7 @@ use crate::transport::http_model;
 use futures_util::TryFutureExt as _;
 use rondo_core::{Model, ModelStream};
 use rondo_http::HttpModel;
-use rondo_types::{ErrorClass, ModelError, ModelInfo, ModelRequest, Profile};
+use rondo_types::{ErrorClass, ModelError, ModelInfo, ModelRequest, Profile, ServerAddress};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -64,6 +64,7 @@ fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<A
     }
     Ok(Arc::new(LateModel {
         info: model.info(),
+        server: model.server(),
         late: Arc::new(Late {
             choice: choice.clone(),
             profile: profile.clone(),
@@ -76,6 +77,7 @@ fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<A
 /// A model whose key is printed by a command, which runs when the model is first asked.
 struct LateModel {
     info: ModelInfo,
+    server: Option<ServerAddress>,
     late: Arc<Late>,
 }
 
@@ -89,6 +91,10 @@ struct Late {
 impl Model for LateModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.server.clone()
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

@@ -6,7 +6,7 @@
 
 use crate::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome};
+use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome, ServerAddress};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub enum Moment<'a> {
     Requested {
         /// Who is asked.
         model: &'a ModelInfo,
+        /// Where its server is, if it has one.
+        server: Option<&'a ServerAddress>,
         /// The request and its bounds.
         call: &'a ModelCall,
     },

@@ -4,7 +4,7 @@ use crate::place::Place;
 use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
-use rondo_types::{ModelInfo, ModelRequest, Origin};
+use rondo_types::{ModelInfo, ModelRequest, Origin, ServerAddress};
 use rondo_wire::Target;
 use std::sync::Arc;
 
@@ -89,6 +89,10 @@ impl HttpModel {
 impl Model for HttpModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.link.place.server()
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

@@ -1,5 +1,6 @@
 use crate::{HttpError, Network, Secret};
 use reqwest::Url;
+use rondo_types::ServerAddress;
 use std::net::IpAddr;
 
 /// Where requests go, and how it is called in messages: without path, query or credentials.
@@ -67,6 +68,16 @@ impl Place {
             .collect()
     }
 
+    /// Returns host and port.
+    pub(crate) fn server(&self) -> Option<ServerAddress> {
+        let host = self.base.host_str()?.trim_matches(['[', ']']);
+        let port = self.base.port_or_known_default()?;
+        Some(ServerAddress {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
     /// Returns the host, with its port where it is not the usual one, in backticks.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -107,6 +118,19 @@ mod tests {
             url.as_str(),
             "https://h/v1beta/models/m:streamGenerateContent?alt=sse"
         );
+    }
+
+    #[test]
+    fn a_server_has_a_host_and_a_port() {
+        let cases = [
+            ("http://h:1/v1", "h", 1),
+            ("https://api.h.example", "api.h.example", 443),
+            ("http://[::1]/v1", "::1", 80),
+        ];
+        for (base, host, port) in cases {
+            let server = place(base).server().unwrap();
+            assert_eq!((server.host.as_str(), server.port), (host, port));
+        }
     }
 
     #[test]

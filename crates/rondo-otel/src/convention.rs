@@ -17,6 +17,8 @@ pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
 pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
 pub(crate) const AGENT: &str = "gen_ai.agent.name";
 pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const SERVER_ADDRESS: &str = "server.address";
+pub(crate) const SERVER_PORT: &str = "server.port";
 pub(crate) const STATUS_CODE: &str = "http.response.status_code";
 
 pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
@@ -24,6 +26,8 @@ pub(crate) const REQUEST_STREAM: &str = "gen_ai.request.stream";
 pub(crate) const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
 pub(crate) const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 pub(crate) const OUTPUT_TYPE: &str = "gen_ai.output.type";
+pub(crate) const RESPONSE_ID: &str = "gen_ai.response.id";
+pub(crate) const RESPONSE_MODEL: &str = "gen_ai.response.model";
 pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
 

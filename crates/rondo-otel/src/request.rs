@@ -7,7 +7,10 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{Span as _, SpanKind};
 use opentelemetry_sdk::trace::Span;
 use rondo_core::machine::ModelCall;
-use rondo_types::{CallId, ErrorClass, ModelEvent, ModelInfo, ModelRequest, Reply, Usage};
+use rondo_types::{
+    CallId, ErrorClass, ModelEvent, ModelInfo, ModelRequest, Reply, ResponseName, ServerAddress,
+    Usage,
+};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -30,13 +33,22 @@ pub(crate) struct RequestSpan {
 }
 
 impl RequestSpan {
-    pub(crate) fn start(turn: &UnderWay, model: &ModelInfo, call: &ModelCall) -> Self {
+    pub(crate) fn start(
+        turn: &UnderWay,
+        model: &ModelInfo,
+        server: Option<&ServerAddress>,
+        call: &ModelCall,
+    ) -> Self {
         let operation = name::operation(&model.origin);
-        let measured = vec![
+        let mut measured = vec![
             KeyValue::new(name::OPERATION, operation),
             KeyValue::new(name::PROVIDER, name::provider(&model.origin)),
             KeyValue::new(name::REQUEST_MODEL, model.origin.model.clone()),
         ];
+        if let Some(server) = server {
+            measured.push(KeyValue::new(name::SERVER_ADDRESS, server.host.clone()));
+            measured.push(KeyValue::new(name::SERVER_PORT, i64::from(server.port)));
+        }
         let mut attributes = measured.clone();
         attributes.extend([
             KeyValue::new(name::CONVERSATION, turn.session.to_string()),
@@ -73,9 +85,23 @@ impl RequestSpan {
     pub(crate) fn received(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Usage(usage) => self.usage = Some(*usage),
+            ModelEvent::ResponseNamed(name) => self.name_response(name),
             ModelEvent::Sent => self.sent = self.sink.clock.now(),
             event if self.streaming && is_output(event) => self.take_chunk(),
             _ => {}
+        }
+    }
+
+    /// A reply that breaks was one too.
+    fn name_response(&mut self, response: &ResponseName) {
+        if let Some(id) = &response.id {
+            self.span
+                .set_attribute(KeyValue::new(name::RESPONSE_ID, id.clone()));
+        }
+        if let Some(model) = &response.model {
+            let model = KeyValue::new(name::RESPONSE_MODEL, model.clone());
+            self.measured.push(model.clone());
+            self.span.set_attribute(model);
         }
     }
 

@@ -156,8 +156,12 @@ fn descriptions(setup: &TurnSetup) -> HashMap<String, String> {
 impl UnderWay {
     fn follow(&mut self, moment: &Moment<'_>) {
         match moment {
-            Moment::Requested { model, call } => {
-                self.request = Some(RequestSpan::start(self, model, call));
+            Moment::Requested {
+                model,
+                server,
+                call,
+            } => {
+                self.request = Some(RequestSpan::start(self, model, *server, call));
             }
             Moment::Received(event) => {
                 if let Some(request) = &mut self.request {

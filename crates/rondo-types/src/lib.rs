@@ -30,8 +30,8 @@ pub use message::{
 pub use model_event::ModelEvent;
 pub use outcome::{Finding, Outcome, StopReason};
 pub use profile::{CompactionPolicy, EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
-pub use reply::{Candidate, FinishReason, Reply};
-pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ToolChoice};
+pub use reply::{Candidate, FinishReason, Reply, ResponseName};
+pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
     Concurrency, Effects, InDoubtDecision, Recovery, ToolError, ToolErrorCode, ToolOutcome,

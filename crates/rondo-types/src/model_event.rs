@@ -1,4 +1,4 @@
-use crate::{FinishReason, Opaque, Usage};
+use crate::{FinishReason, Opaque, ResponseName, Usage};
 use serde::{Deserialize, Serialize};
 
 /// One event of a model's reply, in the order it arrived, the same for every dialect.
@@ -13,6 +13,9 @@ pub enum ModelEvent {
     Queued,
     /// The wait is over and the request goes out: its timers begin now.
     Sent,
+    /// What the provider calls the response, or who answers, became known; what is absent in it was
+    /// not told with this. It says nothing of the answer, so nobody waits less for that.
+    ResponseNamed(ResponseName),
     /// Text of the answer.
     TextDelta {
         /// Which candidate.

@@ -58,6 +58,32 @@ impl FinishReason {
     }
 }
 
+/// What a provider calls a response, for whoever has to ask it about one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct ResponseName {
+    /// The provider's id of the response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The model that answered, in the provider's words: often a dated version of the one that was
+    /// asked, and behind a router any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+impl ResponseName {
+    /// Returns whether the provider told neither.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.id.is_none() && self.model.is_none()
+    }
+
+    /// Takes over what `later` tells.
+    pub fn learn(&mut self, later: Self) {
+        self.id = later.id.or(self.id.take());
+        self.model = later.model.or(self.model.take());
+    }
+}
+
 /// A whole model reply, assembled.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
@@ -69,6 +95,9 @@ pub struct Reply {
     /// Why the provider blocked the prompt, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_blocked: Option<String>,
+    /// What the provider calls it.
+    #[serde(default, skip_serializing_if = "ResponseName::is_unknown")]
+    pub response: ResponseName,
 }
 
 /// One alternative of a reply.

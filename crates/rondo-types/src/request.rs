@@ -61,6 +61,15 @@ pub enum Effort {
     High,
 }
 
+/// Where the server of a model is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ServerAddress {
+    /// Its name or its IP address, this without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
 /// What is known of a model before it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {

@@ -207,6 +207,12 @@ pub enum EventBody {
         /// Why the model ended its reply; absent when there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<String>,
+        /// The provider's id of its last reply, if it told one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_id: Option<String>,
+        /// The model that answered, as the provider calls it, if it told one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response_model: Option<String>,
     },
     /// The listener was too slow and deltas were dropped; nothing else ever is.
     DeltasDropped {

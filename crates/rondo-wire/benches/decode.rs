@@ -78,20 +78,24 @@ fn rounds(mut work: impl FnMut()) -> Vec<Duration> {
     times
 }
 
-/// Repeats what makes up most of a long answer, the deltas of text, reasoning and arguments, each
-/// in its place, until the streams have the bytes of a round. Everything else comes once.
+/// Repeats what makes up most of a long answer, the deltas of text, reasoning and arguments, until
+/// the streams have the bytes of a round. Deltas that follow each other are repeated as they do, so
+/// that none is like the one before it that was not; everything else comes once.
 fn lengthened(name: &str, recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let streams: Vec<Vec<(&[u8], bool)>> = recorded.iter().map(|it| events(name, it)).collect();
     let deltas = streams.iter().flatten().filter(|(_, is_delta)| *is_delta);
     let bytes: usize = deltas.map(|(event, _)| event.len()).sum();
     assert!(bytes > 0, "no deltas in the recordings of `{name}`");
     let repeats = ROUND_BYTES.div_ceil(bytes);
-    let long =
-        |(event, is_delta): &(&[u8], bool)| event.repeat(if *is_delta { repeats } else { 1 });
-    let streams = streams.iter();
-    streams
-        .map(|events| events.iter().flat_map(long).collect())
-        .collect()
+    let long = |run: &[(&[u8], bool)]| {
+        let bytes: Vec<u8> = run.iter().flat_map(|(event, _)| *event).copied().collect();
+        bytes.repeat(if run[0].1 { repeats } else { 1 })
+    };
+    let lengthened = |events: &Vec<(&[u8], bool)>| {
+        let runs = events.chunk_by(|one, next| one.1 && next.1);
+        runs.flat_map(long).collect()
+    };
+    streams.iter().map(lengthened).collect()
 }
 
 /// Cuts a stream behind its blank lines, and tells which events are nothing but deltas.

@@ -1,6 +1,7 @@
 use crate::framing::{BodyEnd, Frame, Framer};
 use crate::json::{mend_surrogates, raw};
-use crate::{Bounds, Decoder, failure};
+use crate::latch::{Latched, Reader};
+use crate::{Bounds, failure};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Usage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -44,32 +45,37 @@ pub(crate) trait Payloads: Send {
 
     /// Returns the last token counts as the provider counts.
     fn reported_usage(&self) -> Option<Usage>;
+
+    /// Forgets what it learnt to read the short way.
+    #[cfg(test)]
+    fn forget(&mut self);
 }
 
 /// Decodes a body by a dialect's [`Payloads`].
+pub(crate) type BodyDecoder<P> = Latched<BodyReader<P>>;
+
+/// Reads a body by a dialect's [`Payloads`].
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BodyDecoder<P> {
+pub(crate) struct BodyReader<P> {
     framer: Framer,
     payloads: P,
     bytes: u64,
     bytes_max: u64,
-    failed: Option<ModelError>,
-    finished: bool,
 }
 
 impl<P: Payloads> BodyDecoder<P> {
     pub(crate) fn new(payloads: P, bounds: Bounds) -> Self {
-        Self {
+        Self::over(BodyReader {
             framer: Framer::new(bounds),
             payloads,
             bytes: 0,
             bytes_max: bounds.response_bytes_max,
-            failed: None,
-            finished: false,
-        }
+        })
     }
+}
 
-    fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+impl<P: Payloads> BodyReader<P> {
+    fn read_within(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         // What fits is read before the rest is refused, or else the cut would matter.
         let left = usize::try_from(self.bytes_max.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
         let (bytes, beyond) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
@@ -85,6 +91,18 @@ impl<P: Payloads> BodyDecoder<P> {
             ErrorClass::TooLarge,
             format!("the response has more than {} bytes", self.bytes_max),
         ))
+    }
+}
+
+impl<P: Payloads> Reader for BodyReader<P> {
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let result = self.read_within(bytes, out);
+        // What follows the end is not looked at, so it cannot fail either.
+        if self.payloads.ended() {
+            Ok(())
+        } else {
+            result
+        }
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
@@ -116,42 +134,8 @@ impl<P: Payloads> BodyDecoder<P> {
         Ok(())
     }
 
-    fn keep_failure(&mut self, result: Result<(), ModelError>) -> Result<(), ModelError> {
-        if let Err(error) = &result {
-            self.failed = Some(error.clone());
-        }
-        result
-    }
-}
-
-impl<P: Payloads> Decoder for BodyDecoder<P> {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if self.ended() {
-            return Ok(());
-        }
-        let mut result = self.read(bytes, out);
-        if self.payloads.ended() {
-            result = Ok(());
-        }
-        self.keep_failure(result)
-    }
-
-    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if std::mem::replace(&mut self.finished, true) {
-            return Ok(());
-        }
-        let result = self.end(out);
-        self.keep_failure(result)
-    }
-
     fn ended(&self) -> bool {
-        self.framer.is_done() || self.finished || self.payloads.ended()
+        self.framer.is_done() || self.payloads.ended()
     }
 
     fn reported_usage(&self) -> Option<Usage> {
@@ -261,5 +245,7 @@ fn foreign(text: &str) -> ModelError {
     ))
 }
 
+#[cfg(test)]
+mod short_way;
 #[cfg(test)]
 mod tests;

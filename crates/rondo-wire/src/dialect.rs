@@ -40,7 +40,9 @@ pub trait Dialect: Send + Sync {
     /// Reads a response whose status is not 2xx.
     ///
     /// `body` may be anything, HTML included, and may be cut. `now` is for `Retry-After` dates.
-    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError;
+    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
+        crate::errors::of_response(status, headers, body, now)
+    }
 }
 
 /// Decodes one body as its bytes arrive.

@@ -12,6 +12,7 @@
 //! - `react`: not at all, since it rewrites the conversation before the dialect below encodes it.
 
 use crate::json::{Fields, Json};
+use crate::lowering::Notes;
 use crate::{LoweringNote, Quirks, Target};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use rondo_types::{Message, ModelRequest, Origin};
@@ -113,6 +114,24 @@ impl Kept {
             list.put_slice(&element.to_bytes());
         }
         self.list = list.freeze();
+    }
+
+    /// Adds the elements of all messages from `from` on, where each message stands by itself.
+    pub(crate) fn settle_all(
+        &mut self,
+        request: &ModelRequest,
+        from: usize,
+        elements: &[Json<'_>],
+        own: bool,
+        notes: &Notes,
+    ) {
+        let mark = Mark {
+            own,
+            notes: notes.first(notes.len()),
+            ..Mark::default()
+        };
+        let more = request.messages.get(from..).unwrap_or_default();
+        self.settle(more, elements, mark);
     }
 
     /// Writes a body, in pieces: its list called `name` has `before`, the kept elements and

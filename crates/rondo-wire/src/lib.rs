@@ -8,9 +8,12 @@
 //! - `dialect`, `target`, `bounds`, `lowering`: the public vocabulary.
 //! - `framing`, `sse`, `scan`: bodies cut into JSON payloads, whatever their form. The form is told
 //!   by content and not by headers, since gateways send the wrong header.
+//! - `latch`: what every decoder does about a failure and its end.
 //! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
+//! - `template`: the short way to read an event that is like the one before.
 //! - `json`: borrowed, tolerant JSON in both directions.
 //! - `kept`: the encoded beginning of a conversation, from one request to the next.
+//! - `naming`: what the provider calls a response.
 //! - `names`, `ids`: names of tools and ids of calls that a wire refuses.
 //! - `failure`, `errors`: classes of errors that all dialects share, and their usual shape.
 //! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
@@ -28,14 +31,17 @@ mod gemini;
 mod ids;
 mod json;
 mod kept;
+mod latch;
 mod lowering;
 mod names;
+mod naming;
 mod openai_chat;
 mod openai_responses;
 mod react;
 mod scan;
 mod sse;
 mod target;
+mod template;
 
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};

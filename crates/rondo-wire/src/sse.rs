@@ -63,7 +63,12 @@ impl SseReader {
             let done = if self.is_alone(line, tail, bounds) {
                 let (_, value) = split_field(line);
                 self.recognised = true;
-                hand_out(value, &self.event, sink)?
+                let done = hand_out(value, &self.event, sink)?;
+                if tail.starts_with(b"\n\n") {
+                    self.event.clear();
+                    at += 1;
+                }
+                done
             } else {
                 self.line_end(line, bounds, sink)?
             };

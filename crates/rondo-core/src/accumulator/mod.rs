@@ -5,7 +5,7 @@
 
 use rondo_types::{
     CallId, Candidate, ErrorClass, ModelError, ModelEvent, Opaque, Part, ReasoningPart, Reply,
-    TextPart, ToolCall,
+    ResponseName, TextPart, ToolCall,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -46,6 +46,7 @@ pub struct Accumulator {
     parts: usize,
     usage: Option<rondo_types::Usage>,
     prompt_blocked: Option<String>,
+    response: ResponseName,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +85,7 @@ impl Accumulator {
     pub fn push(&mut self, event: ModelEvent) -> Result<(), ModelError> {
         match event {
             ModelEvent::Queued | ModelEvent::Sent => Ok(()),
+            ModelEvent::ResponseNamed(name) => self.name_response(name),
             ModelEvent::TextDelta { candidate, text } => {
                 self.append(candidate, TextKind::Text, text)
             }
@@ -170,7 +172,15 @@ impl Accumulator {
                 .collect(),
             usage: self.usage,
             prompt_blocked: self.prompt_blocked,
+            response: self.response,
         }
+    }
+
+    fn name_response(&mut self, name: ResponseName) -> Result<(), ModelError> {
+        let told = [&name.id, &name.model].into_iter().flatten();
+        self.grow(told.map(String::len).sum())?;
+        self.response.learn(name);
+        Ok(())
     }
 
     fn append(&mut self, candidate: u32, kind: TextKind, text: String) -> Result<(), ModelError> {

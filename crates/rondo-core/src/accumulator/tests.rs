@@ -123,6 +123,27 @@ fn fa_10_reasoning_is_kept_apart_from_text() {
 }
 
 #[test]
+fn what_is_told_later_of_a_response_is_added_and_an_older_record_has_none() {
+    let named = |id: Option<&str>, model: Option<&str>| {
+        ModelEvent::ResponseNamed(rondo_types::ResponseName {
+            id: id.map(str::to_owned),
+            model: model.map(str::to_owned),
+        })
+    };
+    let reply = fold(vec![named(Some("r-1"), None), named(None, Some("m"))]);
+    let mut record = serde_json::to_value(&reply).unwrap();
+    let response = serde_json::json!({"id": "r-1", "model": "m"});
+    assert_eq!(record["response"], response);
+    assert_eq!(
+        serde_json::from_value::<Reply>(record.clone()).unwrap(),
+        reply
+    );
+    record.as_object_mut().unwrap().remove("response");
+    let older: Reply = serde_json::from_value(record.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&older).unwrap(), record);
+}
+
+#[test]
 fn fa_13_an_empty_stream_is_an_empty_reply() {
     assert_eq!(fold(vec![]), Reply::default());
 }

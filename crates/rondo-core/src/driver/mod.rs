@@ -249,9 +249,11 @@ impl Driver {
         if self.flush().await {
             let model = self.setup.model_at(call.model);
             let stream = model.stream(Arc::clone(&call.request));
+            let server = model.server();
             let model = model.info();
             self.events.observe(&Moment::Requested {
                 model: &model,
+                server: server.as_ref(),
                 call: &call,
             });
             self.model = Some(ModelWork::new(

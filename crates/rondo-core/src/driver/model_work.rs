@@ -187,12 +187,10 @@ impl ModelWork {
         if self.note_wait(&event, events, clock) {
             return None;
         }
-        self.received = true;
-        let shown = self.shown(&event);
-        if let Some(idle) = self.idle_timeout {
-            self.next_by = later(clock.instant(clock.now()), idle);
-            self.waiting_for = ErrorClass::IdleTimeout;
+        if !matches!(event, ModelEvent::ResponseNamed(_)) {
+            self.note_arrival(clock);
         }
+        let shown = self.shown(&event);
         if let Err(error) = self.reply.push(event) {
             return Some(self.failed(error));
         }
@@ -201,6 +199,16 @@ impl ModelWork {
             events.send(clock.now(), body);
         }
         None
+    }
+
+    /// Notes that something of the answer is there: the wait for more of it begins. A provider names
+    /// its response before the model has begun.
+    fn note_arrival(&mut self, clock: &Clock) {
+        self.received = true;
+        if let Some(idle) = self.idle_timeout {
+            self.next_by = later(clock.instant(clock.now()), idle);
+            self.waiting_for = ErrorClass::IdleTimeout;
+        }
     }
 
     /// Returns what the listener is shown of an event. What is not kept is not shown either.

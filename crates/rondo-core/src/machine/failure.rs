@@ -3,7 +3,9 @@ use super::io::Action;
 use super::judge::Problem;
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine};
-use rondo_types::{ErrorClass, EventBody, Message, ModelError, ModelInfo, StopReason, TimeMs};
+use rondo_types::{
+    ErrorClass, EventBody, Message, ModelError, ModelInfo, ResponseName, StopReason, TimeMs,
+};
 use std::time::Duration;
 
 /// What a model is told that follows one whose reply was paused.
@@ -19,6 +21,7 @@ impl TurnMachine {
         committed: bool,
     ) {
         self.last_finish = None;
+        self.last_response = ResponseName::default();
         if !self.cancelled
             && let Some(until) = self.retry_at(cx.at, &error, committed)
         {

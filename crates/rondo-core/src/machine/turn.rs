@@ -8,7 +8,7 @@ use super::judge::{Judged, Problem, judge};
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
     Candidate, EventBody, Finding, FinishReason, Message, ModelInfo, ModelRequest, Part, Reply,
-    Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
+    ResponseName, Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,6 +39,9 @@ pub struct TurnMachine {
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
     pub(super) last_finish: Option<FinishReason>,
+    /// What the provider calls the step's last reply.
+    #[serde(default)]
+    pub(super) last_response: ResponseName,
     /// Whether a step began whose end was not yet told.
     pub(super) step_open: bool,
     /// The model's latest text of this turn: part of an answer that the runtime must build.
@@ -106,6 +109,7 @@ impl TurnMachine {
             finalising: None,
             cancelled: false,
             last_finish: None,
+            last_response: ResponseName::default(),
             step_open: false,
             last_text: String::new(),
         }
@@ -238,6 +242,7 @@ impl TurnMachine {
         self.spent.steps += 1;
         self.attempt = 0;
         self.last_finish = None;
+        self.last_response = ResponseName::default();
         self.step_open = true;
         cx.emit(EventBody::StepStarted {
             step: self.spent.steps,
@@ -312,6 +317,7 @@ impl TurnMachine {
         }
         self.note_fit();
         self.count_usage(cx, &reply);
+        self.last_response = reply.response.clone();
         let may_pause = self.finalising.is_none() && self.pauses < PAUSES_MAX;
         let pauses = std::mem::take(&mut self.pauses);
         match judge(reply, self.config.profile.empty_reply, may_pause) {
@@ -521,9 +527,12 @@ impl TurnMachine {
     pub(super) fn step_finished(&mut self, cx: &mut Cx<'_>) {
         if std::mem::take(&mut self.step_open) {
             let finish_reason = self.last_finish.map(|reason| reason.as_str().to_owned());
+            let ResponseName { id, model } = std::mem::take(&mut self.last_response);
             cx.emit(EventBody::StepFinished {
                 step: self.spent.steps,
                 finish_reason,
+                response_id: id,
+                response_model: model,
             });
         }
     }

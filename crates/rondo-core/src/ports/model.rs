@@ -1,5 +1,5 @@
 use futures_util::Stream;
-use rondo_types::{ModelError, ModelEvent, ModelInfo, ModelRequest};
+use rondo_types::{ModelError, ModelEvent, ModelInfo, ModelRequest, ServerAddress};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,6 +13,11 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
 pub trait Model: Send + Sync {
     /// Returns what is known of the model before it is asked.
     fn info(&self) -> ModelInfo;
+
+    /// Returns where its server is, for whoever measures; none where it has none.
+    fn server(&self) -> Option<ServerAddress> {
+        None
+    }
 
     /// Sends one request. Nothing happens before the stream is first polled.
     ///

@@ -10,7 +10,7 @@ use rondo_otel::Telemetry;
 use rondo_testkit::Server;
 use rondo_types::{
     Concurrency, Effects, Message, ModelEvent, ModelInfo, ModelRequest, Outcome, Profile, Recovery,
-    SessionId, ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
+    ServerAddress, SessionId, ToolErrorCode, ToolOutcome, ToolSpec, TurnId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -168,10 +168,18 @@ impl Model for Paced {
         self.model.info()
     }
 
+    fn server(&self) -> Option<ServerAddress> {
+        self.model.server()
+    }
+
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
         let ticks = self.ticks.clone();
         let events = self.model.stream(request);
-        Box::pin(events.inspect(move |_| ticks.pass(PIECE_MS)))
+        Box::pin(events.inspect(move |event| {
+            if !matches!(event, Ok(ModelEvent::ResponseNamed(_))) {
+                ticks.pass(PIECE_MS);
+            }
+        }))
     }
 }
 
@@ -181,6 +189,10 @@ struct Queued(Arc<dyn Model>, Ticks);
 impl Model for Queued {
     fn info(&self) -> ModelInfo {
         self.0.info()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.0.server()
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

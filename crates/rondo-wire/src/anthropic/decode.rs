@@ -1,9 +1,12 @@
 use super::blocks::{Block, Kept, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
+use super::plain::{Goal, Plain, Voice, plain};
 use crate::body::{Payloads, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
+use crate::naming::Naming;
 use crate::scan::JsonScan;
+use crate::template::{Again, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -30,6 +33,8 @@ pub(crate) struct AnthropicPayloads {
     /// Whether the latest part is a text that the next one must not be joined to.
     closed_text: bool,
     usage: Option<WireUsage>,
+    naming: Naming,
+    template: Template<Plain>,
     finish: Option<FinishReason>,
     stopped: bool,
     any: bool,
@@ -58,9 +63,30 @@ impl AnthropicPayloads {
             open: None,
             closed_text: false,
             usage: None,
+            naming: Naming::default(),
+            template: Template::default(),
             finish: None,
             stopped: false,
             any: false,
+        }
+    }
+
+    /// Returns where a plain delta goes, if its block is one that takes such.
+    fn goal_of(&self, delta: Plain) -> Option<Goal> {
+        match (self.blocks.get(&delta.index)?, delta.voice) {
+            (Block::Text(_), Voice::Text) => Some(Goal::Part { thinking: false }),
+            (Block::Thinking(_), Voice::Thinking) => Some(Goal::Part { thinking: true }),
+            (Block::Call(number), Voice::Arguments) => Some(Goal::Call(*number)),
+            _ => None,
+        }
+    }
+
+    /// Says again what a plain delta said, with another text.
+    fn again(&mut self, again: Again<'_, Plain>, goal: Goal, out: &mut Vec<ModelEvent>) {
+        let text = again.text.into_owned();
+        match goal {
+            Goal::Part { thinking } => self.say(again.delta.index, text, thinking, out),
+            Goal::Call(number) => self.argue(number, text, out),
         }
     }
 
@@ -81,7 +107,11 @@ impl AnthropicPayloads {
             },
             "content_block_delta" => {
                 if let Some(delta) = delta {
-                    self.delta(index, delta, json, out);
+                    if let Some((voice, text)) = plain(&delta) {
+                        self.template
+                            .learn(json, Plain { index, voice }, text, &[], &[]);
+                    }
+                    self.delta(index, &delta, json, out);
                 }
                 Ok(())
             }
@@ -114,12 +144,23 @@ impl AnthropicPayloads {
         let Some(message) = message else {
             return Err(malformed("its first event has no message"));
         };
-        let id = message.id.map(|id| id.0.into_owned()).unwrap_or_default();
+        let id = nonempty(message.id.as_ref()).unwrap_or_default().to_owned();
         match &self.id {
             None => self.id = Some(id),
             Some(open) if *open == id => return Ok(()),
             Some(_) => return Err(malformed("a second message begins inside of the first")),
         }
+        self.whole(message, out)
+    }
+
+    /// Takes a message as it begins, of which little or all may be there.
+    fn whole(
+        &mut self,
+        message: WireMessage<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let (id, model) = (message.id.as_ref(), message.model.as_ref());
+        self.naming.take(id, model, out);
         self.whole_blocks(message.content, out)?;
         self.finish(message.stop_reason.as_ref(), out);
         self.count(message.usage, out);
@@ -130,9 +171,7 @@ impl AnthropicPayloads {
         let Ok(message) = serde_json::from_str::<WireMessage<'_>>(json) else {
             return Err(malformed("the message does not fit"));
         };
-        self.whole_blocks(message.content, out)?;
-        self.finish(message.stop_reason.as_ref(), out);
-        self.count(message.usage, out);
+        self.whole(message, out)?;
         self.stopped = self.finish.is_some();
         Ok(())
     }
@@ -160,11 +199,7 @@ impl AnthropicPayloads {
         }
         let RawObject(fields) = raw_object(raw.get()).unwrap_or_default();
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|it| it.1);
-        let text = |name: &str| -> String {
-            let text: Option<Text<'_>> =
-                field(name).and_then(|raw| serde_json::from_str(raw.get()).ok());
-            text.unwrap_or_default().0.into_owned()
-        };
+        let text = |name: &str| owned(field(name));
         let block = match text("type").as_str() {
             "text" => {
                 self.seal_text(out);
@@ -226,7 +261,7 @@ impl AnthropicPayloads {
         Ok(Block::Call(number))
     }
 
-    fn delta(&mut self, index: u32, delta: Delta<'_>, event: &str, out: &mut Vec<ModelEvent>) {
+    fn delta(&mut self, index: u32, delta: &Delta<'_>, event: &str, out: &mut Vec<ModelEvent>) {
         let thinking = match self.blocks.get_mut(&index) {
             Some(Block::Kept(kept)) => return raw_delta(event).map_or((), |raw| kept.grow(raw)),
             Some(Block::Call(number)) => {
@@ -234,11 +269,11 @@ impl AnthropicPayloads {
                 return self.argue(number, owned(delta.partial_json), out);
             }
             Some(Block::Text(extra)) => {
-                grow_unless_text(extra, &delta, event);
+                grow_unless_text(extra, delta, event);
                 false
             }
             Some(Block::Thinking(extra)) => {
-                grow_unless_text(extra, &delta, event);
+                grow_unless_text(extra, delta, event);
                 true
             }
             Some(Block::Ignored) | None => return,
@@ -386,6 +421,13 @@ impl Payloads for AnthropicPayloads {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        if name != "error"
+            && let Some(again) = self.template.read(json)
+            && let Some(goal) = self.goal_of(again.delta)
+        {
+            self.again(again, goal, out);
+            return Ok(());
+        }
         let mut event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
         let delta = event.delta.take().and_then(|delta| delta.0);
@@ -441,6 +483,11 @@ impl Payloads for AnthropicPayloads {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage.map(WireUsage::reported)
     }
+
+    #[cfg(test)]
+    fn forget(&mut self) {
+        self.template.forget();
+    }
 }
 
 /// Returns whether calls of a message that ended so may run: not when it was cut, refused or
@@ -471,8 +518,9 @@ fn grow_unless_text(extra: &mut Map<String, Value>, delta: &Delta<'_>, event: &s
     }
 }
 
-fn owned(text: Option<Text<'_>>) -> String {
-    text.map_or_else(String::new, |text| text.0.into_owned())
+fn owned(raw: Option<&RawValue>) -> String {
+    let text: Option<Text<'_>> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    text.unwrap_or_default().0.into_owned()
 }
 
 /// Returns the delta of an event as it came.

@@ -37,6 +37,8 @@ pub(super) struct WireMessage<'a> {
     #[serde(borrow)]
     pub(super) id: Option<Text<'a>>,
     #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
+    #[serde(borrow)]
     pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     pub(super) stop_reason: Option<Text<'a>>,
@@ -50,11 +52,11 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Option<Text<'a>>,
     #[serde(borrow)]
-    pub(super) text: Option<Text<'a>>,
+    pub(super) text: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) thinking: Option<Text<'a>>,
+    pub(super) thinking: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) partial_json: Option<Text<'a>>,
+    pub(super) partial_json: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) stop_reason: Option<Text<'a>>,
 }

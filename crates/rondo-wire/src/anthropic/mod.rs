@@ -21,15 +21,15 @@ pub(crate) mod decode;
 mod encode;
 mod event;
 mod messages;
+mod plain;
 mod server;
 mod structured;
 mod thinking;
 
 use crate::body::BodyDecoder;
-use crate::errors;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
 use bytes::Bytes;
-use rondo_types::{ModelError, ModelRequest, TimeMs};
+use rondo_types::ModelRequest;
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "anthropic";
@@ -55,9 +55,5 @@ impl Dialect for Anthropic {
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
         let payloads = decode::AnthropicPayloads::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
-    }
-
-    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
-        errors::of_response(status, headers, body, now)
     }
 }

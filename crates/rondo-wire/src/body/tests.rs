@@ -17,7 +17,7 @@ use std::path::Path;
 const PIECE_BYTES: usize = 200;
 
 /// A decoder that can be forked and compared.
-trait Fork: Decoder + Clone + PartialEq + Debug {}
+pub(super) trait Fork: Decoder + Clone + PartialEq + Debug {}
 
 impl<D: Decoder + Clone + PartialEq + Debug> Fork for D {}
 
@@ -29,22 +29,22 @@ fn target(dialect: &str) -> Target {
     })
 }
 
-fn chat() -> BodyDecoder<ChatPayloads> {
+pub(super) fn chat() -> BodyDecoder<ChatPayloads> {
     let payloads = ChatPayloads::new(&target("openai-chat"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-fn gemini() -> BodyDecoder<GeminiPayloads> {
+pub(super) fn gemini() -> BodyDecoder<GeminiPayloads> {
     let payloads = GeminiPayloads::new(&target("gemini"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-fn responses() -> BodyDecoder<ResponsesPayloads> {
+pub(super) fn responses() -> BodyDecoder<ResponsesPayloads> {
     let payloads = ResponsesPayloads::new(&target("openai-responses"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-fn anthropic() -> BodyDecoder<AnthropicPayloads> {
+pub(super) fn anthropic() -> BodyDecoder<AnthropicPayloads> {
     let payloads = AnthropicPayloads::new(&target("anthropic"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
@@ -54,7 +54,7 @@ fn react() -> ReactDecoder<BodyDecoder<ChatPayloads>> {
 }
 
 /// Returns the bodies of all recorded 200 responses of a dialect.
-fn bodies(dialect: &str) -> Vec<(String, String)> {
+pub(super) fn bodies(dialect: &str) -> Vec<(String, String)> {
     let mut bodies = Vec::new();
     for (name, text) in files(dialect) {
         if name.ends_with(".cassette.json") {

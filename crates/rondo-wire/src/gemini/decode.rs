@@ -1,7 +1,9 @@
-use super::chunk::{Chunk, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
+use super::chunk::{Chunk, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
 use super::errors;
 use crate::body::{Payloads, finished, unreadable};
 use crate::json::{Count, nonempty};
+use crate::naming::Naming;
+use crate::template::{Again, Template, between_quotes};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -18,6 +20,8 @@ pub(crate) struct GeminiPayloads {
     candidates: BTreeMap<u32, CandidateState>,
     calls: u32,
     usage: Option<Usage>,
+    naming: Naming,
+    template: Template<Plain>,
     blocked: bool,
     any: bool,
 }
@@ -39,9 +43,27 @@ impl GeminiPayloads {
             candidates: BTreeMap::new(),
             calls: 0,
             usage: None,
+            naming: Naming::default(),
+            template: Template::default(),
             blocked: false,
             any: false,
         }
+    }
+
+    /// Says again what a plain chunk said, with another text and other counts.
+    fn again(
+        &mut self,
+        again: Again<'_, Plain>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let Plain {
+            candidate,
+            thought,
+            usage,
+        } = again.delta;
+        self.text(candidate, again.text.into_owned(), thought, None, out)?;
+        self.count(usage.map(|usage| usage.with(again.counts)), out);
+        Ok(())
     }
 
     fn take_candidate(
@@ -197,11 +219,25 @@ impl Payloads for GeminiPayloads {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        if event != "error"
+            && let Some(again) = self.template.read(json)
+        {
+            return self.again(again, out);
+        }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
         self.any |= chunk.candidates.is_some()
             || chunk.prompt_feedback.is_some()
             || chunk.usage_metadata.is_some();
+        let (id, model) = (chunk.response_id.as_ref(), chunk.model_version.as_ref());
+        self.naming.take(id, model, out);
+        if let Some((plain, text)) = plain(&chunk) {
+            let total = chunk.usage_metadata.and_then(|it| it.total_token_count);
+            let counts = chunk.usage_metadata.map(|it| it.counts());
+            let unread = [total.map(RawValue::get)];
+            let counts = counts.unwrap_or_default();
+            self.template.learn(json, plain, text, &unread, &counts);
+        }
         for (position, candidate) in chunk.candidates.into_iter().flatten().enumerate() {
             self.take_candidate(position, candidate, out)?;
         }
@@ -212,7 +248,7 @@ impl Payloads for GeminiPayloads {
                 reason: reason.to_owned(),
             });
         }
-        self.count(chunk.usage_metadata, out);
+        self.count(chunk.usage_metadata.map(|it| it.read()), out);
         if chunk.error.is_some() || event == "error" {
             return Err(errors::of_text(json));
         }
@@ -252,6 +288,39 @@ impl Payloads for GeminiPayloads {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
+
+    #[cfg(test)]
+    fn forget(&mut self) {
+        self.template.forget();
+    }
+}
+
+/// What a plain chunk says, but for its text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Plain {
+    candidate: u32,
+    thought: bool,
+    usage: Option<UsageMetadata>,
+}
+
+/// Returns what a chunk says, and the text between its quotes, if that and counts are all it says.
+fn plain<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
+    let [candidate] = chunk.candidates.as_deref()? else {
+        return None;
+    };
+    let is_more = chunk.prompt_feedback.is_some()
+        || chunk.error.is_some()
+        || nonempty(candidate.finish_reason.as_ref()).is_some();
+    let [part] = candidate.content.as_ref()?.parts.as_deref()? else {
+        return None;
+    };
+    let PlainPart { text, thought } = serde_json::from_str(part.get()).ok()?;
+    let plain = Plain {
+        candidate: candidate.index.and_then(Count::index).unwrap_or(0),
+        thought,
+        usage: chunk.usage_metadata.map(|it| it.read()),
+    };
+    (!is_more).then_some((plain, between_quotes(text)?))
 }
 
 /// Returns the seal of a part. An empty thought must say that it is one: without text there is no

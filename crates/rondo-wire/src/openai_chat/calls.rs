@@ -46,9 +46,40 @@ impl Calls {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let function = delta.function.unwrap_or_default();
-        let id = nonempty(delta.id.as_ref());
-        let name = nonempty(function.name.as_ref());
         let arguments = arguments(&function);
+        let delta = CallDelta {
+            function: None,
+            ..delta
+        };
+        self.take(candidate, delta, function.name.as_ref(), arguments, out)
+    }
+
+    /// Takes a delta that has an index and arguments, and nothing else.
+    pub(super) fn argue(
+        &mut self,
+        candidate: u32,
+        index: u32,
+        arguments: Cow<'_, str>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let delta = CallDelta {
+            index: Some(index),
+            ..CallDelta::default()
+        };
+        self.take(candidate, delta, None, arguments, out)
+    }
+
+    /// Takes a delta whose function is beside it.
+    fn take(
+        &mut self,
+        candidate: u32,
+        delta: CallDelta<'_>,
+        name: Option<&Text<'_>>,
+        arguments: Cow<'_, str>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let id = nonempty(delta.id.as_ref());
+        let name = nonempty(name);
         let silent = arguments.is_empty() && delta.extra.is_empty();
         let key = match self.find(candidate, delta.index, id, name, !arguments.is_empty()) {
             Some(key) => key,

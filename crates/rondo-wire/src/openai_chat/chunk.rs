@@ -11,6 +11,10 @@ use std::fmt;
 /// What most chunks lack is boxed, since a chunk is moved often while it is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default, deserialize_with = "lenient")]
@@ -21,6 +25,9 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) object: Option<Text<'a>>,
+    /// Noise of OpenAI's, against listeners who guess texts by their length.
+    #[serde(borrow)]
+    pub(super) obfuscation: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -2,9 +2,12 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
+use super::plain::{self, Plain, Voice};
 use crate::body::{Payloads, finished, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
+use crate::naming::Naming;
+use crate::template::{Again, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -18,6 +21,8 @@ pub(crate) struct ChatPayloads {
     candidates: BTreeMap<u32, CandidateState>,
     calls: Calls,
     usage: Option<Usage>,
+    naming: Naming,
+    template: Template<Plain>,
     any: bool,
     /// The tools to look for in text, where the quirk is on.
     tools: Option<Vec<String>>,
@@ -40,12 +45,34 @@ impl ChatPayloads {
             candidates: BTreeMap::new(),
             calls: Calls::new(bounds.open_calls_max),
             usage: None,
+            naming: Naming::default(),
+            template: Template::default(),
             any: false,
             tools: target
                 .quirks
                 .lenient_tool_calls
                 .then(|| target.tools.clone()),
         }
+    }
+
+    /// Says again what a plain chunk said, with another text.
+    fn again(
+        &mut self,
+        again: Again<'_, Plain>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let Again { delta, text, .. } = again;
+        let candidate = delta.candidate;
+        match delta.voice {
+            Voice::Text => self.text(candidate, &text, out)?,
+            Voice::Reasoning => push_reasoning(candidate, text.into_owned(), out),
+            Voice::Refusal => push_refusal(candidate, text.into_owned(), out),
+            Voice::Arguments(index) => {
+                self.release_text(candidate, out)?;
+                self.calls.argue(candidate, index, text, out)?;
+            }
+        }
+        Ok(())
     }
 
     fn choice(
@@ -87,10 +114,7 @@ impl ChatPayloads {
             self.content(candidate, content, out)?;
         }
         if let Some(text) = nonempty(delta.refusal.as_ref()) {
-            out.push(ModelEvent::RefusalDelta {
-                candidate,
-                text: text.to_owned(),
-            });
+            push_refusal(candidate, text.to_owned(), out);
         }
         let calls = delta.tool_calls.unwrap_or_default();
         let old_form = delta.function_call.filter(|_| calls.is_empty());
@@ -229,9 +253,22 @@ impl Payloads for ChatPayloads {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        if event != "error"
+            && let Some(again) = self.template.read(json)
+        {
+            return self.again(again, out);
+        }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
         self.any |= chunk.choices.is_some();
+        if chunk.choices.is_some() {
+            self.naming
+                .take(chunk.id.as_ref(), chunk.model.as_ref(), out);
+        }
+        if let Some((plain, text)) = plain::of(&chunk) {
+            let noise = chunk.obfuscation.map(RawValue::get);
+            self.template.learn(json, plain, text, &[noise], &[]);
+        }
         for (position, choice) in chunk.choices.into_iter().flatten().enumerate() {
             self.choice(position, choice, out)?;
         }
@@ -281,6 +318,11 @@ impl Payloads for ChatPayloads {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
+
+    #[cfg(test)]
+    fn forget(&mut self) {
+        self.template.forget();
+    }
 }
 
 /// The calls of a whole message are told apart by their places: ids may be repeated or missing.
@@ -296,6 +338,10 @@ fn push_text(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
     if !text.is_empty() {
         out.push(ModelEvent::TextDelta { candidate, text });
     }
+}
+
+fn push_refusal(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {
+    out.push(ModelEvent::RefusalDelta { candidate, text });
 }
 
 fn push_reasoning(candidate: u32, text: String, out: &mut Vec<ModelEvent>) {

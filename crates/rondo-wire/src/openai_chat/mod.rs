@@ -14,12 +14,12 @@ pub(crate) mod decode;
 mod details;
 pub(crate) mod encode;
 mod lenient;
+mod plain;
 
 use crate::body::BodyDecoder;
-use crate::errors;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
 use bytes::Bytes;
-use rondo_types::{ModelError, ModelRequest, TimeMs};
+use rondo_types::ModelRequest;
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "openai-chat";
@@ -45,9 +45,5 @@ impl Dialect for OpenAiChat {
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
         let payloads = decode::ChatPayloads::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
-    }
-
-    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
-        errors::of_response(status, headers, body, now)
     }
 }

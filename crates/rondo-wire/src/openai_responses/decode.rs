@@ -1,11 +1,14 @@
-use super::event::{Event, Item, Response, argument_text, pieces};
+use super::event::{Event, Item, Named, Response, argument_text, pieces};
 use crate::body::{Payloads, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
+use crate::naming::Naming;
 use crate::scan::JsonScan;
+use crate::template::{Again, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The only candidate that the protocol knows.
@@ -24,6 +27,8 @@ pub(crate) struct ResponsesPayloads {
     /// The item whose text or reasoning the latest part is.
     open: Option<u32>,
     usage: Option<Usage>,
+    naming: Naming,
+    template: Template<Plain>,
     /// Whether the response came to its end, and whether its calls may run.
     end: Option<bool>,
     any: bool,
@@ -54,8 +59,44 @@ impl ResponsesPayloads {
             calls: Vec::new(),
             open: None,
             usage: None,
+            naming: Naming::default(),
+            template: Template::default(),
             end: None,
             any: false,
+        }
+    }
+
+    /// Learns an event that is nothing but a delta.
+    fn learn(&mut self, kind: &str, event: &Event<'_>, json: &str) {
+        let (Some(voice), Some(text)) = (delta_of(kind), nonempty(event.delta.as_ref())) else {
+            return;
+        };
+        let index = event.output_index.and_then(Count::index).unwrap_or(0);
+        let unread = [event.sequence_number, event.obfuscation];
+        let unread = unread.map(|raw| raw.map(RawValue::get));
+        self.template
+            .learn(json, Plain { index, voice }, text, &unread, &[]);
+    }
+
+    /// Says again what a delta said, with another text.
+    fn again(
+        &mut self,
+        again: Again<'_, Plain>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let Again { delta, text, .. } = again;
+        self.take_delta(delta, Some(text), out)
+    }
+
+    fn take_delta(
+        &mut self,
+        Plain { index, voice }: Plain,
+        text: Option<Cow<'_, str>>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        match voice {
+            None => self.argue(index, text, out),
+            Some(voice) => self.say(index, voice, text, out),
         }
     }
 
@@ -66,25 +107,26 @@ impl ResponsesPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let index = event.output_index.and_then(Count::index).unwrap_or(0);
-        let delta = nonempty(event.delta.as_ref());
+        if let Some(voice) = delta_of(kind) {
+            let delta = nonempty(event.delta.as_ref()).map(Cow::Borrowed);
+            return self.take_delta(Plain { index, voice }, delta, out);
+        }
         match kind {
+            "response.created" | "response.in_progress" => {
+                self.name(event.response, out);
+                Ok(())
+            }
             "response.output_item.added" => self.added(index, event.item, out),
             "response.output_item.done" => match event.item {
                 Some(item) => self.done(index, item, out),
                 None => Ok(()),
             },
-            "response.output_text.delta" => self.say(index, Voice::Text, delta, out),
-            "response.refusal.delta" => self.say(index, Voice::Refusal, delta, out),
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.say(index, Voice::Reasoning, delta, out)
-            }
             "response.reasoning_summary_part.added" => {
                 let first = event.summary_index.unwrap_or_default().0 == 0;
                 let spoke = self.item(index)?.spoke;
-                let blank = Some("\n\n").filter(|_| spoke && !first);
+                let blank = Some(Cow::Borrowed("\n\n")).filter(|_| spoke && !first);
                 self.say(index, Voice::Reasoning, blank, out)
             }
-            "response.function_call_arguments.delta" => self.argue(index, delta, out),
             "response.function_call_arguments.done" => {
                 self.settle(index, nonempty(event.arguments.as_ref()), out)
             }
@@ -99,6 +141,13 @@ impl ResponsesPayloads {
         }
     }
 
+    fn name(&mut self, response: Option<&RawValue>, out: &mut Vec<ModelEvent>) {
+        let response = response.and_then(|raw| serde_json::from_str::<Named<'_>>(raw.get()).ok());
+        if let Some(Named { id, model }) = response {
+            self.naming.take(id.as_ref(), model.as_ref(), out);
+        }
+    }
+
     fn item(&mut self, index: u32) -> Result<&mut ItemState, ModelError> {
         if !self.items.contains_key(&index) && self.items.len() >= ITEMS_MAX {
             return Err(too_many("items", ITEMS_MAX));
@@ -110,13 +159,13 @@ impl ResponsesPayloads {
         &mut self,
         index: u32,
         voice: Voice,
-        text: Option<&str>,
+        text: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(text) = text else { return Ok(()) };
         self.item(index)?.spoke = true;
         self.open = Some(index);
-        let (candidate, text) = (CANDIDATE, text.to_owned());
+        let (candidate, text) = (CANDIDATE, text.into_owned());
         out.push(match voice {
             Voice::Text => ModelEvent::TextDelta { candidate, text },
             Voice::Refusal => ModelEvent::RefusalDelta { candidate, text },
@@ -171,16 +220,16 @@ impl ResponsesPayloads {
     fn argue(
         &mut self,
         index: u32,
-        piece: Option<&str>,
+        piece: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let number = self.item(index)?.call;
         let call = number.and_then(|number| self.calls.get_mut(number));
         if let (Some(number), Some(call), Some(piece)) = (number, call, piece) {
-            call.arguments.push_str(piece);
+            call.arguments.push_str(&piece);
             out.push(ModelEvent::ToolCallDelta {
                 call: number_of(number),
-                arguments: piece.to_owned(),
+                arguments: piece.into_owned(),
             });
         }
         Ok(())
@@ -197,7 +246,7 @@ impl ResponsesPayloads {
         let sent = call.and_then(|call| self.calls.get(call));
         let rest = sent.and_then(|call| whole?.strip_prefix(call.arguments.as_str()));
         let rest = rest.filter(|rest| !rest.is_empty()).map(str::to_owned);
-        self.argue(index, rest.as_deref(), out)
+        self.argue(index, rest.map(Cow::Owned), out)
     }
 
     fn done(
@@ -246,8 +295,10 @@ impl ResponsesPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         for piece in pieces(item.content) {
-            self.say(index, Voice::Text, nonempty(piece.text.as_ref()), out)?;
-            self.say(index, Voice::Refusal, nonempty(piece.refusal.as_ref()), out)?;
+            let text = nonempty(piece.text.as_ref()).map(Cow::Borrowed);
+            self.say(index, Voice::Text, text, out)?;
+            let refusal = nonempty(piece.refusal.as_ref()).map(Cow::Borrowed);
+            self.say(index, Voice::Refusal, refusal, out)?;
         }
         Ok(())
     }
@@ -261,8 +312,8 @@ impl ResponsesPayloads {
         let mut between = None;
         for piece in pieces(item.summary).iter().chain(&pieces(item.content)) {
             if let Some(text) = nonempty(piece.text.as_ref()) {
-                self.say(index, Voice::Reasoning, between, out)?;
-                self.say(index, Voice::Reasoning, Some(text), out)?;
+                self.say(index, Voice::Reasoning, between.map(Cow::Borrowed), out)?;
+                self.say(index, Voice::Reasoning, Some(Cow::Borrowed(text)), out)?;
                 between = Some("\n\n");
             }
         }
@@ -316,6 +367,8 @@ impl ResponsesPayloads {
         let Ok(response) = serde_json::from_str::<Response<'_>>(raw.get()) else {
             return Err(malformed("its last event does not fit"));
         };
+        let (id, model) = (response.id.as_ref(), response.model.as_ref());
+        self.naming.take(id, model, out);
         // The last event repeats the items; a server without events of their own sends them here.
         let items = response.output.as_deref().unwrap_or_default();
         let done = self.items.values().filter(|item| item.done).count();
@@ -375,6 +428,11 @@ impl Payloads for ResponsesPayloads {
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        if name != "error"
+            && let Some(again) = self.template.read(json)
+        {
+            return self.again(again, out);
+        }
         let event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
         let kind = nonempty(event.kind.as_ref());
@@ -384,6 +442,7 @@ impl Payloads for ResponsesPayloads {
         match kind {
             Some(kind) => {
                 self.any |= kind.starts_with("response.");
+                self.learn(kind, &event, json);
                 self.event(kind, &event, out)
             }
             None if nonempty(event.object.as_ref()) == Some("response") => {
@@ -439,13 +498,40 @@ impl Payloads for ResponsesPayloads {
     fn reported_usage(&self) -> Option<Usage> {
         self.usage
     }
+
+    #[cfg(test)]
+    fn forget(&mut self) {
+        self.template.forget();
+    }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// What a delta says, but for its text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Plain {
+    /// Its item.
+    index: u32,
+    /// Absent for the arguments of a call.
+    voice: Option<Voice>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Voice {
     Text,
     Refusal,
     Reasoning,
+}
+
+/// Returns what an event is a delta of, if it is one.
+fn delta_of(kind: &str) -> Option<Option<Voice>> {
+    Some(match kind {
+        "response.output_text.delta" => Some(Voice::Text),
+        "response.refusal.delta" => Some(Voice::Refusal),
+        "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+            Some(Voice::Reasoning)
+        }
+        "response.function_call_arguments.delta" => None,
+        _ => return None,
+    })
 }
 
 fn is_call(item: &Item<'_>) -> bool {

@@ -1,6 +1,6 @@
+use crate::Kept;
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};
-use crate::kept::{Kept, Mark};
 use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
 use crate::names::NameRule;
 use crate::openai_chat::encode::{address, effort_text, is_strict};
@@ -127,16 +127,7 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        let mark = Mark {
-            own: self.own,
-            notes: self.notes.first(self.notes.len()),
-            ..Mark::default()
-        };
-        kept.settle(
-            request.messages.get(from..).unwrap_or_default(),
-            &list,
-            mark,
-        );
+        kept.settle_all(request, from, &list, self.own, &self.notes);
     }
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {

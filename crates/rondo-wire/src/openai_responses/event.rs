@@ -25,11 +25,29 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) sequence_number: Option<&'a RawValue>,
+    /// Noise against listeners who guess texts by their length.
+    #[serde(borrow)]
+    pub(super) obfuscation: Option<&'a RawValue>,
 }
 
-/// The response object of the first and the last events, or a whole document.
+/// What a response is called, in its first events.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
+}
+
+/// The response object of the last event, or a whole document.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) status: Option<Text<'a>>,
     #[serde(borrow)]

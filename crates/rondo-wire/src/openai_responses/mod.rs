@@ -12,10 +12,9 @@ mod encode;
 mod event;
 
 use crate::body::BodyDecoder;
-use crate::errors;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
 use bytes::Bytes;
-use rondo_types::{ModelError, ModelRequest, TimeMs};
+use rondo_types::ModelRequest;
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "openai-responses";
@@ -41,9 +40,5 @@ impl Dialect for OpenAiResponses {
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
         let payloads = decode::ResponsesPayloads::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
-    }
-
-    fn error(&self, status: u16, headers: &Headers<'_>, body: &[u8], now: TimeMs) -> ModelError {
-        errors::of_response(status, headers, body, now)
     }
 }

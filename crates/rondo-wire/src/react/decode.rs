@@ -1,6 +1,7 @@
 use super::call::TakenCall;
 use super::text::AnswerText;
 use super::written::Written;
+use crate::latch::{Latched, Reader};
 use crate::{Bounds, Decoder, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use std::collections::BTreeMap;
@@ -19,8 +20,11 @@ const CUT: &str = "cut after the first call";
 /// A call begins when its arguments are whole and ends when the reply does. Until then each piece
 /// of text that shows nothing gives an empty delta of the call, since a silence would look like a
 /// provider that stopped; deltas before a call's beginning are ignored.
+pub(crate) type ReactDecoder<D> = Latched<ReactReader<D>>;
+
+/// Reads calls from the text that another decoder reads.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ReactDecoder<D> {
+pub(crate) struct ReactReader<D> {
     base: D,
     /// What the dialect below read; empty between calls, and kept for its space.
     below: Vec<ModelEvent>,
@@ -28,8 +32,6 @@ pub(crate) struct ReactDecoder<D> {
     origin: Origin,
     tools: Arc<[String]>,
     held_bytes_max: usize,
-    failed: Option<ModelError>,
-    finished: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,18 +44,18 @@ struct CandidateText {
 
 impl<D: Decoder> ReactDecoder<D> {
     pub(crate) fn new(base: D, target: &Target, bounds: Bounds) -> Self {
-        Self {
+        Self::over(ReactReader {
             base,
             below: Vec::new(),
             candidates: BTreeMap::new(),
             origin: target.origin.clone(),
             tools: target.tools.clone().into(),
             held_bytes_max: bounds.event_bytes_max,
-            failed: None,
-            finished: false,
-        }
+        })
     }
+}
 
+impl<D: Decoder> ReactReader<D> {
     fn candidate(&mut self, candidate: u32) -> &mut CandidateText {
         let tools = &self.tools;
         self.candidates
@@ -124,6 +126,17 @@ impl<D: Decoder> ReactDecoder<D> {
         let long = |it: &CandidateText| it.answer.dropped_bytes() > AFTER_BYTES_MAX;
         !self.candidates.is_empty() && self.candidates.values().all(long)
     }
+}
+
+impl<D: Decoder> Reader for ReactReader<D> {
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let mut events = std::mem::take(&mut self.below);
+        let read = self.base.push(bytes, &mut events);
+        let result = self.translate(&mut events, out).and(read);
+        self.below = events;
+        // What follows the cut is not looked at, so it cannot fail either.
+        if self.is_cut() { Ok(()) } else { result }
+    }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if !self.is_cut() {
@@ -138,46 +151,8 @@ impl<D: Decoder> ReactDecoder<D> {
         Ok(())
     }
 
-    fn keep_failure(&mut self, result: Result<(), ModelError>) -> Result<(), ModelError> {
-        if let Err(error) = &result {
-            self.failed = Some(error.clone());
-        }
-        result
-    }
-}
-
-impl<D: Decoder> Decoder for ReactDecoder<D> {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if self.ended() {
-            return Ok(());
-        }
-        let mut events = std::mem::take(&mut self.below);
-        let read = self.base.push(bytes, &mut events);
-        let mut result = self.translate(&mut events, out).and(read);
-        self.below = events;
-        if self.is_cut() {
-            // What follows the cut is not looked at, so it cannot fail either.
-            result = Ok(());
-        }
-        self.keep_failure(result)
-    }
-
-    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        if std::mem::replace(&mut self.finished, true) {
-            return Ok(());
-        }
-        let result = self.end(out);
-        self.keep_failure(result)
-    }
-
     fn ended(&self) -> bool {
-        self.finished || self.base.ended() || self.is_cut()
+        self.base.ended() || self.is_cut()
     }
 
     fn reported_usage(&self) -> Option<Usage> {

@@ -16,6 +16,7 @@ mod errors;
 mod gemini_decode;
 mod gemini_encode;
 mod kept;
+mod naming;
 mod other_model;
 mod properties;
 mod react_decode;

@@ -1,5 +1,7 @@
 use super::fakes::{Act, Beat, Bench, answer, calls, finished, text};
-use rondo_types::{ErrorClass, EventBody, FinishReason, StopReason, ToolErrorCode};
+use rondo_types::{
+    ErrorClass, EventBody, FinishReason, ModelEvent, ResponseName, StopReason, ToolErrorCode,
+};
 use std::time::Duration;
 
 fn error_codes(ran: &super::fakes::Ran) -> Vec<Option<ToolErrorCode>> {
@@ -73,6 +75,33 @@ async fn a_stalled_stream_ends_at_the_idle_timeout_and_is_retried_only_before_ou
             ..
         }
     )));
+}
+
+/// Providers name a response at once and think afterwards: that is no beginning of an answer.
+#[tokio::test(start_paused = true)]
+async fn a_response_that_is_only_named_is_still_waited_for_and_told_with_its_step() {
+    let named = || {
+        Beat::Event(ModelEvent::ResponseNamed(ResponseName {
+            id: Some("r-1".to_owned()),
+            model: Some("m-2026".to_owned()),
+        }))
+    };
+    let mut second = answer("second try");
+    second.insert(0, named());
+    let ran = Bench::new("default", vec![vec![named(), Beat::Hang], second])
+        .run()
+        .await;
+    assert_eq!(ran.outcome.text, "second try");
+    assert!(ran.took >= Duration::from_secs(121) && ran.took < Duration::from_secs(123));
+    let ended = ran.events.iter().find_map(|it| match &it.body {
+        EventBody::StepFinished {
+            response_id,
+            response_model,
+            ..
+        } => Some((response_id.as_deref(), response_model.as_deref())),
+        _ => None,
+    });
+    assert_eq!(ended, Some((Some("r-1"), Some("m-2026"))));
 }
 
 #[tokio::test(start_paused = true)]

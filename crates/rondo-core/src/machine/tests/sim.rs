@@ -7,8 +7,8 @@ use crate::ports::{Approval, Verdict};
 use crate::profile;
 use rondo_types::{
     CallId, Candidate, Concurrency, Effects, EventBody, FinishReason, Message, ModelError,
-    ModelInfo, Origin, Outcome, Part, Price, Profile, Recovery, Reply, SessionId, TimeMs, ToolCall,
-    ToolOutcome, ToolSpec, Transcript, TurnId, Usage,
+    ModelInfo, Origin, Outcome, Part, Price, Profile, Recovery, Reply, ResponseName, SessionId,
+    TimeMs, ToolCall, ToolOutcome, ToolSpec, Transcript, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -289,6 +289,7 @@ pub(super) fn reply(parts: Vec<Part>, reason: FinishReason) -> Reply {
         candidates: vec![candidate],
         usage: Some(usage),
         prompt_blocked: None,
+        response: ResponseName::default(),
     }
 }
 

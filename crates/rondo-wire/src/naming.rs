@@ -1,0 +1,41 @@
+use crate::json::{Text, nonempty};
+use rondo_types::{ModelEvent, ResponseName};
+
+/// The bound on an id or a name, in bytes. Providers' are far below; what is longer is none.
+const NAME_BYTES_MAX: usize = 512;
+
+/// Tells once what the provider calls the response and who answers, though each event may say it.
+///
+/// Gateways send empty ones first, and some change the id from event to event: the first counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Naming {
+    has_id: bool,
+    has_model: bool,
+}
+
+impl Naming {
+    /// Takes what an event says.
+    pub(crate) fn take(
+        &mut self,
+        id: Option<&Text<'_>>,
+        model: Option<&Text<'_>>,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let name = ResponseName {
+            id: first(&mut self.has_id, id),
+            model: first(&mut self.has_model, model),
+        };
+        if !name.is_unknown() {
+            out.push(ModelEvent::ResponseNamed(name));
+        }
+    }
+}
+
+fn first(known: &mut bool, text: Option<&Text<'_>>) -> Option<String> {
+    if *known {
+        return None;
+    }
+    let text = nonempty(text).filter(|text| text.len() <= NAME_BYTES_MAX)?;
+    *known = true;
+    Some(text.to_owned())
+}
