@@ -1,5 +1,9 @@
 //! The arguments as they were typed. What they mean is decided in [`crate::settings`].
 
+mod session;
+
+pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand};
+
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rondo_types::Effort;
 use serde::Deserialize;
@@ -37,6 +41,8 @@ pub(crate) enum Command {
     /// Carry on a turn that was cut off, from where it was
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),
+    /// List, show, remove, move and check the sessions that are kept
+    Session(SessionArgs),
     /// Show the profiles: named sets of limits, tools and rendering
     Profiles(ProfilesArgs),
     /// Manage the weights of the models that run inside Rondo
@@ -461,6 +467,7 @@ fn split_piece(text: &str) -> Option<(Duration, &str)> {
         "s" => 1000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return None,
     };
     let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;

@@ -6,6 +6,7 @@ mod doctor;
 mod models;
 mod profiles;
 mod run;
+mod session;
 mod wire;
 
 pub(crate) use run::fresh_id;

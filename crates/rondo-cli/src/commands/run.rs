@@ -1,5 +1,5 @@
 use super::ask::{Aim, Started};
-use super::{ask, completion, doctor, models, profiles, wire};
+use super::{ask, completion, doctor, models, profiles, session, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
 use crate::env::Env;
@@ -62,6 +62,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
                 format,
             });
         }
+        Command::Session(args) => session::run(&args, env, &output),
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
         }),

@@ -13,6 +13,7 @@ mod doctor;
 mod fallback;
 mod faults;
 mod harness;
+mod keeping;
 mod limits;
 mod models;
 mod profiles;

@@ -1,0 +1,114 @@
+use crate::cli::PruneArgs;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::sessions::{self, failed};
+use rondo_core::clock::Clock;
+use rondo_journal::{Report, Retention, SessionInfo, Store, StoreError};
+use rondo_types::TimeMs;
+use rustix::termios::isatty;
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _};
+
+/// Removes sessions, after asking.
+///
+/// # Errors
+/// When one is not there, in use or a parent of others, or when nobody could be asked.
+pub(super) fn remove(
+    store: &Store,
+    names: &[String],
+    yes: bool,
+    output: &Output,
+) -> Result<String> {
+    let infos: Vec<SessionInfo> = names
+        .iter()
+        .map(|name| sessions::find(store, name))
+        .collect::<Result<_>>()?;
+    if !yes && !confirmed(&infos, output)? {
+        return Ok("nothing was removed\n".to_owned());
+    }
+    let mut text = String::new();
+    for info in infos {
+        store.remove(&info.id).map_err(failed)?;
+        let _ = writeln!(text, "removed {}", info.id);
+    }
+    Ok(text)
+}
+
+fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
+    if !isatty(io::stdin()) {
+        let message = "there is no terminal to ask on whether the sessions may go";
+        return Err(CliError::new(Exit::ApprovalNeeded, message).hint("say so with `--yes`"));
+    }
+    for info in infos {
+        output.stderr(&format!("{}  {}\n", info.id, info.title));
+    }
+    output.stderr("Remove for good? [y/N] ");
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Removes what is too old or too much.
+///
+/// # Errors
+/// When the disk fails.
+pub(super) fn prune(store: &Store, args: &PruneArgs) -> Result<String> {
+    let now = Clock::system().now();
+    let before = args.older_than.map(|age| {
+        let age = u64::try_from(age.0.as_millis()).unwrap_or(u64::MAX);
+        TimeMs(now.0.saturating_sub(age))
+    });
+    let retention = Retention {
+        before,
+        keep_bytes: args.keep_bytes,
+    };
+    let mut left = store.surplus(&retention).map_err(failed)?;
+    let mut text = String::new();
+    if args.dry_run {
+        for info in &left {
+            let _ = writeln!(text, "would remove {}  {}", info.id, info.title);
+        }
+        return Ok(text);
+    }
+    // A parent can go once its forks are gone.
+    loop {
+        let count = left.len();
+        let mut kept = Vec::new();
+        for info in left {
+            match store.remove(&info.id) {
+                Ok(()) => {
+                    let _ = writeln!(text, "removed {}  {}", info.id, info.title);
+                }
+                Err(StoreError::HasForks { .. }) => kept.push(info),
+                Err(StoreError::InUse { .. } | StoreError::Unknown { .. }) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        if kept.len() == count || kept.is_empty() {
+            break;
+        }
+        left = kept;
+    }
+    if !text.is_empty() {
+        store.vacuum().map_err(failed)?;
+    }
+    Ok(text)
+}
+
+/// Says what a check found.
+pub(super) fn verdict(report: &Report) -> String {
+    let mut text = format!("{}: {} sound records", report.session, report.sound);
+    if let Some(defect) = &report.defect {
+        let _ = write!(
+            text,
+            ", record {} is damaged: {}",
+            defect.seq.0, defect.reason
+        );
+    }
+    if let Some(saved) = &report.saved {
+        let _ = write!(text, "; cut off, and saved in `{}`", saved.display());
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,155 @@
+use rondo_core::clock::Clock;
+use rondo_journal::{SessionInfo, SessionState};
+use rondo_types::TimeMs;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Columns that a title gets at least.
+const TITLE_COLUMNS_MIN: usize = 20;
+/// Columns of a directory at most; its end says more than its beginning.
+const DIRECTORY_COLUMNS_MAX: usize = 30;
+
+/// Returns one line for each session, cut to the terminal.
+pub(super) fn table(sessions: &[SessionInfo], columns: usize) -> String {
+    let now = Clock::system().now();
+    let rows: Vec<[String; 5]> = sessions.iter().map(|it| row(it, now)).collect();
+    let heads = ["ID", "WRITTEN", "STATE", "TURNS", "DIRECTORY"].map(str::to_owned);
+    let mut widths = heads.clone().map(|head| head.len());
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let used: usize = widths.iter().map(|width| width + 2).sum();
+    let left = columns.saturating_sub(used).max(TITLE_COLUMNS_MIN);
+    let titles = sessions.iter().map(|it| it.title.as_str());
+    let mut text = String::new();
+    let lines = std::iter::once((&heads, "TITLE")).chain(rows.iter().zip(titles));
+    for (cells, title) in lines {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        line.push_str(&cut(title, left));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// Returns an object a line.
+pub(super) fn json(sessions: &[SessionInfo]) -> String {
+    let mut text = String::new();
+    for it in sessions {
+        let line = json!({
+            "id": it.id,
+            "created_ms": it.created,
+            "updated_ms": it.updated,
+            "state": state(it.state).replace(' ', "_"),
+            "turns": it.turns,
+            "records": it.head,
+            "directory": it.directory,
+            "title": it.title,
+            "forked_from": it.parent.as_ref().map(|(parent, _)| parent),
+        });
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+fn row(it: &SessionInfo, now: TimeMs) -> [String; 5] {
+    [
+        it.id.to_string(),
+        ago(now.since(it.updated).as_secs()),
+        state(it.state).to_owned(),
+        it.turns.to_string(),
+        end_of(&it.directory),
+    ]
+}
+
+fn state(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Done => "done",
+        SessionState::Running => "running",
+        SessionState::CutOff => "cut off",
+    }
+}
+
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+fn end_of(directory: &str) -> String {
+    let count = directory.chars().count();
+    if count <= DIRECTORY_COLUMNS_MAX {
+        return directory.to_owned();
+    }
+    let kept = directory.chars().skip(count - DIRECTORY_COLUMNS_MAX + 1);
+    format!("…{}", kept.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_core::ports::Seq;
+    use rondo_types::SessionId;
+
+    fn info(id: &str, title: &str, state: SessionState) -> SessionInfo {
+        SessionInfo {
+            id: SessionId::new(id),
+            created: TimeMs(1),
+            updated: TimeMs(u64::MAX),
+            head: Seq(7),
+            parent: None,
+            title: title.to_owned(),
+            directory: "/a/very/long/path/to/some/project/of/mine".to_owned(),
+            turns: 2,
+            state,
+        }
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let sessions = [
+            info(
+                "s-1",
+                "what is in the file that I wrote yesterday",
+                SessionState::Done,
+            ),
+            info("s-22", "short", SessionState::CutOff),
+        ];
+        let shown = table(&sessions, 80);
+        let squeeze = |text: &str| {
+            let lines = text
+                .lines()
+                .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            squeeze(&shown),
+            [
+                "ID WRITTEN STATE TURNS DIRECTORY TITLE",
+                "s-1 0 s ago done 2 …path/to/some/project/of/mine what is in the file…",
+                "s-22 0 s ago cut off 2 …path/to/some/project/of/mine short",
+            ]
+        );
+    }
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        let told = [5, 65, 7_300, 200_000].map(ago);
+        assert_eq!(told, ["5 s ago", "1 min ago", "2 h ago", "2 d ago"]);
+    }
+}

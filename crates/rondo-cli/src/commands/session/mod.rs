@@ -1,0 +1,72 @@
+//! `rondo session`: the sessions that are kept.
+
+mod keep;
+mod list;
+mod portable;
+mod show;
+
+use super::run::{current_dir, write_failed};
+use crate::cli::{AskArgs, SessionArgs, SessionCommand};
+use crate::env::Env;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::sessions::{self, failed};
+use crate::settings::Settings;
+use rondo_journal::Store;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the journal cannot be used, or there is no such session.
+pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit> {
+    let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
+    let store = sessions::open(&settings)?;
+    let text = match &args.command {
+        SessionCommand::List { limit, json } => {
+            let found = store.sessions(*limit).map_err(failed)?;
+            match json {
+                true => list::json(&found),
+                false => list::table(&found, output.columns()),
+            }
+        }
+        SessionCommand::Show { session } => show::markdown(&store, session)?,
+        SessionCommand::Rm { sessions, yes } => keep::remove(&store, sessions, *yes, output)?,
+        SessionCommand::Prune(args) => keep::prune(&store, args)?,
+        SessionCommand::Export { session, output } => {
+            portable::export(&store, session, output.as_deref())?
+        }
+        SessionCommand::Import { file, id } => {
+            portable::import(&store, file.as_deref(), id.as_deref(), output)?
+        }
+        SessionCommand::Fsck { session, repair } => {
+            return fsck(&store, session.as_deref(), *repair, output);
+        }
+    };
+    output.stdout(&text).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
+
+/// Checks sessions one by one: what is wrong with one says nothing of the next.
+fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> Result<Exit> {
+    let infos = match session {
+        Some(text) => vec![sessions::find(store, text)?],
+        None => store.sessions(usize::MAX).map_err(failed)?,
+    };
+    let mut exit = Exit::Answer;
+    for info in infos {
+        let report = match repair {
+            true => store.repair(&info.id),
+            false => store.check(&info.id),
+        };
+        let (line, is_sound) = match report {
+            Ok(report) => (keep::verdict(&report), report.defect.is_none() || repair),
+            Err(error) => (format!("{}: {}\n", info.id, failed(error).line()), false),
+        };
+        output.stdout(&line).map_err(write_failed)?;
+        if !is_sound {
+            exit = Exit::Journal;
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,71 @@
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::sessions::{self, failed};
+use rondo_journal::Store;
+use rondo_types::SessionId;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Writes a session to a file or to standard output.
+///
+/// # Errors
+/// When there is no such session, or writing fails.
+pub(super) fn export(store: &Store, session: &str, file: Option<&Path>) -> Result<String> {
+    let id = sessions::find(store, session)?.id;
+    let mut out: Box<dyn Write> = match file {
+        Some(path) => Box::new(BufWriter::new(created(path)?)),
+        None => Box::new(BufWriter::new(io::stdout().lock())),
+    };
+    store.export(&id, &mut out).map_err(failed)?;
+    out.flush().map_err(|err| {
+        let context = "failed to write the exported session";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    Ok(String::new())
+}
+
+/// What was said is the user's alone.
+fn created(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|err| unusable(path, err))
+}
+
+/// Reads a session from a file or from standard input, and returns its id as a line.
+///
+/// # Errors
+/// When it is no exported session, or there is one of that id already.
+pub(super) fn import(
+    store: &Store,
+    file: Option<&Path>,
+    id: Option<&str>,
+    output: &Output,
+) -> Result<String> {
+    let mut input: Box<dyn BufRead> = match file.filter(|path| *path != Path::new("-")) {
+        Some(path) => Box::new(BufReader::new(
+            File::open(path).map_err(|err| unusable(path, err))?,
+        )),
+        None => Box::new(io::stdin().lock()),
+    };
+    let id = id.map(SessionId::new);
+    let imported = store.import(&mut input, id.as_ref()).map_err(failed)?;
+    if imported.torn {
+        output.note(&format!(
+            "the last line was cut short and is left out; {} records are there",
+            imported.records
+        ));
+    }
+    Ok(format!("{}\n", imported.session))
+}
+
+fn unusable(path: &Path, err: io::Error) -> CliError {
+    let context = format!("failed to open `{}`", path.display());
+    CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+}

@@ -1,0 +1,152 @@
+//! `rondo session`: what is kept, and what becomes of it.
+
+use crate::harness::{Shown, TestEnv, calls, says, serve};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A home with two sessions, `one` and `two`.
+async fn two_sessions() -> TestEnv {
+    let server = serve(vec![
+        calls("list_files", &json!({})),
+        says("First."),
+        says("Second."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    for asked in ["one", "two"] {
+        let shown = env.ask(&server, &[asked]).await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+    }
+    env
+}
+
+async fn listed(env: &TestEnv) -> Vec<Value> {
+    env.run(&["session", "list", "--json"]).await.lines()
+}
+
+fn journal(env: &TestEnv) -> PathBuf {
+    env.home().join(".local/share/rondo/sessions/journal.db")
+}
+
+async fn ids(env: &TestEnv) -> Vec<String> {
+    let ids = listed(env).await.into_iter();
+    ids.map(|it| it["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_list_says_what_each_session_is_about_and_how_it_stands() {
+    let env = two_sessions().await;
+    let list = listed(&env).await;
+    let of = |it: &Value| json!([it["title"], it["turns"], it["state"]]);
+    let expected = [json!(["two", 1, "done"]), json!(["one", 1, "done"])];
+    assert_eq!(list.iter().map(of).collect::<Vec<_>>(), expected);
+    let ids = ids(&env).await;
+    assert!(ids[0] > ids[1], "ids sort by time: {ids:?}");
+    let table = env.run(&["session", "list"]).await.stdout;
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("ID "), "{table}");
+    assert!(
+        lines[1].starts_with(&ids[0]) && lines[1].ends_with("two"),
+        "{table}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_shown_as_markdown() {
+    let env = two_sessions().await;
+    let ids = ids(&env).await;
+    let shown = env.run(&["session", "show", &ids[1]]).await;
+    for part in [
+        "# one\n",
+        "## User\n\none\n",
+        "`list_files`",
+        "## Assistant\n\nFirst.\n",
+    ] {
+        assert!(shown.stdout.contains(part), "{part} {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(1);
+    let exported = env.run(&["session", "export", &id]).await.stdout;
+    let file = env.project().join("one.jsonl");
+    let to_file = file.to_str().unwrap();
+    env.run(&["session", "export", &id, "-o", to_file])
+        .await
+        .check("", "", 0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
+
+    let other = TestEnv::new().stdin(&exported);
+    let imported = other.run(&["session", "import"]).await;
+    assert_eq!(imported.stdout, format!("{id}\n"), "{imported:?}");
+    assert_eq!(other.run(&["session", "export"]).await.stdout, exported);
+    let again = other.run(&["session", "import", "-"]).await;
+    assert_eq!(again.code, Some(1), "{again:?}");
+
+    let torn = exported.trim_end().strip_suffix('}').unwrap();
+    let other = TestEnv::new().stdin(torn);
+    let imported = other.run(&["session", "import", "--as", "mine"]).await;
+    assert_eq!(imported.stdout, "mine\n");
+    assert!(imported.stderr.contains("the last line was cut short"));
+    assert_eq!(listed(&other).await[0]["state"], "cut_off");
+}
+
+#[tokio::test]
+async fn sessions_are_removed_when_they_are_named_or_old() {
+    let env = two_sessions().await;
+    let ids = ids(&env).await;
+    let unasked = env.run(&["session", "rm", &ids[0]]).await;
+    assert_eq!(unasked.code, Some(44), "{unasked:?}");
+    let removed = env.run(&["session", "rm", "latest", "--yes"]).await;
+    removed.check(&format!("removed {}\n", ids[0]), "", 0);
+    let none = env.run(&["session", "prune", "--older-than", "30d"]).await;
+    none.check("", "", 0);
+    let prune = ["session", "prune", "--keep-bytes", "0"];
+    let dry = env.run(&[&prune[..], &["--dry-run"]].concat()).await;
+    dry.check(&format!("would remove {}  one\n", ids[1]), "", 0);
+    env.run(&prune)
+        .await
+        .check(&format!("removed {}  one\n", ids[1]), "", 0);
+    assert!(listed(&env).await.is_empty());
+    assert_eq!(env.run(&["session", "prune"]).await.code, Some(2));
+}
+
+fn damage(env: &TestEnv) {
+    let connection = rusqlite::Connection::open(journal(env)).unwrap();
+    let sql = "UPDATE records SET body = replace(body, 'First.', 'Worst.') \
+               WHERE session = (SELECT min(id) FROM sessions) AND body LIKE '%First.%'";
+    assert!(connection.execute(sql, []).unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_damaged_session_is_set_aside_repaired_and_stops_no_other() {
+    let env = two_sessions().await;
+    let ids = ids(&env).await;
+    damage(&env);
+    let server = serve(vec![says("Third."), says("Fourth.")]).await;
+    let refused = env.ask(&server, &["--session", &ids[1], "x"]).await;
+    assert_eq!(refused.code, Some(54), "{refused:?}");
+    assert!(
+        refused.stderr.contains("is damaged at record"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("fsck"), "{refused:?}");
+    env.ask(&server, &["--session", &ids[0], "x"])
+        .await
+        .check("Third.\n", "", 0);
+
+    let report = env.run(&["session", "fsck"]).await;
+    assert_eq!(report.code, Some(54), "{report:?}");
+    assert!(report.stdout.contains("is damaged: its hash does not fit"));
+    let repaired: Shown = env.run(&["session", "fsck", &ids[1], "--repair"]).await;
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    assert!(repaired.stdout.contains("saved in"), "{repaired:?}");
+    assert_eq!(env.run(&["session", "fsck"]).await.code, Some(0));
+    // The turn lost its end, and gets another one.
+    let url = server.url("/v1");
+    let resumed = env.run(&["resume", &ids[1], "--base-url", &url]).await;
+    assert_eq!(resumed.stdout, "Fourth.\n", "{resumed:?}");
+}
