@@ -1,7 +1,9 @@
-use crate::Gate;
+use crate::{Gate, Recorded};
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The responses of a server, one a request, in the order the requests arrive.
@@ -9,15 +11,35 @@ use std::time::Duration;
 pub struct Script {
     pub(crate) responses: VecDeque<Response>,
     pub(crate) forever: Option<Response>,
+    pub(crate) answer: Option<Answer>,
+}
+
+/// Chooses the response by the request.
+#[derive(Clone)]
+pub(crate) struct Answer(Arc<dyn Fn(&Recorded) -> Response + Send + Sync>);
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
+    }
 }
 
 impl Script {
+    /// Builds a script that chooses each response by its request, for clients that may ask the same
+    /// again.
+    pub fn answering(answer: impl Fn(&Recorded) -> Response + Send + Sync + 'static) -> Self {
+        Self {
+            answer: Some(Answer(Arc::new(answer))),
+            ..Self::default()
+        }
+    }
+
     /// Builds a script that answers every request with the same response.
     #[must_use]
     pub fn repeat(response: Response) -> Self {
         Self {
-            responses: VecDeque::new(),
             forever: Some(response),
+            ..Self::default()
         }
     }
 
@@ -29,7 +51,10 @@ impl Script {
     }
 
     /// Takes the next response; past the end of the script it is a 500 that says so.
-    pub(crate) fn next(&mut self) -> Response {
+    pub(crate) fn next(&mut self, request: &Recorded) -> Response {
+        if let Some(Answer(answer)) = &self.answer {
+            return answer(request);
+        }
         self.responses
             .pop_front()
             .or_else(|| self.forever.clone())
@@ -41,7 +66,7 @@ impl From<Vec<Response>> for Script {
     fn from(responses: Vec<Response>) -> Self {
         Self {
             responses: responses.into(),
-            forever: None,
+            ..Self::default()
         }
     }
 }

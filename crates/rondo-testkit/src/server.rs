@@ -142,6 +142,11 @@ pub async fn refused_url() -> String {
 impl Shared {
     /// Keeps the request and returns its number and its response.
     pub(crate) fn record(&self, request: Recorded) -> (usize, crate::Response) {
+        let response = self
+            .script
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next(&request);
         let mut index = 0;
         self.log.send_modify(|log| {
             index = log.requests.len();
@@ -149,11 +154,6 @@ impl Shared {
                 log.requests.push(request);
             }
         });
-        let response = self
-            .script
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .next();
         (index, response)
     }
 
