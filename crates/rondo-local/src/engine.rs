@@ -57,9 +57,15 @@ impl CpuEngine {
     pub fn load(path: &Path, context_max: usize) -> Result<Self, LocalError> {
         let gguf = Gguf::open(path)?;
         let shape = Shape::read(&gguf)?;
-        let vocabulary = Vocabulary::read(&gguf)?;
         let context = shape.context.min(context_max);
-        let network = Network::read(&gguf, shape, context)?;
+        let (vocabulary, network) = std::thread::scope(|scope| {
+            let vocabulary = scope.spawn(|| Vocabulary::read(&gguf));
+            let network = Network::read(&gguf, shape, context)?;
+            network.prepare()?;
+            let vocabulary = vocabulary.join();
+            let vocabulary = vocabulary.unwrap_or_else(|_| Err(panicked()))?;
+            Ok::<_, LocalError>((vocabulary, network))
+        })?;
         Ok(Self {
             lanes: network.new_cache()?,
             network: Arc::new(network),
@@ -121,4 +127,8 @@ impl Engine for CpuEngine {
             sequence: self.sequence.clone(),
         }))
     }
+}
+
+fn panicked() -> LocalError {
+    LocalError::Thread(std::io::Error::other("a thread that loads panicked"))
 }

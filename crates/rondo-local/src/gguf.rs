@@ -3,16 +3,20 @@
 //! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
 use crate::error::{LocalError, first_line};
+use crate::mapped;
 use candle_core::Device;
-use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::{Content, Value};
+use candle_core::quantized::{QStorage, QTensor, QuantizedType};
+use memmap2::Mmap;
 use std::fs::File;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An open GGUF file whose header has been read.
 pub struct Gguf {
     path: PathBuf,
-    file: File,
+    map: Arc<Mmap>,
     content: Content,
 }
 
@@ -22,18 +26,20 @@ impl Gguf {
     /// # Errors
     /// When it cannot be read, or is not GGUF.
     pub fn open(path: &Path) -> Result<Self, LocalError> {
-        let mut file = File::open(path).map_err(|source| LocalError::Read {
+        let unread = |source| LocalError::Read {
             path: path.to_owned(),
             source,
-        })?;
-        let mut reader = std::io::BufReader::with_capacity(HEADER_BUFFER_BYTES, &mut file);
-        let content = Content::read(&mut reader).map_err(|err| LocalError::Format {
+        };
+        let file = File::open(path).map_err(unread)?;
+        let map = mapped::map(&file).map_err(unread)?;
+        let mut header = Cursor::new(&**map);
+        let content = Content::read(&mut header).map_err(|err| LocalError::Format {
             path: path.to_owned(),
             message: first_line(&err.to_string()),
         })?;
         Ok(Self {
             path: path.to_owned(),
-            file,
+            map,
             content,
         })
     }
@@ -109,16 +115,33 @@ impl Gguf {
         self.content.tensor_infos.contains_key(name)
     }
 
-    /// Reads one tensor.
+    /// Returns one tensor. Quantised ones stay in the file's mapping, others are read.
     ///
     /// # Errors
     /// When it is missing, or the file is shorter than it says.
     pub fn tensor(&self, name: &str) -> Result<QTensor, LocalError> {
-        // Tensors are read one by one in large pieces, so that a buffer would only cost a copy.
-        let mut file = &self.file;
-        self.content
-            .tensor(&mut file, name, &Device::Cpu)
+        self.mapped_or_read(name)
             .map_err(|err| self.format_error(first_line(&err.to_string())))
+    }
+
+    fn mapped_or_read(&self, name: &str) -> candle_core::Result<QTensor> {
+        if let Some(blocks) = self.blocks(name)?
+            && let Some(info) = self.content.tensor_infos.get(name)
+        {
+            return QTensor::new(QStorage::Cpu(blocks), info.shape.dims());
+        }
+        let mut bytes = Cursor::new(&**self.map);
+        self.content.tensor(&mut bytes, name, &Device::Cpu)
+    }
+
+    /// Returns a tensor's blocks where they lie in the file, if it has such.
+    fn blocks(&self, name: &str) -> candle_core::Result<Option<Box<dyn QuantizedType>>> {
+        let Some(info) = self.content.tensor_infos.get(name) else {
+            return Ok(None);
+        };
+        let start = self.content.tensor_data_offset.saturating_add(info.offset);
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        mapped::blocks(&self.map, start, info.shape.elem_count(), info.ggml_dtype)
     }
 
     /// Builds the error for metadata that is missing or of the wrong kind.
@@ -133,6 +156,3 @@ impl Gguf {
         }
     }
 }
-
-/// The header holds hundreds of thousands of short strings.
-const HEADER_BUFFER_BYTES: usize = 1 << 20;

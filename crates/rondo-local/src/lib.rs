@@ -17,6 +17,8 @@ mod error;
 mod generation;
 mod gguf;
 mod grammar;
+mod mapped;
+mod matrix;
 mod model;
 mod network;
 mod prompt;

@@ -7,12 +7,17 @@
 use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
+use crate::matrix::Matrix;
 use crate::shape::{Architecture, Shape};
-use candle_core::quantized::{QMatMul, QTensor};
-use candle_core::{D, Device, Module as _, Result as CandleResult, Tensor};
+use candle_core::quantized::QTensor;
+use candle_core::utils::barrier_pool;
+use candle_core::{D, Device, Result as CandleResult, Tensor};
 use candle_nn::ops::{rms_norm, silu, softmax_last_dim};
 use candle_nn::rotary_emb::{rope, rope_i};
 use std::sync::Arc;
+
+/// The table of the tokens' own vectors.
+const EMBEDDINGS: &str = "token_embd.weight";
 
 /// A network with its weights.
 pub(crate) struct Network {
@@ -20,7 +25,7 @@ pub(crate) struct Network {
     embeddings: Arc<QTensor>,
     layers: Vec<Layer>,
     norm: Tensor,
-    head: QMatMul,
+    head: Matrix,
     /// Cosine and sine of every position's angles, `(context, head size / 2)`.
     cosines: Tensor,
     sines: Tensor,
@@ -31,21 +36,29 @@ struct Layer {
     query: Projection,
     key: Projection,
     value: Projection,
-    output: QMatMul,
+    output: Matrix,
     feed_norm: Tensor,
-    gate: QMatMul,
-    up: QMatMul,
-    down: QMatMul,
+    gate: Matrix,
+    up: Matrix,
+    down: Matrix,
 }
 
 struct Projection {
-    weight: QMatMul,
+    weight: Matrix,
     bias: Option<Tensor>,
 }
 
 impl Projection {
     fn forward(&self, input: &Tensor) -> CandleResult<Tensor> {
-        let output = self.weight.forward(input)?;
+        self.shift(self.weight.forward(input)?)
+    }
+
+    fn forward_both(&self, other: &Self, input: &Tensor) -> CandleResult<(Tensor, Tensor)> {
+        let (first, second) = self.weight.forward_both(&other.weight, input)?;
+        Ok((self.shift(first)?, other.shift(second)?))
+    }
+
+    fn shift(&self, output: Tensor) -> CandleResult<Tensor> {
         match &self.bias {
             Some(bias) => output.broadcast_add(bias),
             None => Ok(output),
@@ -59,7 +72,7 @@ impl Network {
     /// # Errors
     /// When tensors are missing or do not fit.
     pub(crate) fn read(gguf: &Gguf, shape: Shape, context: usize) -> Result<Self, LocalError> {
-        let embeddings = Arc::new(gguf.tensor("token_embd.weight")?);
+        let embeddings = Arc::new(gguf.tensor(EMBEDDINGS)?);
         let head = if gguf.has_tensor("output.weight") {
             Arc::new(gguf.tensor("output.weight")?)
         } else {
@@ -74,10 +87,29 @@ impl Network {
             embeddings,
             layers,
             norm: vector(gguf, "output_norm.weight")?,
-            head: QMatMul::from_arc(head)?,
+            head: Matrix::new(head)?,
             cosines,
             sines,
             shape,
+        })
+    }
+
+    /// Makes the copies of the weights that prompts are computed from, on all processors at once.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub(crate) fn prepare(&self) -> CandleResult<()> {
+        let workers = barrier_pool().n_workers() + 1;
+        let share = self.layers.len().div_ceil(workers).max(1);
+        std::thread::scope(|scope| {
+            let shares = self.layers.chunks(share);
+            let threads: Vec<_> = shares
+                .map(|layers| scope.spawn(|| layers.iter().try_for_each(Layer::prepare)))
+                .collect();
+            threads.into_iter().try_for_each(|thread| {
+                let ended = thread.join();
+                ended.unwrap_or_else(|_| Err(candle_core::Error::msg("a thread panicked")))
+            })
         })
     }
 
@@ -120,7 +152,8 @@ impl Network {
         let normed = rms_norm(input, &layer.attention_norm, epsilon)?;
         let state = (input + self.attention(layer, &normed, place, lane)?)?;
         let normed = rms_norm(&state, &layer.feed_norm, epsilon)?;
-        let gated = (silu(&layer.gate.forward(&normed)?)? * layer.up.forward(&normed)?)?;
+        let (gate, up) = layer.gate.forward_both(&layer.up, &normed)?;
+        let gated = (silu(&gate)? * up)?;
         state + layer.down.forward(&gated)?
     }
 
@@ -133,12 +166,10 @@ impl Network {
     ) -> CandleResult<Tensor> {
         let shape = &self.shape;
         let count = input.dim(0)?;
-        let query = self.rotate(
-            &self.split(&layer.query.forward(input)?, shape.heads)?,
-            place,
-        )?;
+        let (query, key) = layer.query.forward_both(&layer.key, input)?;
+        let query = self.rotate(&self.split(&query, shape.heads)?, place)?;
         let key_value_heads = shape.key_value_heads;
-        let key = self.split(&layer.key.forward(input)?, key_value_heads)?;
+        let key = self.split(&key, key_value_heads)?;
         let value = self.split(&layer.value.forward(input)?, key_value_heads)?;
         let (keys, values) = lane.append(&self.rotate(&key, place)?, &value)?;
         // Query heads that share a key head stand next to each other, so that they are rows of one
@@ -148,12 +179,12 @@ impl Network {
         let scale = 1.0 / f64::from(u16::try_from(shape.head_size).unwrap_or(u16::MAX)).sqrt();
         let scores = (grouped.matmul(&keys.t()?)? * scale)?;
         let weights = softmax_last_dim(&mask(&scores, place, shape.heads, count)?)?;
-        weights
+        let mixed = weights
             .matmul(&values)?
             .reshape((shape.heads, count, shape.head_size))?
             .transpose(0, 1)?
-            .reshape((count, shape.heads * shape.head_size))?
-            .apply(&layer.output)
+            .reshape((count, shape.heads * shape.head_size))?;
+        layer.output.forward(&mixed)
     }
 
     /// Turns `(count, heads * size)` into `(heads, count, size)`.
@@ -232,9 +263,9 @@ fn angles(shape: &Shape, context: usize) -> CandleResult<(Tensor, Tensor)> {
 impl Layer {
     fn read(gguf: &Gguf, index: usize) -> Result<Self, LocalError> {
         let name = |part: &str| format!("blk.{index}.{part}");
-        let matrix = |part: &str| -> Result<QMatMul, LocalError> {
+        let matrix = |part: &str| -> Result<Matrix, LocalError> {
             let tensor = gguf.tensor(&name(&format!("{part}.weight")))?;
-            Ok(QMatMul::from_qtensor(tensor)?)
+            Ok(Matrix::new(Arc::new(tensor))?)
         };
         let projection = |part: &str| -> Result<Projection, LocalError> {
             let bias = name(&format!("{part}.bias"));
@@ -255,6 +286,17 @@ impl Layer {
             up: matrix("ffn_up")?,
             down: matrix("ffn_down")?,
         })
+    }
+}
+
+impl Layer {
+    fn prepare(&self) -> CandleResult<()> {
+        let entrance = [&self.query.weight, &self.key.weight, &self.value.weight];
+        let rest = [&self.output, &self.gate, &self.up, &self.down];
+        entrance
+            .into_iter()
+            .chain(rest)
+            .try_for_each(Matrix::prepare)
     }
 }
 
