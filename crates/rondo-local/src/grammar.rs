@@ -105,11 +105,22 @@ fn arguments(parameters: &Value) -> Value {
     let mut schema = bounded(parameters, 0);
     if let Value::Object(fields) = &mut schema {
         fields.insert("type".to_owned(), "object".into());
+        if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+            properties.retain(|name, _| is_shown(parameters, name));
+        }
         if fields.contains_key("properties") {
             fields.insert("additionalProperties".to_owned(), false.into());
         }
     }
     schema
+}
+
+/// Returns whether the model is told of a parameter. Of a tool that has required parameters the
+/// others are left out: a small model fills in each one that it sees, most with an invention, such
+/// as a working directory that does not exist.
+pub(crate) fn is_shown(parameters: &Value, name: &str) -> bool {
+    let required = parameters.get("required").and_then(Value::as_array);
+    required.is_none_or(|names| names.is_empty() || names.iter().any(|it| it == name))
 }
 
 fn bounded(schema: &Value, depth: usize) -> Value {

@@ -5,7 +5,7 @@
 //! they do no harm.
 
 use crate::error::LocalError;
-use crate::grammar::StepShape;
+use crate::grammar::{StepShape, is_shown};
 use crate::vocabulary::Vocabulary;
 use rondo_types::{Message, ModelRequest, Part, Role, ToolSpec};
 use serde_json::{Value, json};
@@ -230,6 +230,7 @@ fn tool_line(tool: &ToolSpec) -> String {
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
+        .filter(|(name, _)| is_shown(&tool.parameters, name))
         .map(|(name, schema)| {
             let mark = if required.contains(&name.as_str()) {
                 ""
