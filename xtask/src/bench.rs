@@ -12,14 +12,17 @@
 //! - `process`: what the system tells of a process.
 //! - `figures`: what was measured, and the table.
 //! - `decode`: how fast replies are decoded.
+//! - `local`: the embedded model.
 
 mod decode;
 mod figures;
+mod local;
 mod process;
 mod program;
 mod raw;
 mod server;
 
+use crate::eval_local::DEFAULT_MODEL;
 use crate::workspace;
 use anyhow::{Context, Result};
 use figures::{Figures, Steps};
@@ -52,6 +55,15 @@ pub(crate) struct Args {
     /// Measure only how fast replies are decoded
     #[arg(long)]
     decode: bool,
+    /// Measure only the embedded model
+    #[arg(long)]
+    local: bool,
+    /// A llama.cpp server with the same weights, to compare the embedded model with
+    #[arg(long, value_name = "URL", requires = "local")]
+    reference: Option<String>,
+    /// The embedded model's weights, instead of the default's
+    #[arg(long, value_name = "FILE", requires = "local")]
+    weights: Option<PathBuf>,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -62,6 +74,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     if args.decode {
         print!("{}", decode::measure()?);
+        return Ok(true);
+    }
+    if args.local {
+        print!("{}", local_model(args)?);
         return Ok(true);
     }
     let bench = Bench::new(args)?;
@@ -76,6 +92,18 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(true)
 }
 
+fn local_model(args: &Args) -> Result<String> {
+    let weights = match &args.weights {
+        Some(file) => file.clone(),
+        None => crate::eval_local::weights(&workspace::release_binary()?, DEFAULT_MODEL)?,
+    };
+    local::measure(&local::Job {
+        rounds: args.rounds,
+        weights: &weights,
+        reference: args.reference.as_deref(),
+    })
+}
+
 struct Bench {
     program: Program,
     example: PathBuf,
@@ -85,7 +113,7 @@ struct Bench {
 impl Bench {
     fn new(args: &Args) -> Result<Self> {
         let binary = built(args.binary.as_deref(), workspace::release_binary)?;
-        let example = || workspace::release_example("conversations");
+        let example = || workspace::release_example("rondo", "conversations");
         Ok(Self {
             program: Program::new(binary)?,
             example: built(args.example.as_deref(), example)?,

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The model that is asked when nobody names one.
+pub(crate) const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 /// How many of sixteen the default model should get right.
 const RIGHT_MIN: usize = 13;
 /// Characters of a wrong answer that are shown.
@@ -24,7 +26,7 @@ const ANSWER_CHARS_MAX: usize = 100;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The model, as `rondo models list` names it, or a GGUF file
-    #[arg(long, default_value = "qwen2.5-coder-1.5b")]
+    #[arg(long, default_value = DEFAULT_MODEL)]
     model: String,
     /// Asks the other sixteen questions
     #[arg(long)]
@@ -74,7 +76,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 }
 
 /// Asks the binary where the weights lie, in the caller's own environment.
-fn weights(binary: &Path, model: &str) -> Result<PathBuf> {
+///
+/// # Errors
+/// When they are not here and cannot be fetched.
+pub(crate) fn weights(binary: &Path, model: &str) -> Result<PathBuf> {
     let output = Command::new(binary)
         .args(["models", "pull", model])
         .stderr(Stdio::inherit())

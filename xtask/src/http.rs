@@ -27,13 +27,39 @@ pub(crate) struct Message {
 /// # Errors
 /// When the URL is not plain `http`, or the server does not answer with JSON.
 pub(crate) fn get_json(base_url: &str, path: &str) -> Result<Value> {
+    exchange(base_url, path, "GET", "", SILENCE)
+}
+
+/// Posts a JSON document to below a base URL, and waits up to `silence` for the answer.
+///
+/// # Errors
+/// As [`get_json`].
+pub(crate) fn post_json(
+    base_url: &str,
+    path: &str,
+    body: &Value,
+    silence: Duration,
+) -> Result<Value> {
+    exchange(base_url, path, "POST", &body.to_string(), silence)
+}
+
+fn exchange(
+    base_url: &str,
+    path: &str,
+    method: &str,
+    body: &str,
+    silence: Duration,
+) -> Result<Value> {
     let Some((authority, prefix)) = split_url(base_url) else {
         bail!("`{base_url}` is not a plain http URL");
     };
     let mut stream = connect(authority)?;
+    stream.set_read_timeout(Some(silence))?;
     write!(
         stream,
-        "GET {prefix}{path} HTTP/1.0\r\nhost: {authority}\r\naccept: application/json\r\n\r\n"
+        "{method} {prefix}{path} HTTP/1.0\r\nhost: {authority}\r\naccept: application/json\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
     )?;
     let mut reply = Vec::new();
     let limit = u64::try_from(BODY_BYTES_MAX)?;

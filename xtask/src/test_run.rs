@@ -10,8 +10,8 @@ use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
 const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
-/// The model that the engine is tested with.
-const TEST_MODEL: &str = "smollm2-135m";
+/// The models that tests ask.
+const TEST_MODELS: [&str; 1] = ["smollm2-135m"];
 /// Where the results of the last whole run are, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
@@ -35,8 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let is_whole = args.cargo_args.is_empty();
     if is_whole {
         forget()?;
-        if !build_binaries()? {
-            bail!("the binaries do not build");
+        if !build()? {
+            bail!("the tests do not build");
         }
         fetch_weights()?;
     }
@@ -51,15 +51,17 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(passed)
 }
 
-/// Fetches the weights that the engine's tests load, once for all runs on this machine.
+/// Fetches the weights that tests load, once for all runs on this machine.
 fn fetch_weights() -> Result<()> {
-    let status = Command::new(workspace::debug_binary())
-        .args(["models", "pull", TEST_MODEL])
-        .stdout(Stdio::null())
-        .status()
-        .context("failed to start the binary")?;
-    if !status.success() {
-        bail!("the weights of `{TEST_MODEL}` are not here and cannot be fetched");
+    for model in TEST_MODELS {
+        let status = Command::new(workspace::debug_binary())
+            .args(["models", "pull", model])
+            .stdout(Stdio::null())
+            .status()
+            .context("failed to start the binary")?;
+        if !status.success() {
+            bail!("the weights of `{model}` are not here and cannot be fetched");
+        }
     }
     Ok(())
 }
@@ -136,10 +138,12 @@ fn copy_lines(from: impl Read, mut to: impl Write) -> Result<TestOutput> {
     }
 }
 
-/// Tests of one crate may start a binary of another, which `cargo test` alone does not build.
-fn build_binaries() -> Result<bool> {
+/// Builds the tests, and with them every binary that a test starts: cargo builds those of a package
+/// that has integration tests. Building the binaries by themselves first would build candle twice,
+/// since tests turn on one more feature below it.
+fn build() -> Result<bool> {
     let status = workspace::cargo()
-        .args(["build", "--workspace", "--bins"])
+        .args(["test", "--no-run"])
         .status()
         .context("failed to start cargo")?;
     Ok(status.success())

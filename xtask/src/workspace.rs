@@ -41,9 +41,9 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     Ok(target_dir().join("release").join("rondo"))
 }
 
-/// Builds an example of the library in release mode and returns its path.
-pub(crate) fn release_example(name: &str) -> Result<PathBuf> {
-    build_release(&["-p", "rondo", "--example", name])?;
+/// Builds a package's example in release mode and returns its path.
+pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
+    build_release(&["-p", package, "--example", name])?;
     Ok(target_dir().join("release").join("examples").join(name))
 }
 
