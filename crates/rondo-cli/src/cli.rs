@@ -1,7 +1,9 @@
 //! The arguments as they were typed. What they mean is decided in [`crate::settings`].
 
+mod fork;
 mod session;
 
+pub(crate) use fork::{ForkArgs, StepPlace};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -41,6 +43,9 @@ pub(crate) enum Command {
     /// Carry on a turn that was cut off, from where it was
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),
+    /// Make a session that shares another's beginning and goes its own way
+    #[command(after_help = EXIT_CODES)]
+    Fork(Box<ForkArgs>),
     /// List, show, remove, move and check the sessions that are kept
     Session(SessionArgs),
     /// Show the profiles: named sets of limits, tools and rendering
@@ -111,6 +116,10 @@ pub(crate) struct AskArgs {
     /// Keep nothing of this session
     #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
     pub(crate) ephemeral: bool,
+    /// Set by `rondo fork`: what stands in no flag is not allowed, and a message takes the place of
+    /// what the turn would have gone on with.
+    #[arg(skip)]
+    pub(crate) is_fork: bool,
     /// What a record survives: loss of power, or the end of the process alone
     #[arg(long, value_name = "LEVEL")]
     pub(crate) durability: Option<DurabilityLevel>,

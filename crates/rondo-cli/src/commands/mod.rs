@@ -3,6 +3,7 @@
 mod ask;
 mod completion;
 mod doctor;
+mod fork;
 mod models;
 mod profiles;
 mod run;

@@ -1,5 +1,5 @@
 use super::ask::{Aim, Started};
-use super::{ask, completion, doctor, models, profiles, session, wire};
+use super::{ask, completion, doctor, fork, models, profiles, session, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
 use crate::env::Env;
@@ -35,6 +35,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
     let quiet = match &cli.command {
         Command::Ask(args) => args.quiet,
         Command::Resume(args) => args.quiet,
+        Command::Fork(args) => args.quiet,
         _ => false,
     };
     let output = Output::detect(&env, cli.color, quiet);
@@ -62,6 +63,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
                 format,
             });
         }
+        Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
@@ -151,7 +153,7 @@ fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
 /// a `result` object where one is expected.
 fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    if !matches!(first_command(&words), Some("ask" | "resume")) {
+    if !matches!(first_command(&words), Some("ask" | "fork" | "resume")) {
         return OutputFormat::Text;
     }
     let flags = words.split(|word| *word == "--").next().unwrap_or_default();

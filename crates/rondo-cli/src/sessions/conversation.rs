@@ -18,6 +18,8 @@ pub(crate) struct Conversation {
     pub(crate) journal: Arc<Watched>,
     /// What was said before the turn that was cut off, or in all turns where none was.
     pub(crate) history: Transcript,
+    /// What was said in all turns, that one included.
+    with_open_turn: Transcript,
     /// The number of its latest turn; 0 before the first.
     pub(crate) turns: u32,
     /// The latest turn, where it was cut off.
@@ -71,6 +73,7 @@ impl Conversation {
         let history = History::of(&records);
         taken.history = history.before_open_turn();
         taken.turns = history.turns();
+        taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
             let first = usize::try_from(open.first.0.saturating_sub(1)).unwrap_or(usize::MAX);
             let records = records.into_iter().skip(first).collect();
@@ -79,6 +82,16 @@ impl Conversation {
             taken.turns = open.number.saturating_sub(1);
         }
         Ok(taken)
+    }
+
+    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it
+    /// on; returns none to carry on.
+    pub(crate) fn leave_open_turn(&mut self) -> Option<Box<CutOff>> {
+        if self.cut_off.take().is_some() {
+            self.history = std::mem::take(&mut self.with_open_turn);
+            self.turns = self.turns.saturating_add(1);
+        }
+        None
     }
 
     /// Takes what a turn left.
@@ -92,6 +105,7 @@ impl Conversation {
             session,
             journal,
             history: Transcript::new(),
+            with_open_turn: Transcript::new(),
             turns: 0,
             cut_off: None,
         }

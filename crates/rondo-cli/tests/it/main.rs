@@ -12,6 +12,7 @@ mod designs;
 mod doctor;
 mod fallback;
 mod faults;
+mod fork;
 mod harness;
 mod keeping;
 mod limits;

@@ -252,3 +252,52 @@ async fn a_key_is_neither_sent_nor_kept_wherever_it_comes_from() {
         }
     }
 }
+
+/// Runs with a bound on the size of files, past which writes fail as on a full disk.
+async fn with_small_files(env: &TestEnv, server: &Server, kib: u32, asked: &str) -> Shown {
+    let url = server.url("/v1");
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--yolo",
+        asked,
+    ];
+    let rondo = env.command(&args);
+    let mut command = env.command(&[]);
+    let mut shell = tokio::process::Command::new("/bin/sh");
+    shell.args(["-c", &script, "sh"]);
+    shell.arg(rondo.as_std().get_program());
+    shell.args(rondo.as_std().get_args());
+    let variables = command.as_std_mut().get_envs();
+    shell.env_clear();
+    shell.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(env.project());
+    env.shown(&shell.output().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_turn_before_the_effect_and_it_goes_on_when_there_is_room() {
+    let long = "x".repeat(2_000_000);
+    let effect = || calls("exec", &json!({"command": "echo done >> effect"}));
+    let server = serve(vec![effect().saying(&long), effect(), says("done")]).await;
+    let env = TestEnv::new();
+    let full = with_small_files(&env, &server, 1000, "do it").await;
+    assert_eq!(full.code, Some(54), "{full:?}");
+    assert!(full.stderr.contains("journal"), "{}", full.stderr);
+    assert!(!env.project().join("effect").exists());
+    assert_eq!(server.requests().len(), 1);
+
+    let shown = rondo(&env, &server, "resume", &["--yolo"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("done\n", Some(0)),
+        "{shown:?}"
+    );
+    let effect = std::fs::read_to_string(env.project().join("effect"));
+    assert_eq!(effect.unwrap(), "done\n");
+    assert_eq!(server.requests().len(), 3);
+}

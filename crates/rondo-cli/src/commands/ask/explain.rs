@@ -38,6 +38,11 @@ pub(super) fn explain(
         )),
         _ => {}
     }
+    if circumstances.journal_failed {
+        output.hint(
+            "`rondo resume` carries the turn on once the journal can be written; `--ephemeral` does without one",
+        );
+    }
     if circumstances.approval_missing {
         output.hint(
             "a call needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'`, or everything with `--yolo`",

@@ -70,6 +70,14 @@ pub(super) fn prepare(
     if let Some(own) = place.directory(args, &settings) {
         settings = Settings::load(env, own, args, &early)?;
     }
+    if args.is_fork {
+        // What was allowed in the session that this is a fork of is asked about again.
+        settings.values.yolo = args.yolo.then_some(true);
+        settings
+            .values
+            .allowed_tools
+            .clone_from(&args.allowed_tools);
+    }
     let output = output_of(&settings.values, &settings.env, color);
     let secrets = secrets::of_env(&settings);
     let asked = match aim {
@@ -83,7 +91,10 @@ pub(super) fn prepare(
     let message = message.map(|message| secrets.message(message));
     let title = message.as_ref().map(Message::text).unwrap_or_default();
     let mut conversation = place.conversation(&settings, title)?;
-    let carried = conversation.cut_off.take();
+    let carried = match aim {
+        Aim::Ask if args.is_fork => conversation.leave_open_turn(),
+        _ => conversation.cut_off.take(),
+    };
     let turns = planned(
         carried,
         cast.zip(message),

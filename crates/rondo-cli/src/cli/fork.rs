@@ -1,0 +1,105 @@
+use super::{AskArgs, OutputFormat};
+use clap::Args;
+use std::str::FromStr;
+
+/// Arguments of `rondo fork`.
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// The session: its id, the beginning of it, or `latest`
+    #[arg(value_name = "ID")]
+    pub(crate) session: String,
+    /// The last step that both share: a step of the latest turn, or `TURN.STEP`
+    #[arg(long, value_name = "STEP")]
+    pub(crate) at: StepPlace,
+    /// Say this next, in place of what followed
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Make the session and print its id, and run nothing
+    #[arg(long, conflicts_with = "message")]
+    pub(crate) no_run: bool,
+    /// The model that answers the message, as `provider/model`
+    #[arg(short, long, value_name = "MODEL", requires = "message")]
+    pub(crate) model: Option<String>,
+    /// The provider's address, as its own variable has it
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Tools and commands that run without asking; nothing that was allowed before still is
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    /// Run every call without asking
+    #[arg(long)]
+    pub(crate) yolo: bool,
+    /// Print the answer and nothing else
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What standard output carries
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<OutputFormat>,
+    /// The same as `--output-format json`
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+}
+
+/// A step of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StepPlace {
+    /// From 1; the latest turn if none is named.
+    pub(crate) turn: Option<u32>,
+    /// From 1.
+    pub(crate) step: u32,
+}
+
+impl FromStr for StepPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| match text.parse::<u32>() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err("a step is a number from 1, or `TURN.STEP`".to_owned()),
+        };
+        match text.split_once('.') {
+            Some((turn, step)) => Ok(Self {
+                turn: Some(number(turn)?),
+                step: number(step)?,
+            }),
+            None => Ok(Self {
+                turn: None,
+                step: number(text)?,
+            }),
+        }
+    }
+}
+
+impl ForkArgs {
+    /// Returns what goes on with the session that was made.
+    pub(crate) fn going_on(self, session: &str) -> AskArgs {
+        AskArgs {
+            prompt: self.message.into_iter().collect(),
+            session: Some(session.to_owned()),
+            model: self.model,
+            base_url: self.base_url,
+            allowed_tools: self.allowed_tools,
+            yolo: self.yolo,
+            quiet: self.quiet,
+            output_format: self.output_format,
+            json: self.json,
+            is_fork: true,
+            ..AskArgs::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_one_of_the_latest_turn_or_of_the_one_that_is_named() {
+        let read = |text: &str| text.parse::<StepPlace>().ok().map(|it| (it.turn, it.step));
+        assert_eq!(read("3"), Some((None, 3)));
+        assert_eq!(read("2.1"), Some((Some(2), 1)));
+        for wrong in ["", "0", "1.0", "x", "1.2.3", "-1"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}
