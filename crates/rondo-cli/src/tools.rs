@@ -90,7 +90,11 @@ pub(crate) fn offer(
     calls::prune(&calls, session.as_str());
     let workspace = workspace(settings, &state_dir)?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let options = exec_options(&workspace, state_dir, keys);
+    let mut options = exec_options(&workspace, state_dir, keys);
+    if settings.values.ephemeral != Some(true) {
+        // Whoever carries the session on finds the command again.
+        options.outlive = ExecOptions::OUTLIVE;
+    }
     let mut known = rondo_tools::file_tools(&workspace);
     known.push(Arc::new(ExecTool::exec(options.clone())));
     known.push(Arc::new(ExecTool::execute_command(options)));

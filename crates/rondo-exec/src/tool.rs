@@ -12,6 +12,8 @@ use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, To
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Runs shell commands on a terminal of their own.
@@ -26,7 +28,12 @@ pub struct ExecTool {
     is_extended: bool,
     options: ExecOptions,
     doubted: Doubted,
+    /// Commands begun so far.
+    begun: Arc<AtomicU32>,
 }
+
+/// How many commands are begun between two looks at what earlier ones left.
+const TIDIED_EVERY: u32 = 16;
 
 /// How commands are run.
 #[derive(Debug, Clone)]
@@ -97,6 +104,7 @@ impl ExecTool {
             is_extended: true,
             options,
             doubted: Doubted::default(),
+            begun: Arc::default(),
         }
     }
 
@@ -109,6 +117,7 @@ impl ExecTool {
             is_extended: false,
             options,
             doubted: Doubted::default(),
+            begun: Arc::default(),
         }
     }
 
@@ -214,6 +223,7 @@ impl ExecTool {
                 "the same call is still running under an earlier supervisor",
             ));
         }
+        self.tidy().await;
         let options = &self.options;
         let starting = Supervised::start(&options.supervisor, &options.environment, &spec);
         let mut running = tokio::select! {
@@ -231,6 +241,18 @@ impl ExecTool {
 }
 
 impl ExecTool {
+    async fn tidy(&self) {
+        if self
+            .begun
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(TIDIED_EVERY)
+        {
+            let dir = self.options.state_dir.clone();
+            // Whether it could be tidied makes no difference to the command.
+            let _ = tokio::task::spawn_blocking(move || supervisor::make_room(&dir)).await;
+        }
+    }
+
     /// Goes on with a command that an earlier agent started, or returns how it ended; nothing where
     /// it never began.
     async fn go_on(&self, invocation: &ToolInvocation) -> Result<Option<CallStatus>, Refusal> {

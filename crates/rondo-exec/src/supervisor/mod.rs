@@ -10,12 +10,14 @@ mod client;
 mod link;
 mod protocol;
 mod recall;
+mod room;
 mod serve;
 mod status;
 
 pub use client::{Ended, Ender, StartError, Supervised};
 pub use protocol::{CallSpec, PtySize};
 pub(crate) use recall::{Known, Whereabouts, end, look};
+pub(crate) use room::make_room;
 pub use status::{CallState, CallStatus, StatusError};
 
 use std::path::PathBuf;

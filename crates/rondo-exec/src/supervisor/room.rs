@@ -1,0 +1,147 @@
+//! Keeps what commands leave in their directory within bounds.
+
+use super::status::CallStatus;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The bound on calls whose files are kept; more than can be in doubt at a time.
+const CALLS_MAX: usize = 1024;
+/// The bound on all files together, in bytes.
+const BYTES_MAX: u64 = 2 << 30;
+
+/// The files of one call: its status, its whole output.
+#[derive(Default)]
+struct Left {
+    files: Vec<PathBuf>,
+    bytes: u64,
+    touched: Option<SystemTime>,
+}
+
+/// Removes the files of the oldest calls where there are too many, never of one that runs.
+///
+/// What cannot be looked at or removed stays.
+pub(crate) fn make_room(state_dir: &Path) {
+    within(state_dir, CALLS_MAX, BYTES_MAX);
+}
+
+fn within(state_dir: &Path, calls_max: usize, bytes_max: u64) {
+    let mut calls: Vec<(String, Left)> = left(state_dir).into_iter().collect();
+    calls.sort_by_key(|(_, left)| left.touched);
+    let mut count = calls.len();
+    let mut bytes: u64 = calls.iter().map(|(_, left)| left.bytes).sum();
+    for (key, left) in calls {
+        if count <= calls_max && bytes <= bytes_max {
+            return;
+        }
+        if runs(state_dir, &key) {
+            continue;
+        }
+        for file in left.files {
+            let _ = fs::remove_file(file);
+        }
+        count -= 1;
+        bytes -= left.bytes;
+    }
+}
+
+fn left(state_dir: &Path) -> HashMap<String, Left> {
+    let mut calls: HashMap<String, Left> = HashMap::new();
+    let Ok(entries) = fs::read_dir(state_dir) else {
+        return calls;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let (Some(key), Ok(metadata)) = (key_of(&path), entry.metadata()) else {
+            continue;
+        };
+        if metadata.is_file() {
+            let left = calls.entry(key).or_default();
+            left.files.push(path);
+            left.bytes += metadata.len();
+            left.touched = left.touched.max(metadata.modified().ok());
+        }
+    }
+    calls
+}
+
+/// Returns the key of the call that a file is of; others' files are none of ours.
+fn key_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let key = [".json.part", ".json", ".out"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))?;
+    Some(key.to_owned())
+}
+
+fn runs(state_dir: &Path, key: &str) -> bool {
+    let status = CallStatus::read(state_dir, key);
+    status.is_ok_and(|status| status.is_some_and(|status| status.supervisor_is_alive()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, FileTimes};
+    use std::time::Duration;
+
+    /// Makes the files of four calls, the oldest first; each has ten bytes of output.
+    fn dir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for age in 0..4 {
+            for end in ["json", "out"] {
+                let name = format!("key.{age}.{end}");
+                let file = File::create(dir.path().join(name)).unwrap();
+                file.set_len(if end == "out" { 10 } else { 0 }).unwrap();
+                let at = SystemTime::UNIX_EPOCH + Duration::from_secs(age);
+                file.set_times(FileTimes::new().set_modified(at)).unwrap();
+            }
+        }
+        fs::write(dir.path().join("another's"), "").unwrap();
+        dir
+    }
+
+    fn kept(dir: &Path) -> Vec<String> {
+        let mut keys: Vec<_> = left(dir).into_keys().collect();
+        keys.sort();
+        keys
+    }
+
+    #[test]
+    fn the_oldest_calls_go_where_there_are_too_many_or_they_are_too_large() {
+        let all = ["key.0", "key.1", "key.2", "key.3"];
+        for (calls_max, bytes_max, first) in [
+            (4, 40, 0),
+            (5, 41, 0),
+            (3, 40, 1),
+            (4, 39, 1),
+            (4, 20, 2),
+            (0, 40, 4),
+        ] {
+            let dir = dir();
+            within(dir.path(), calls_max, bytes_max);
+            assert_eq!(kept(dir.path()), all[first..], "{calls_max} {bytes_max}");
+            assert!(dir.path().join("another's").exists());
+        }
+    }
+
+    #[test]
+    fn a_call_that_runs_stays() {
+        let dir = dir();
+        let pid = std::process::id();
+        let start_time = crate::unix::start_time(pid).unwrap_or(0);
+        let status = serde_json::json!({
+            "version": 1, "state": "running", "pid": pid, "start_time": start_time, "command": ""
+        });
+        fs::write(dir.path().join("key.0.json"), format!("{status}\n")).unwrap();
+        let at = SystemTime::UNIX_EPOCH;
+        let file = File::options()
+            .write(true)
+            .open(dir.path().join("key.0.json"));
+        let times = FileTimes::new().set_modified(at);
+        file.unwrap().set_times(times).unwrap();
+        within(dir.path(), 1, 1000);
+        assert_eq!(kept(dir.path()), ["key.0"]);
+    }
+}
