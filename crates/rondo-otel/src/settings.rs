@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// How long a collector may take, as the specification has it.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The bound on that: what `0`, which the specification reads as no limit, stands for. The end of
+/// the process does not wait for it.
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The bound on headers and on resource attributes, each.
 const PAIRS_MAX: usize = 128;
 
@@ -250,9 +253,11 @@ impl Variables<'_> {
         };
         let expected = "expected milliseconds";
         let millis = value.trim().parse();
-        millis
-            .map(Duration::from_millis)
-            .map_err(|_| SettingsError::Invalid { name, expected })
+        let millis = millis.map_err(|_| SettingsError::Invalid { name, expected })?;
+        Ok(match Duration::from_millis(millis) {
+            Duration::ZERO => TIMEOUT_MAX,
+            timeout => timeout.min(TIMEOUT_MAX),
+        })
     }
 
     /// The values that the instrumentations of the OpenTelemetry project understand.

@@ -86,6 +86,21 @@ fn content_is_written_only_when_asked_for() {
 }
 
 #[test]
+fn no_time_for_a_delivery_means_no_limit_and_the_longest_has_a_bound() {
+    for (millis, expected) in [
+        ("0", TIMEOUT_MAX),
+        ("1", Duration::from_millis(1)),
+        ("599999", Duration::from_millis(599_999)),
+        ("600000", TIMEOUT_MAX),
+        ("600001", TIMEOUT_MAX),
+        ("18446744073709551615", TIMEOUT_MAX),
+    ] {
+        let settings = some(&[HERE, ("OTEL_EXPORTER_OTLP_TIMEOUT", millis)]);
+        assert_eq!(settings.timeout, expected, "{millis}");
+    }
+}
+
+#[test]
 fn what_cannot_be_followed_is_said_without_the_value() {
     for (name, value) in [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc-secret"),
