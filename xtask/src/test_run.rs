@@ -10,6 +10,9 @@ use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
 const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
+/// What a whole run is built with, so that the tests of telemetry are in it. Lints and documents are
+/// checked without, so that both builds are.
+const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];
 /// The models that tests ask.
 const TEST_MODELS: [&str; 1] = ["smollm2-135m"];
 /// Where the results of the last whole run are, and its counts.
@@ -40,7 +43,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
         fetch_weights()?;
     }
-    let (output, passed) = stream_tests(&args.cargo_args)?;
+    let features: &[&str] = if is_whole { &FEATURES } else { &[] };
+    let (output, passed) = stream_tests(features, &args.cargo_args)?;
     if !passed && output.totals == Totals::default() {
         bail!("the tests do not build");
     }
@@ -105,10 +109,11 @@ fn remember(output: &TestOutput) -> Result<()> {
     Ok(())
 }
 
-fn stream_tests(extra: &[String]) -> Result<(TestOutput, bool)> {
+fn stream_tests(features: &[&str], extra: &[String]) -> Result<(TestOutput, bool)> {
     // Without a package the root of a virtual workspace means all of them.
     let mut child = workspace::cargo()
         .args(["test", "--no-fail-fast"])
+        .args(features)
         .args(extra)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -144,6 +149,7 @@ fn copy_lines(from: impl Read, mut to: impl Write) -> Result<TestOutput> {
 fn build() -> Result<bool> {
     let status = workspace::cargo()
         .args(["test", "--no-run"])
+        .args(FEATURES)
         .status()
         .context("failed to start cargo")?;
     Ok(status.success())
