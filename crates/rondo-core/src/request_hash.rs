@@ -1,10 +1,10 @@
 //! Hashes of requests and of their parts, at the cost of what is new in each.
 
 use crate::ports::RequestParts;
+use data_encoding::HEXLOWER;
 use rondo_types::{Message, ModelRequest, ToolSpec, Transcript};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl RequestHasher {
             messages: messages.collect(),
         };
         RequestHash {
-            whole: hex(&whole.finalize()),
+            whole: HEXLOWER.encode(&whole.finalize()),
             parts,
         }
     }
@@ -140,17 +140,8 @@ pub(crate) fn digest<T: Serialize + ?Sized>(before: &[u8], value: &T) -> Digest 
     }
 }
 
-/// Writes bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
-}
-
 fn short(digest: &Digest) -> String {
-    hex(digest.get(..PART_BYTES).unwrap_or_default())
+    HEXLOWER.encode(digest.get(..PART_BYTES).unwrap_or_default())
 }
 
 #[cfg(test)]

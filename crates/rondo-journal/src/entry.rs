@@ -1,7 +1,8 @@
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use rondo_core::ports::{Record, RecordBody, Seq};
 use rondo_types::{TimeMs, TurnId};
 use sha2::{Digest as _, Sha256};
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// The version of the records that this program writes. It reads this one and all older ones.
 pub const RECORD_VERSION: u32 = 1;
@@ -17,14 +18,8 @@ impl ChainHash {
     /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
-        let mut bytes = [0; 32];
-        if hex.len() != 64 || !hex.is_ascii() {
-            return None;
-        }
-        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+        Self::from_slice(&bytes)
     }
 
     pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
@@ -34,9 +29,7 @@ impl ChainHash {
 
 impl fmt::Display for ChainHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| f.write_fmt(format_args!("{byte:02x}")))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -159,14 +152,4 @@ impl Entry {
         }
         serde_json::from_str::<Kind>(&self.json).map_or_else(|_| String::new(), |it| it.kind)
     }
-}
-
-/// Writes bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -1,10 +1,11 @@
-use crate::entry::{ChainHash, Entry, hex};
+use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::lock;
 use crate::read;
 use crate::store::Store;
 use crate::tally::Tally;
 use crate::writer::{advance, insert, set_tally, to_i64};
+use data_encoding::HEXLOWER;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::{Connection, TransactionBehavior};
@@ -305,7 +306,7 @@ pub(crate) fn save_damaged(
     }
     let name = format!(
         "damaged-{}-{}.jsonl",
-        hex(session.as_str().as_bytes()),
+        HEXLOWER.encode(session.as_str().as_bytes()),
         from.0
     );
     let path = store.path().with_file_name(name);

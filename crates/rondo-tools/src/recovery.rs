@@ -2,6 +2,7 @@
 
 use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
+use data_encoding::HEXLOWER;
 use rondo_core::ports::{DoubtfulCall, Reconciled};
 use rondo_types::ToolOutput;
 use serde::de::DeserializeOwned;
@@ -41,7 +42,7 @@ impl FileState {
 
     /// Returns the state of a file that has this content.
     pub(crate) fn with(content: &[u8]) -> Self {
-        Self::Content(hex(&Sha256::digest(content)))
+        Self::Content(HEXLOWER.encode(&Sha256::digest(content)))
     }
 
     fn find(workspace: &Workspace, path: &str) -> Option<Self> {
@@ -62,12 +63,8 @@ impl FileState {
         let mut hash = Sha256::new();
         // It may grow meanwhile.
         io::copy(&mut file.take(HASHED_BYTES_MAX + 1), &mut hash).ok()?;
-        Some(Self::Content(hex(&hash.finalize())))
+        Some(Self::Content(HEXLOWER.encode(&hash.finalize())))
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Looks, on a thread that may block, at what tells later whether a call was done. Arguments that no

@@ -3,6 +3,7 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -120,7 +121,7 @@ impl Partial {
     /// # Errors
     /// When a byte is wrong, or the file cannot be renamed.
     pub(super) fn finish(self, sha256: Option<&str>) -> Result<PathBuf> {
-        let found = hex(&self.hash.finalize());
+        let found = HEXLOWER.encode(&self.hash.finalize());
         if let Some(wanted) = sha256.filter(|wanted| *wanted != found) {
             let _ = std::fs::remove_file(&self.path);
             return Err(CliError::new(
@@ -164,10 +165,6 @@ fn read_hash(file: &mut File) -> std::io::Result<(Sha256, u64)> {
         hash.update(bytes);
         length += u64::try_from(count).unwrap_or_default();
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn failed(what: &str, path: &Path, err: std::io::Error) -> CliError {

@@ -1,6 +1,7 @@
 use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{OutputSink, Tool, ToolInvocation};
+use data_encoding::HEXUPPER;
 use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, TurnId};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -102,7 +103,7 @@ pub(super) fn idempotency_key(session: &SessionId, call_id: &CallId) -> String {
         format!("{name}-{call_id}")
     } else {
         // No plain name has upper case.
-        let hash = crate::request_hash::hex(&Sha256::digest(name)).to_ascii_uppercase();
+        let hash = HEXUPPER.encode(&Sha256::digest(name));
         format!("{hash}-{call_id}")
     }
 }

@@ -1,7 +1,8 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
-use crate::request_hash::{RequestHasher, digest, hex};
+use crate::request_hash::{RequestHasher, digest};
+use data_encoding::HEXLOWER;
 use rondo_types::{
     CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, TimeMs,
     Transcript, TurnId,
@@ -74,7 +75,7 @@ impl Writer {
         let body = RecordBody::TurnStarted {
             profile: Arc::clone(&setup.profile),
             seed: setup.seed,
-            tools_hash: hex(&digest(&[], setup.tools.specs().as_ref())),
+            tools_hash: HEXLOWER.encode(&digest(&[], setup.tools.specs().as_ref())),
             models: self.models.clone(),
             turn_number: setup.turn_number,
             history: u32::try_from(history.len()).unwrap_or(u32::MAX),
