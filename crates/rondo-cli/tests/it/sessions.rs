@@ -91,7 +91,10 @@ async fn a_turn_killed_in_a_call_goes_on_without_repeating_what_was_recorded() {
     let note = std::fs::read_to_string(env.project().join("note.txt")).unwrap();
     assert_eq!(note, "one line\nand another\n");
     let begun = std::fs::read_to_string(env.project().join("begun")).unwrap();
-    assert_eq!(begun, "begun\n", "the command went on, and did not begin again");
+    assert_eq!(
+        begun, "begun\n",
+        "the command went on, and did not begin again"
+    );
     let told = said.last().unwrap()["content"].as_str().unwrap();
     assert_eq!(told, r#"{"stdout":"started\n","exitCode":0}"#);
 
