@@ -1,9 +1,11 @@
 //! The arguments as they were typed. What they mean is decided in [`crate::settings`].
 
 mod fork;
+mod replay;
 mod session;
 
 pub(crate) use fork::{ForkArgs, StepPlace};
+pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -15,9 +17,9 @@ use std::time::Duration;
 
 /// What scripts want to know without leaving the terminal.
 const EXIT_CODES: &str = "Exit codes:
-  0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 41 key, 42 input,
-  44 approval needed without a terminal, 45 no such session or nothing to carry on,
-  46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
+  0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 4 a replay differs,
+  41 key, 42 input, 44 approval needed without a terminal, 45 no such session or nothing to
+  carry on, 46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
   124 deadline without an answer, 130 interrupted, 143 terminated";
 
 /// An agent whose every run ends
@@ -48,6 +50,12 @@ pub(crate) enum Command {
     Fork(Box<ForkArgs>),
     /// List, show, remove, move and check the sessions that are kept
     Session(SessionArgs),
+    /// Drive a recorded session again, without a network and without tools
+    #[command(after_help = EXIT_CODES)]
+    Replay(ReplayArgs),
+    /// Replay every exported session of a directory, and say which have changed
+    #[command(after_help = EXIT_CODES)]
+    Test(TestArgs),
     /// Show the profiles: named sets of limits, tools and rendering
     Profiles(ProfilesArgs),
     /// Manage the weights of the models that run inside Rondo

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// There is an answer, but a degraded one, and `--strict-complete` was asked for.
     Degraded = 3,
+    /// A replay is not what was recorded, and it was asked for strictly.
+    Differs = 4,
     /// The key is missing or refused.
     Auth = 41,
     /// The input cannot be read.

@@ -26,11 +26,11 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 
 /// The first line of an exported file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+pub(crate) struct Header {
     rondo_session: u32,
-    id: String,
-    created_ms: u64,
-    title: String,
+    pub(crate) id: String,
+    pub(crate) created_ms: u64,
+    pub(crate) title: String,
     /// Told, not needed: the records before the fork are in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<String>,
@@ -127,7 +127,7 @@ impl Store {
         input: &mut dyn BufRead,
         id: Option<&SessionId>,
     ) -> Result<Imported, StoreError> {
-        let mut lines = Lines { input, number: 0 };
+        let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
         let session = id.map_or_else(|| SessionId::new(&header.id), SessionId::clone);
         let (entries, torn) = read_entries(&mut lines)?;
@@ -167,7 +167,8 @@ fn broken(error: serde_json::Error) -> StoreError {
     StoreError::io("the output")(error.into())
 }
 
-struct Lines<'a> {
+/// The lines of an exported file.
+pub(crate) struct Lines<'a> {
     input: &'a mut dyn BufRead,
     number: usize,
 }
@@ -178,7 +179,11 @@ struct Line {
     whole: bool,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    pub(crate) fn new(input: &'a mut dyn BufRead) -> Self {
+        Self { input, number: 0 }
+    }
+
     fn next(&mut self) -> Result<Option<Line>, StoreError> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut *self.input).take(LINE_BYTES_MAX);
@@ -207,7 +212,7 @@ impl Lines<'_> {
     }
 }
 
-fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
+pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
     let Some(line) = lines.next()? else {
         return Err(lines.bad("the file is empty"));
     };
@@ -222,7 +227,7 @@ fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
     Ok(header)
 }
 
-fn read_entries(lines: &mut Lines<'_>) -> Result<(Vec<Entry>, bool), StoreError> {
+pub(crate) fn read_entries(lines: &mut Lines<'_>) -> Result<(Vec<Entry>, bool), StoreError> {
     let (mut entries, mut before) = (Vec::<Entry>::new(), (0, ChainHash::GENESIS));
     while let Some(line) = lines.next()? {
         let entry = match parse(&line.text) {

@@ -6,6 +6,7 @@
 //! # Layout
 //! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions.
 //! - [`OwnedSession`]: one session that this process may append to.
+//! - [`Exported`]: an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
 //!
 //! # What is promised
@@ -22,6 +23,7 @@ mod check;
 mod entry;
 mod error;
 mod export;
+mod exported;
 mod fork;
 mod history;
 mod lock;
@@ -38,6 +40,7 @@ pub use check::{Defect, Report};
 pub use entry::{Body, ChainHash, Entry, RECORD_VERSION};
 pub use error::StoreError;
 pub use export::{EXPORT_VERSION, Imported};
+pub use exported::Exported;
 pub use owned::{NewSession, OwnedSession};
 pub use retention::Retention;
 pub use sessions::{SessionInfo, SessionState};

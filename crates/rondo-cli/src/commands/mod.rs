@@ -6,8 +6,10 @@ mod doctor;
 mod fork;
 mod models;
 mod profiles;
+mod replay;
 mod run;
 mod session;
+mod test;
 mod wire;
 
 pub(crate) use run::fresh_id;

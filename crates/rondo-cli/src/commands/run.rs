@@ -1,5 +1,5 @@
 use super::ask::{Aim, Started};
-use super::{ask, completion, doctor, fork, models, profiles, session, wire};
+use super::{ask, completion, doctor, fork, models, profiles, replay, session, test, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
 use crate::env::Env;
@@ -65,6 +65,8 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         }
         Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),
+        Command::Replay(args) => replay::run(&args, env, &output),
+        Command::Test(args) => test::run(&args, env, &output),
         Command::Profiles(args) => with_settings(env, &output, |settings| {
             profiles::run(&args, &settings, &output)
         }),

@@ -18,6 +18,8 @@ mod keeping;
 mod limits;
 mod models;
 mod profiles;
+mod recorder;
+mod replay;
 mod sessions;
 mod signals;
 #[cfg(feature = "otel")]

@@ -3,7 +3,7 @@ use super::{Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_end
 use crate::catalog::Catalog;
 use crate::driver::{began_with, catalog_of};
 use crate::joined::{joined, shown};
-use crate::machine::TurnConfig;
+use crate::machine::{ModelCall, TurnConfig};
 use crate::ports::{Record, RecordBody};
 use crate::redrive::Drive;
 use crate::request_hash::RequestHasher;
@@ -259,10 +259,11 @@ impl Stage<'_> {
         }
     }
 
-    /// Returns the model that a request is open at, where replies are shown as they come.
+    /// Returns whether a request is open whose reply is shown as it comes.
     fn is_streaming(&self) -> bool {
         let state = &self.drive.state;
-        state.open.model.is_some() && state.machine.model().streaming
+        let is_shown = |call: &ModelCall| call.purpose.is_step();
+        state.open.model.as_ref().is_some_and(is_shown) && state.machine.model().streaming
     }
 
     fn tell_reply(&mut self, at: TimeMs, reply: &Reply) {

@@ -1,6 +1,6 @@
 use crate::support::{Journal, id, journal, say, three};
 use rondo_core::ports::Seq;
-use rondo_journal::StoreError;
+use rondo_journal::{Exported, StoreError};
 use rondo_types::TimeMs;
 
 fn exported(journal: &Journal, name: &str) -> Vec<u8> {
@@ -112,4 +112,22 @@ async fn an_import_does_not_replace_a_session() {
     let file = exported(&journal, "a");
     let refused = journal.store.import(&mut file.as_slice(), None);
     assert!(matches!(refused, Err(StoreError::Exists { .. })));
+}
+
+#[tokio::test]
+async fn an_exported_file_is_read_without_a_store() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = exported(&from, "a");
+    let read = Exported::read(&mut file.as_slice()).unwrap();
+    assert_eq!((read.session, read.torn), (id("a"), false));
+    assert_eq!(read.records, from.store.load(&id("a")).unwrap());
+    let cut = Exported::read(&mut &file[..file.len() - 5]).unwrap();
+    assert_eq!((cut.records.len(), cut.torn), (2, true));
+    let changed = String::from_utf8(file).unwrap().replace("two", "owt");
+    let refused = Exported::read(&mut changed.as_bytes());
+    assert!(matches!(
+        refused,
+        Err(StoreError::BadExport { line: 3, .. })
+    ));
 }

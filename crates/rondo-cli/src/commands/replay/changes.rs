@@ -1,0 +1,39 @@
+use crate::cli::ChangeArgs;
+use crate::error::Result;
+use crate::profiles;
+use crate::settings::Settings;
+use crate::tools;
+use rondo_core::replay::Changes;
+use rondo_types::{Profile, SessionId};
+
+/// Whose directory tools have that are described and not run.
+const NOBODY: &str = "replay";
+
+/// Returns what the arguments put in the place of what was recorded.
+///
+/// # Errors
+/// When there is no such profile, or its tools cannot be built.
+pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Result<Changes> {
+    let Some(name) = &args.profile else {
+        let system = args.system_prompt.clone();
+        return Ok(Changes {
+            system: system.map(|text| vec![text]),
+            ..Changes::default()
+        });
+    };
+    let profile = profiles::resolve(settings, name)?.profile;
+    let wanted = tools::wanted(&profile, settings);
+    let offer = tools::offer(&wanted, &[], settings, &SessionId::new(NOBODY))?;
+    Ok(Changes {
+        system: Some(system_prompt(&profile, settings)),
+        tools: Some(offer.tools.specs()),
+        profile: Some(profile),
+    })
+}
+
+fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let own = profile.system_prompt.clone();
+    let appended = settings.values.append_system_prompt.clone();
+    let blocks = own.into_iter().chain(appended);
+    blocks.filter(|block| !block.trim().is_empty()).collect()
+}

@@ -1,0 +1,182 @@
+//! `rondo test`: recorded sessions as a regression suite.
+
+mod junit;
+
+use super::replay::{Recorded, changes, difference_line, play};
+use super::run::{current_dir, write_failed};
+use crate::cli::{AskArgs, TestArgs};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::render::sanitize;
+use crate::settings::Settings;
+use rondo_core::replay::{Changes, Replay};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The ending of exported files.
+const EXTENSION: &str = "jsonl";
+/// Files of one run; more are most likely not what was meant.
+const FILES_MAX: usize = 10_000;
+
+/// One recorded session, replayed.
+struct Case {
+    /// The file's name.
+    name: String,
+    verdict: Verdict,
+    took: Duration,
+}
+
+enum Verdict {
+    /// As it was recorded.
+    Same { turns: usize, requests: usize },
+    /// Not as it was recorded: each difference in a line.
+    Changed {
+        summary: String,
+        differences: Vec<String>,
+    },
+    /// It cannot be read or replayed.
+    Unreadable(String),
+}
+
+/// Runs the command.
+pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
+    let flags = AskArgs {
+        system_prompt: args.changes.system_prompt.clone(),
+        ..AskArgs::default()
+    };
+    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let changes = changes(&args.changes, &settings)?;
+    let path = settings.directory.join(&args.path);
+    let mut cases = Vec::new();
+    for file in files(&path)? {
+        let case = Case::run(&file, &changes);
+        let line = sanitize::plain(&case.line());
+        output.stdout(&line).map_err(write_failed)?;
+        cases.push(case);
+    }
+    output.stdout(&summary(&cases)).map_err(write_failed)?;
+    if let Some(report) = &args.junit {
+        let report = settings.directory.join(report);
+        fs::write(&report, junit::report(&cases)).map_err(|err| {
+            let context = format!("failed to write the report `{}`", report.display());
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })?;
+    }
+    Ok(exit(&cases))
+}
+
+/// Lists the exported sessions of a directory by name.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |err: std::io::Error| {
+        let context = format!("failed to list `{}`", path.display());
+        CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)?.take(FILES_MAX) {
+        let file = entry.map_err(failed)?.path();
+        if file.extension().is_some_and(|it| it == EXTENSION) && file.is_file() {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        let message = format_args!("there is no exported session in `{}`", path.display());
+        return Err(CliError::new(Exit::Input, message)
+            .hint("`rondo session export ID -o NAME.jsonl` writes one"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+impl Case {
+    fn run(file: &Path, changes: &Changes) -> Self {
+        let name = file.file_name().unwrap_or_default();
+        let started = Instant::now();
+        let replayed = Recorded::from_file(file).and_then(|it| play(&it, changes));
+        let verdict = match replayed {
+            Ok(replay) => Verdict::of(&replay),
+            Err(error) => Verdict::Unreadable(error.line()),
+        };
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            verdict,
+            took: started.elapsed(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let name = &self.name;
+        match &self.verdict {
+            Verdict::Same { turns, requests } => {
+                format!("ok       {name}: turns {turns}, requests {requests}\n")
+            }
+            Verdict::Changed { summary, .. } => format!("changed  {name}: {summary}\n"),
+            Verdict::Unreadable(why) => format!("failed   {name}: {why}\n"),
+        }
+    }
+}
+
+impl Verdict {
+    fn of(replay: &Replay) -> Self {
+        let turns = &replay.turns;
+        let requests = turns.iter().map(|turn| turn.requests).sum();
+        let all: Vec<_> = turns.iter().flat_map(|turn| &turn.differences).collect();
+        let Some(first) = all.first() else {
+            return Self::Same {
+                turns: turns.len(),
+                requests,
+            };
+        };
+        let changed: usize = turns.iter().map(|turn| turn.requests_changed()).sum();
+        let summary = match changed {
+            0 => difference_line(first),
+            changed => format!(
+                "{changed} of {requests} requests differ; {}",
+                difference_line(first)
+            ),
+        };
+        Self::Changed {
+            summary,
+            differences: all.into_iter().map(difference_line).collect(),
+        }
+    }
+}
+
+fn count(cases: &[Case], is: impl Fn(&Verdict) -> bool) -> usize {
+    cases.iter().filter(|case| is(&case.verdict)).count()
+}
+
+fn changed(cases: &[Case]) -> usize {
+    count(cases, |it| matches!(it, Verdict::Changed { .. }))
+}
+
+fn unreadable(cases: &[Case]) -> usize {
+    count(cases, |it| matches!(it, Verdict::Unreadable(_)))
+}
+
+fn summary(cases: &[Case]) -> String {
+    let (changed, unreadable) = (changed(cases), unreadable(cases));
+    let same = cases.len() - changed - unreadable;
+    let sessions = if cases.len() == 1 {
+        "session"
+    } else {
+        "sessions"
+    };
+    format!(
+        "{} {sessions}: {same} as recorded, {changed} changed, {unreadable} failed\n",
+        cases.len()
+    )
+}
+
+fn exit(cases: &[Case]) -> Exit {
+    match (changed(cases), unreadable(cases)) {
+        (0, 0) => Exit::Answer,
+        (0, _) => Exit::Input,
+        _ => Exit::Differs,
+    }
+}
