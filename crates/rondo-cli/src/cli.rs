@@ -6,7 +6,7 @@ mod session;
 
 pub(crate) use fork::{ForkArgs, StepPlace};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
-pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand};
+pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use rondo_types::Effort;

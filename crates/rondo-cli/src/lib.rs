@@ -7,6 +7,7 @@
 //! - `weights`, `embedded`: the weights of the models in the box, and such a model to ask.
 //! - `sessions`: where they are kept and which one is meant; `secrets`: what is kept out of them.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
+//! - `story`: what happened in a recorded session.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
 //! - `exit`, `error`: exit codes and messages.
@@ -36,6 +37,7 @@ mod screen;
 mod secrets;
 mod sessions;
 mod settings;
+mod story;
 mod target;
 mod telemetry;
 mod tools;

@@ -1,5 +1,5 @@
 use super::TimeSpan;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Arguments of `rondo session`.
@@ -21,11 +21,14 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what was said in a session, as Markdown
+    /// Show what happened in a session: what was said, calls, times, tokens and money
     Show {
         /// The session
         #[arg(value_name = "ID", default_value = "latest")]
         session: String,
+        /// How; `html` is one page that needs nothing else
+        #[arg(long, value_name = "FORMAT", default_value = "markdown")]
+        format: StoryFormat,
     },
     /// Remove sessions
     Rm {
@@ -64,6 +67,17 @@ pub(crate) enum SessionCommand {
         #[arg(long)]
         repair: bool,
     },
+}
+
+/// How a session is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoryFormat {
+    /// Markdown.
+    Markdown,
+    /// One HTML page.
+    Html,
+    /// One JSON object.
+    Json,
 }
 
 /// What may go.

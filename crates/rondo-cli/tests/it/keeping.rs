@@ -53,15 +53,34 @@ async fn the_list_says_what_each_session_is_about_and_how_it_stands() {
 }
 
 #[tokio::test]
+async fn a_session_is_shown_as_a_page_and_as_data() {
+    let env = two_sessions().await;
+    let ids = ids(&env).await;
+    let page = env
+        .run(&["session", "show", &ids[1], "--format", "html"])
+        .await;
+    assert!(page.stdout.starts_with("<!doctype html>"), "{page:?}");
+    assert!(page.stdout.contains("<div class=\"said user\">one</div>"));
+    let data = env
+        .run(&["session", "show", &ids[1], "--format", "json"])
+        .await;
+    let turn = &data.lines()[0]["turns"][0];
+    assert_eq!(turn["ending"]["stop_reason"], "complete");
+    assert_eq!(turn["steps"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn a_session_is_shown_as_markdown() {
     let env = two_sessions().await;
     let ids = ids(&env).await;
     let shown = env.run(&["session", "show", &ids[1]]).await;
     for part in [
         "# one\n",
-        "## User\n\none\n",
-        "`list_files`",
-        "## Assistant\n\nFirst.\n",
+        "\n## Turn 1\n",
+        "\n**User**\n\none\n",
+        "\n### Step 1\n",
+        "\n`list_files` returned after ",
+        "\nFirst.\n",
     ] {
         assert!(shown.stdout.contains(part), "{part} {shown:?}");
     }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
                 false => list::table(&found, output.columns()),
             }
         }
-        SessionCommand::Show { session } => show::markdown(&store, session)?,
+        SessionCommand::Show { session, format } => show::show(&store, session, *format)?,
         SessionCommand::Rm { sessions, yes } => keep::remove(&store, sessions, *yes, output)?,
         SessionCommand::Prune(args) => keep::prune(&store, args)?,
         SessionCommand::Export { session, output } => {

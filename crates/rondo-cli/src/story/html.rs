@@ -1,0 +1,108 @@
+use super::words::{built_answer, ending, of_step, of_turn, seconds, title};
+use super::{Item, Story, Turn};
+use crate::render::escape::xml;
+use std::fmt::Write as _;
+
+/// The page needs nothing but itself: no script, no font, no address.
+const STYLE: &str = "\
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}
+h2{border-top:1px solid #8886;padding-top:1rem;margin-top:2.5rem}
+h3{font-size:1rem;margin:1.5rem 0 .25rem}
+.figures{color:#888;font-size:.85rem;margin:0 0 .75rem}
+.said{white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0}
+.user{background:#8882;border-radius:.5rem;padding:.5rem .75rem}
+.note{color:#888;font-style:italic}
+.failed summary{color:#c33}
+details{margin:.5rem 0}
+summary{cursor:pointer;overflow-wrap:anywhere}
+pre{background:#8881;border-radius:.5rem;padding:.5rem .75rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}
+";
+
+/// Renders a session as one HTML page.
+pub(crate) fn html(story: &Story) -> String {
+    let title = xml(title(story));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n"
+    );
+    let place = match story.directory.is_empty() {
+        true => String::new(),
+        false => format!(" in <code>{}</code>", xml(&story.directory)),
+    };
+    let session = xml(&story.session);
+    let _ = writeln!(
+        page,
+        "<p class=\"figures\">Session <code>{session}</code>{place}</p>"
+    );
+    story
+        .turns
+        .iter()
+        .for_each(|turn| write_turn(&mut page, turn));
+    page.push_str("</html>\n");
+    page
+}
+
+fn write_turn(page: &mut String, turn: &Turn) {
+    let _ = writeln!(page, "<h2>Turn {}</h2>", turn.number);
+    figures(page, &of_turn(turn));
+    turn.said.iter().for_each(|item| write_item(page, item));
+    for step in &turn.steps {
+        let _ = writeln!(page, "<h3>Step {}</h3>", step.number);
+        figures(page, &of_step(step));
+        step.items.iter().for_each(|item| write_item(page, item));
+    }
+    if let Some(answer) = built_answer(turn) {
+        said(page, "said", answer);
+    }
+    if let Some(ending) = ending(turn) {
+        said(page, "said note", &ending);
+    }
+}
+
+fn figures(page: &mut String, text: &str) {
+    let _ = writeln!(page, "<p class=\"figures\">{}</p>", xml(text));
+}
+
+fn said(page: &mut String, class: &str, text: &str) {
+    let _ = writeln!(page, "<div class=\"{class}\">{}</div>", xml(text));
+}
+
+fn folded(page: &mut String, class: &str, summary: &str, text: &str) {
+    let (summary, text) = (xml(summary), xml(text));
+    let _ = writeln!(
+        page,
+        "<details class=\"{class}\"><summary>{summary}</summary><pre>{text}</pre></details>"
+    );
+}
+
+fn write_item(page: &mut String, item: &Item) {
+    match item {
+        Item::User { text } => said(page, "said user", text),
+        Item::Runtime { text } => folded(page, "note", "Rondo told the model", text),
+        Item::Reasoning { text } => folded(page, "note", "Reasoning", text),
+        Item::Text { text } => said(page, "said", text),
+        Item::Call { tool, arguments } => {
+            let call = format!("{tool} {arguments}");
+            let _ = writeln!(page, "<pre>{}</pre>", xml(&call));
+        }
+        Item::Result {
+            tool,
+            error,
+            text,
+            took_ms,
+            ..
+        } => {
+            let (class, what) = match error {
+                Some(code) => ("failed", format!("failed with {code}")),
+                None => ("result", "returned".to_owned()),
+            };
+            let tool = if tool.is_empty() { "the call" } else { tool };
+            let summary = format!("{tool} {what} after {}", seconds(*took_ms));
+            folded(page, class, &summary, text);
+        }
+        Item::Note { text } => said(page, "said note", text),
+    }
+}

@@ -1,0 +1,69 @@
+use super::words::{built_answer, ending, of_step, of_turn, seconds, title};
+use super::{Item, Story};
+use std::fmt::Write as _;
+
+/// Renders a session as Markdown.
+pub(crate) fn markdown(story: &Story) -> String {
+    let mut text = format!("# {}\n\nSession `{}`", title(story), story.session);
+    if !story.directory.is_empty() {
+        let _ = write!(text, " in `{}`", story.directory);
+    }
+    text.push('\n');
+    for turn in &story.turns {
+        let _ = write!(text, "\n## Turn {}\n\n{}\n", turn.number, of_turn(turn));
+        turn.said
+            .iter()
+            .for_each(|item| write_item(&mut text, item));
+        for step in &turn.steps {
+            let _ = write!(text, "\n### Step {}\n\n{}\n", step.number, of_step(step));
+            step.items
+                .iter()
+                .for_each(|item| write_item(&mut text, item));
+        }
+        if let Some(answer) = built_answer(turn) {
+            let _ = write!(text, "\n**Answer**\n\n{answer}\n");
+        }
+        if let Some(ending) = ending(turn) {
+            let _ = write!(text, "\n*{ending}*\n");
+        }
+    }
+    text
+}
+
+fn write_item(text: &mut String, item: &Item) {
+    let _ = match item {
+        Item::User { text: said } => write!(text, "\n**User**\n\n{said}\n"),
+        Item::Runtime { text: said } => write!(text, "\n**Rondo**\n\n{said}\n"),
+        Item::Reasoning { text: said } => write!(text, "\n{}\n", quoted(said)),
+        Item::Text { text: said } => write!(text, "\n{said}\n"),
+        Item::Call { tool, arguments } => write!(text, "\n`{tool}`\n{}", fenced(arguments)),
+        Item::Result {
+            tool,
+            error,
+            text: said,
+            took_ms,
+            ..
+        } => {
+            let what = match error {
+                Some(code) => format!("failed with `{code}`"),
+                None => "returned".to_owned(),
+            };
+            let tool = if tool.is_empty() { "the call" } else { tool };
+            let took = seconds(*took_ms);
+            write!(text, "\n`{tool}` {what} after {took}:\n{}", fenced(said))
+        }
+        Item::Note { text: said } => write!(text, "\n*{said}*\n"),
+    };
+}
+
+fn quoted(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+    lines.join("\n")
+}
+
+/// A fence is longer than any in the text.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("\n{fence}\n{}\n{fence}\n", text.trim_end())
+}

@@ -1,0 +1,140 @@
+//! What happened in a session, told from its records: for people as Markdown or HTML, and as data.
+//!
+//! # Layout
+//! - `fold`: records become turns, steps and what was said in them.
+//! - `markdown`, `html`: the two renderings; the data are the types here, as JSON.
+//! - `words`: figures and times as both write them.
+
+mod fold;
+mod html;
+mod markdown;
+mod words;
+
+pub(crate) use html::html;
+pub(crate) use markdown::markdown;
+
+use rondo_types::{StopReason, TimeMs, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(crate) struct Story {
+    /// Its id.
+    pub(crate) session: String,
+    /// What it is about; may be empty.
+    pub(crate) title: String,
+    /// The directory it works in; may be empty.
+    pub(crate) directory: String,
+    /// Its turns, in order.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Turn {
+    /// From 1.
+    pub(crate) number: u32,
+    /// The profile it ran under.
+    pub(crate) profile: String,
+    /// When it began.
+    pub(crate) began_ms: TimeMs,
+    /// From its beginning to its last record, without the time nobody worked on it.
+    pub(crate) took_ms: u64,
+    /// Tokens of all its requests.
+    pub(crate) usage: Usage,
+    /// Money, where the price of each model is known.
+    pub(crate) cost_usd: Option<f64>,
+    /// What was said before the first step.
+    pub(crate) said: Vec<Item>,
+    /// Its steps, in order.
+    pub(crate) steps: Vec<Step>,
+    /// How it ended; absent where it was cut off.
+    pub(crate) ending: Option<TurnEnding>,
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Step {
+    /// From 1; a summary that compaction asked for has the number of the step it was made for.
+    pub(crate) number: u32,
+    /// Who was asked, `provider/model`.
+    pub(crate) model: String,
+    /// When its request was sent first.
+    pub(crate) asked_ms: TimeMs,
+    /// From there to the reply; absent where there is none.
+    pub(crate) replied_after_ms: Option<u64>,
+    /// How often its request was sent.
+    pub(crate) requests: u32,
+    /// Tokens; absent where the provider did not say.
+    pub(crate) usage: Option<Usage>,
+    /// Money, where the price is known.
+    pub(crate) cost_usd: Option<f64>,
+    /// What happened in it, in order.
+    pub(crate) items: Vec<Item>,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Item {
+    /// The user said something.
+    User {
+        /// What.
+        text: String,
+    },
+    /// The runtime said something to the model.
+    Runtime {
+        /// What.
+        text: String,
+    },
+    /// The model thought.
+    Reasoning {
+        /// What.
+        text: String,
+    },
+    /// The model said something.
+    Text {
+        /// What.
+        text: String,
+    },
+    /// The model asked for a call.
+    Call {
+        /// The tool.
+        tool: String,
+        /// The arguments as the model wrote them.
+        arguments: String,
+    },
+    /// A call ended.
+    Result {
+        /// The tool; empty for a call that was never begun.
+        tool: String,
+        /// The arguments that it was run with.
+        arguments: Value,
+        /// The error's code, if it failed.
+        error: Option<String>,
+        /// What came of it.
+        text: String,
+        /// How long it ran.
+        took_ms: u64,
+    },
+    /// Something else that is worth a line.
+    Note {
+        /// What.
+        text: String,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct TurnEnding {
+    /// Why.
+    pub(crate) stop_reason: StopReason,
+    /// The answer.
+    pub(crate) text: String,
+    /// Whether it is less than it could be.
+    pub(crate) degraded: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+use super::*;
+use rondo_core::ports::{Record, RecordBody};
+use rondo_types::{
+    CallId, Candidate, Message, ModelInfo, Origin, Part, Price, Recovery, Reply, ToolCall,
+    ToolErrorCode, ToolOutcome, TurnId,
+};
+use serde_json::json;
+
+fn reply(parts: Vec<Part>) -> RecordBody {
+    let candidate = Candidate {
+        parts,
+        ..Candidate::default()
+    };
+    RecordBody::ModelReplied {
+        reply: Box::new(Reply {
+            candidates: vec![candidate],
+            usage: Some(Usage {
+                input: 100,
+                output: 10,
+                ..Usage::default()
+            }),
+            ..Reply::default()
+        }),
+    }
+}
+
+fn call(name: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: CallId::new("x"),
+        wire_id: None,
+        name: name.into(),
+        arguments: r#"{"n":1}"#.into(),
+        complete: true,
+        opaque: None,
+    })
+}
+
+fn requested() -> RecordBody {
+    serde_json::from_value(json!({
+        "kind": "model_requested", "model": "p/m", "request_hash": "", "attempt": 0,
+    }))
+    .unwrap()
+}
+
+fn started() -> [RecordBody; 2] {
+    let profile = rondo_core::profile::builtin("default").unwrap();
+    let began = json!({
+        "kind": "turn_started", "profile": profile, "seed": 1, "tools_hash": "",
+        "turn_number": 1,
+    });
+    let model = ModelInfo {
+        origin: Origin {
+            dialect: "d".into(),
+            provider: "p".into(),
+            model: "m".into(),
+        },
+        streaming: true,
+        price: Some(Price {
+            input: 1_000_000,
+            output: 2_000_000,
+            cache_read: 0,
+            cache_write: 0,
+        }),
+        context_tokens: None,
+    };
+    let equipped = RecordBody::Equipped {
+        system: vec![],
+        tools: Default::default(),
+        models: vec![model],
+        response_schema: None,
+    };
+    [serde_json::from_value(began).unwrap(), equipped]
+}
+
+fn story() -> Story {
+    let id = CallId::new("r1");
+    let mut bodies = started().to_vec();
+    bodies.extend([
+        RecordBody::UserMessage {
+            message: Message::user("What <b>is</b> it?"),
+        },
+        requested(),
+        requested(),
+        reply(vec![Part::text("I look."), call("look")]),
+        RecordBody::ToolStarted {
+            call_id: id.clone(),
+            name: "look".into(),
+            arguments: json!({"n": 1}),
+            recovery: Recovery::ReadOnly,
+            idempotency_key: "k".into(),
+            evidence: None,
+        },
+        RecordBody::ToolFinished {
+            call_id: id,
+            outcome: ToolOutcome::error(ToolErrorCode::Failed, "no ``` here"),
+            duration_ms: 1234,
+        },
+        requested(),
+        reply(vec![Part::text("Nothing & all.")]),
+        RecordBody::Final {
+            stop_reason: StopReason::Complete,
+            text: "Nothing & all.".into(),
+            degraded: false,
+        },
+    ]);
+    let steps = [0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2];
+    let records = (0..)
+        .zip(bodies)
+        .zip(steps)
+        .map(|((at, body), step)| Record {
+            turn: TurnId::new("t"),
+            step,
+            at_ms: TimeMs(at * 100),
+            body,
+        });
+    Story {
+        session: "s-1".into(),
+        title: "<title>".into(),
+        directory: "/a & b".into(),
+        ..Story::of(&records.collect::<Vec<_>>())
+    }
+}
+
+#[test]
+fn records_become_steps_with_their_figures() {
+    let story = story();
+    let [turn] = &story.turns[..] else {
+        panic!("{story:?}")
+    };
+    assert_eq!((turn.took_ms, turn.usage.input), (1000, 200));
+    let cost = turn.cost_usd.unwrap();
+    assert!((cost - 2.0 * turn.steps[0].cost_usd.unwrap()).abs() < 1e-12 && cost > 0.0);
+    let steps: Vec<_> = turn
+        .steps
+        .iter()
+        .map(|it| (it.number, it.requests, it.replied_after_ms, it.items.len()))
+        .collect();
+    assert_eq!(steps, [(1, 2, Some(200), 3), (2, 1, Some(100), 1)]);
+    assert_eq!(turn.ending.as_ref().unwrap().text, "Nothing & all.");
+}
+
+#[test]
+fn markdown_has_what_was_said_and_fences_that_hold() {
+    let text = markdown(&story());
+    assert!(text.starts_with("# <title>\n\nSession `s-1` in `/a & b`\n"));
+    assert!(text.contains("**User**\n\nWhat <b>is</b> it?\n"));
+    assert!(
+        text.contains("`look` failed with `failed` after 1.23 s:\n\n````\nno ``` here\n````\n")
+    );
+    assert!(!text.contains("**Answer**"), "it was said: {text}");
+}
+
+#[test]
+fn a_page_holds_no_markup_of_others() {
+    let page = html(&story());
+    assert!(page.contains("<title>&lt;title&gt;</title>"));
+    assert!(page.contains("What &lt;b&gt;is&lt;/b&gt; it?"));
+    assert!(page.contains("/a &amp; b"));
+    assert!(!page.contains("<b>") && !page.contains("<script"));
+}
