@@ -204,3 +204,16 @@ async fn a_directory_without_sessions_is_refused() {
     assert_eq!(shown.code, Some(42));
     assert!(shown.stderr.contains("no exported session"), "{shown:?}");
 }
+
+/// Sessions that earlier versions recorded, in every version of the format there was.
+#[tokio::test]
+async fn the_sessions_of_the_repository_are_replayed_as_they_were_recorded() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/sessions");
+    let shown = TestEnv::new().run(&["test", fixtures]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown
+            .stdout
+            .ends_with("sessions: 3 as recorded, 0 changed, 0 failed\n")
+    );
+}
