@@ -439,7 +439,7 @@ macro_rules! from_str_by_value_enum {
 
 from_str_by_value_enum!(ColorChoice, OutputFormat, EffortLevel, DurabilityLevel);
 
-/// A length of time as people write it: numbers with `ms`, `s`, `m` or `h`, the largest first.
+/// A length of time as people write it: numbers with `ms`, `s`, `m`, `h` or `d`, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct TimeSpan(pub(crate) Duration);
@@ -527,13 +527,13 @@ mod tests {
         assert_eq!(read("20s"), Some(20_000));
         assert_eq!(read("2m"), Some(120_000));
         assert_eq!(read("1h30m"), Some(5_400_000));
+        assert_eq!(read("2d"), Some(172_800_000));
         for bad in [
             "",
             "0s",
             "20",
             "s",
             "-1s",
-            "1d",
             "99999999999999999999s",
             "18446744073709551615h",
         ] {

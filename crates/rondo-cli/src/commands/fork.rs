@@ -117,7 +117,7 @@ fn turn_at(entries: &[Entry], place: StepPlace) -> Result<TurnId> {
     });
     let found = match place.turn {
         Some(number) => begun.find(|(known, _)| *known == number),
-        None => begun.last(),
+        None => begun.next_back(),
     };
     found.map(|(_, turn)| turn.clone()).ok_or_else(|| {
         let message = match place.turn {

@@ -141,8 +141,8 @@ mod tests {
             squeeze(&shown),
             [
                 "ID WRITTEN STATE TURNS DIRECTORY TITLE",
-                "s-1 0 s ago done 2 …path/to/some/project/of/mine what is in the file…",
-                "s-22 0 s ago cut off 2 …path/to/some/project/of/mine short",
+                "s-1 0 s ago done 2 …/path/to/some/project/of/mine what is in the file…",
+                "s-22 0 s ago cut off 2 …/path/to/some/project/of/mine short",
             ]
         );
     }
