@@ -103,8 +103,7 @@ where
             }
         }
     }
-    eprintln!("{dialect} {taken} of {all}");
-    assert!(taken >= TAKEN_MIN, "{dialect}: {taken}");
+    assert!(taken >= TAKEN_MIN, "{dialect}: {taken} of {all}");
 }
 
 proptest! {
