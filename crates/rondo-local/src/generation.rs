@@ -166,3 +166,6 @@ impl Reply<'_> {
 fn grammar_failed(error: impl ToString) -> LocalError {
     LocalError::Grammar(first_line(&error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,3 +166,65 @@ impl<T: GgmlType + Send + Sync + 'static> QuantizedType for Blocks<T> {
         debug_assert!(false, "weights of a file cannot be written to");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use candle_core::quantized::{QMatMul, QStorage, QTensor};
+    use candle_core::{Device, Module as _, Tensor};
+    use std::io::Write as _;
+
+    const ROWS: usize = 32;
+    const WIDTH: usize = 512;
+
+    fn numbers(count: usize) -> Tensor {
+        let numbers = (0..count).map(|index| ((index * 37 % 101) as f32 - 50.0) / 50.0);
+        Tensor::from_iter(numbers, &Device::Cpu).unwrap()
+    }
+
+    fn quantised(kind: GgmlDType) -> QTensor {
+        let table = numbers(ROWS * WIDTH).reshape((ROWS, WIDTH)).unwrap();
+        QTensor::quantize(&table, kind).unwrap()
+    }
+
+    fn mapped(bytes: &[u8], padding: usize) -> Arc<Mmap> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![0; padding]).unwrap();
+        file.write_all(bytes).unwrap();
+        map(&file).unwrap()
+    }
+
+    #[test]
+    fn mapped_blocks_compute_what_copied_ones_do() {
+        let rows = numbers(3 * WIDTH).reshape((3, WIDTH)).unwrap();
+        let ids = Tensor::new(&[31_u32, 0], &Device::Cpu).unwrap();
+        for kind in [
+            GgmlDType::Q4_1,
+            GgmlDType::Q8_0,
+            GgmlDType::Q4K,
+            GgmlDType::Q6K,
+        ] {
+            let copied = quantised(kind);
+            let map = mapped(&copied.data().unwrap(), 64);
+            let storage = blocks(&map, 64, ROWS * WIDTH, kind).unwrap().unwrap();
+            let mapped = QTensor::new(QStorage::Cpu(storage), (ROWS, WIDTH)).unwrap();
+            let both = [copied, mapped].map(|tensor| {
+                let found = tensor.embedding(&ids).unwrap();
+                let product = QMatMul::from_qtensor(tensor).unwrap().forward(&rows);
+                [found, product.unwrap()]
+                    .map(|it| it.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+            });
+            assert_eq!(both[0], both[1], "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_past_the_end_are_refused_and_crooked_ones_left_to_a_copy() {
+        let map = mapped(&quantised(GgmlDType::Q4K).data().unwrap(), 1);
+        let elements = ROWS * WIDTH;
+        assert!(blocks(&map, 2, elements, GgmlDType::Q4K).is_err());
+        assert!(blocks(&map, usize::MAX, elements, GgmlDType::Q4K).is_err());
+        assert!(blocks(&map, 1, elements, GgmlDType::Q4K).unwrap().is_none());
+        assert!(blocks(&map, 0, 1, GgmlDType::F32).unwrap().is_none());
+    }
+}
