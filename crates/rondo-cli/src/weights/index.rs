@@ -17,6 +17,8 @@ use tokio::process::Command;
 
 /// Bytes unpacked at once.
 const READ_BYTES: usize = 1 << 20;
+/// How often pip asks again for what a network broke; by itself it does so five times.
+const RETRIES: &str = "10";
 /// The bound on what is shown of pip's complaints, in characters.
 const COMPLAINT_CHARS_MAX: usize = 400;
 
@@ -79,7 +81,12 @@ async fn download(python: &str, requirement: &str, directory: &Path) -> Result<(
     command
         .args(["-m", "pip", "download", "--quiet", "--no-deps"])
         .args(["--only-binary", ":all:", "--no-cache-dir", "--no-input"])
-        .args(["--disable-pip-version-check", "--dest"])
+        .args([
+            "--disable-pip-version-check",
+            "--retries",
+            RETRIES,
+            "--dest",
+        ])
         .arg(directory)
         .arg(requirement);
     run(command, &format!("download `{requirement}` with pip")).await

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes hashed at once.
 const READ_BYTES: usize = 1 << 20;
-/// Room on the disk beyond the file itself.
-const SPARE_BYTES: u64 = 64 << 20;
+/// Room on the disk beyond the file itself, in which a piece of an index lies twice: as an archive
+/// and unpacked. Pieces have at most the 100 MB that indexes take.
+const SPARE_BYTES: u64 = 256 << 20;
 
 /// The one download of a file: other processes wait for it.
 pub(super) struct Partial {
