@@ -13,8 +13,8 @@ const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3
 /// What a whole run is built with, so that the tests of telemetry are in it. Lints and documents are
 /// checked without, so that both builds are.
 const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];
-/// The models that tests ask.
-const TEST_MODELS: [&str; 1] = ["smollm2-135m"];
+/// The models that tests ask: one for the engine, and the default.
+const TEST_MODELS: [&str; 2] = ["smollm2-135m", "qwen2.5-coder-1.5b"];
 /// Where the results of the last whole run are, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";

@@ -16,6 +16,7 @@ mod fork;
 mod harness;
 mod keeping;
 mod limits;
+mod local;
 mod models;
 mod profiles;
 mod recorder;

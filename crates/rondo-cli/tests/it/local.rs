@@ -1,0 +1,41 @@
+//! The default model itself: no key, no configuration, no server, nothing scripted.
+
+use crate::harness::TestEnv;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf";
+
+/// Returns the directory that has the default model's weights.
+///
+/// # Panics
+/// When none has, with how to fetch them.
+fn weights() -> PathBuf {
+    let given = std::env::var_os("RONDO_MODEL_PATH").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let own = cache.or(home).map(|cache| cache.join("rondo/models"));
+    given
+        .into_iter()
+        .chain(own)
+        .find(|directory| directory.join(FILE).is_file())
+        .expect("the weights are here; `rondo models pull` fetches them")
+}
+
+#[tokio::test]
+async fn the_default_model_answers_from_what_a_command_told_it() {
+    let env = TestEnv::new().var("RONDO_MODEL_PATH", weights().to_str().unwrap());
+    for name in ["main.py", "engine.py", "paint.py", "nav.py", "notes.txt"] {
+        env.write(&format!("src/{name}"), "print('a line of code')\n");
+    }
+    let question = "How many Python files (*.py) are in the directory src?";
+    let shown = env
+        .run(&["ask", "--yolo", "--output-format", "json", question])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stderr.contains("it is small"), "{}", shown.stderr);
+    let result: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let answer = result["text"].as_str().unwrap();
+    assert!(answer.contains('4') || answer.contains("four"), "{answer}");
+    assert!(result["tool_calls"].as_u64() > Some(0), "{result}");
+}
