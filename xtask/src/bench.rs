@@ -13,9 +13,11 @@
 //! - `figures`: what was measured, and the table.
 //! - `decode`: how fast replies are decoded.
 //! - `local`: the embedded model.
+//! - `journal`: what the journal costs, next to a bare `fdatasync`.
 
 mod decode;
 mod figures;
+mod journal;
 mod local;
 mod process;
 mod program;
@@ -49,7 +51,7 @@ pub(crate) struct Args {
     /// A built binary, instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// A built example `conversations`, instead of building it
+    /// A built example `conversations`, or `journal`, instead of building it
     #[arg(long, value_name = "FILE")]
     example: Option<PathBuf>,
     /// Measure only how fast replies are decoded
@@ -64,6 +66,9 @@ pub(crate) struct Args {
     /// The embedded model's weights, instead of the default's
     #[arg(long, value_name = "FILE", requires = "local")]
     weights: Option<PathBuf>,
+    /// Measure only what the journal costs on the disk of the build directory; takes 5 GB there
+    #[arg(long, conflicts_with = "decode")]
+    journal: bool,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -78,6 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.local {
         print!("{}", local_model(args)?);
+        return Ok(true);
+    }
+    if args.journal {
+        print!("{}", journal::measure(args.example.as_deref())?);
         return Ok(true);
     }
     let bench = Bench::new(args)?;

@@ -3,9 +3,8 @@ use crate::commands::fresh_id;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::clock::Clock;
-use rondo_core::history::History;
 use rondo_core::ports::{MemoryJournal, Record, RecordBody};
-use rondo_journal::{NewSession, SessionInfo, Store};
+use rondo_journal::{Entry, NewSession, SessionInfo, Store};
 use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
@@ -67,16 +66,16 @@ impl Conversation {
     /// When another process works on it, when its records are damaged, or the disk fails.
     pub(crate) fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
         let owned = store.own(&info.id).map_err(failed)?;
-        let records = store.load(&info.id).map_err(failed)?;
+        let history = store.history(&info.id).map_err(failed)?;
         let journal = Arc::new(Watched::new(Arc::new(owned)));
         let mut taken = Self::new(info.id.clone(), journal);
-        let history = History::of(&records);
         taken.history = history.before_open_turn();
         taken.turns = history.turns();
         taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
-            let first = usize::try_from(open.first.0.saturating_sub(1)).unwrap_or(usize::MAX);
-            let records = records.into_iter().skip(first).collect();
+            let entries = store.read(&info.id, open.first, usize::MAX);
+            let entries = entries.map_err(failed)?.into_iter();
+            let records = entries.filter_map(Entry::into_record).collect();
             taken.cut_off = Some(Box::new(CutOff::of(records)?));
             // It has its number already.
             taken.turns = open.number.saturating_sub(1);
