@@ -62,7 +62,9 @@ pub(crate) fn turn(n: u32, result_bytes: usize, compact_every: u32) -> Vec<Recor
         },
     ];
     if n > 1 && (n - 1).is_multiple_of(compact_every) {
-        bodies.push(summed_up(compact_every * TURN_MESSAGES));
+        // The summary before is among them, from the second on.
+        let summary = u32::from(n > compact_every + 1);
+        bodies.push(summed_up(compact_every * TURN_MESSAGES + summary));
     }
     let call = ToolCall {
         id: id.clone(),
