@@ -1,3 +1,4 @@
+use crate::TimeMs;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -48,6 +49,15 @@ string_id!(
 
 /// Digits of the fixed-width fields of an engine-made call id.
 const BASE36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+impl SessionId {
+    /// Returns the id of a session that begins at `at`, which `unique` tells from all others of
+    /// that millisecond: `s-` and both in hexadecimal, so that ids sort by time.
+    #[must_use]
+    pub fn generated(at: TimeMs, unique: u64) -> Self {
+        Self(format!("s-{:x}-{unique:x}", at.0))
+    }
+}
 
 impl CallId {
     /// Returns the id of call `index` (from 0) in step `step` of turn number `turn`.

@@ -41,6 +41,7 @@
 //! |---|---|
 //! | ask once, or after other messages | [`Agent::run`], [`Agent::run_with_messages`], [`Agent::continue_from`] |
 //! | hold a conversation | [`Agent::session`] |
+//! | keep one, and go on with it in another process | feature `journal`: `Agent::open_session`, [`Session::resume`] |
 //! | watch, stop or steer a turn | [`Agent::start`], which returns a [`Run`] |
 //! | get a value instead of text | [`Agent::run_typed`] |
 //! | add a function as a tool | [`tool()`] |
@@ -194,6 +195,8 @@ mod history;
 mod schema;
 mod tool;
 
+#[cfg(feature = "journal")]
+pub use agent::OpenError;
 pub use agent::{
     Agent, AgentBuilder, ApprovalQuestion, ApprovalQuestions, BuildError, Run, Session, TurnError,
     Typed, TypedError, approvals,
@@ -211,6 +214,8 @@ pub use rondo_core::{
 pub use rondo_exec::supervisor;
 pub use rondo_http as http;
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
+#[cfg(feature = "journal")]
+pub use rondo_journal as journal;
 #[cfg(feature = "otel")]
 pub use rondo_otel as otel;
 pub use rondo_types as types;

@@ -1,13 +1,13 @@
 //! `rondo fork`: a session that shares another's beginning and goes its own way from there.
 
 use super::ask::{self, Aim, Started};
-use super::run::{current_dir, fresh_id, write_failed};
+use super::run::{current_dir, write_failed};
 use crate::cli::{AskArgs, ColorChoice, ForkArgs, OutputFormat, StepPlace};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions::{self, failed, session_id};
+use crate::sessions::{self, failed, new_session};
 use crate::settings::Settings;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
@@ -60,7 +60,7 @@ fn fork(args: &ForkArgs, env: Env, output: &Output) -> Result<Made> {
     let entries = store.read_all(&parent.id).map_err(failed)?;
     let end = end_of_step(&entries, args.at)?;
     let now = Clock::system().now();
-    let session = session_id(&fresh_id(now));
+    let session = new_session(now);
     store
         .fork(&parent.id, end.seq, &session, now)
         .map_err(failed)?;

@@ -12,5 +12,4 @@ mod session;
 mod test;
 mod wire;
 
-pub(crate) use run::fresh_id;
 pub use run::run;

@@ -1,5 +1,4 @@
-use super::{Watched, directory_name, failed, session_id};
-use crate::commands::fresh_id;
+use super::{Watched, directory_name, failed, new_session};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::clock::Clock;
@@ -39,8 +38,7 @@ impl Conversation {
     /// Begins a session of which nothing is kept.
     pub(crate) fn ephemeral() -> Self {
         let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
-        let id = fresh_id(Clock::system().now());
-        Self::new(session_id(&id), journal)
+        Self::new(new_session(Clock::system().now()), journal)
     }
 
     /// Begins a session that is kept from its first records on.
@@ -49,7 +47,7 @@ impl Conversation {
     /// When the disk fails.
     pub(crate) fn begin(store: &Store, directory: &Path, title: String) -> Result<Self> {
         let at = Clock::system().now();
-        let session = session_id(&fresh_id(at));
+        let session = new_session(at);
         let new = NewSession {
             id: session.clone(),
             at,

@@ -10,7 +10,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::settings::Settings;
 use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TimeMs};
 use std::path::Path;
 
 /// Opens the journal of all sessions.
@@ -105,7 +105,7 @@ pub(crate) fn directory_name(directory: &Path) -> String {
     real.as_deref().unwrap_or(directory).display().to_string()
 }
 
-/// Returns a session's id out of a fresh one: ids begin with the time, so that they sort by it.
-pub(crate) fn session_id(fresh: &str) -> SessionId {
-    SessionId::new(format!("s-{fresh}"))
+/// Names the session that this process begins.
+pub(crate) fn new_session(at: TimeMs) -> SessionId {
+    SessionId::generated(at, std::process::id().into())
 }

@@ -1,3 +1,4 @@
+use rondo_core::ResumeError;
 use rondo_types::{ModelError, Outcome};
 use std::fmt;
 use tokio::task::JoinError;
@@ -24,6 +25,10 @@ pub enum TurnError {
         /// The panic's message.
         message: String,
     },
+    /// The turn that was cut off cannot be carried on: this agent asks other models, or the
+    /// records do not follow from one another.
+    #[error("the turn that was cut off cannot be carried on")]
+    Resume(#[from] ResumeError),
 }
 
 impl TurnError {
@@ -32,7 +37,7 @@ impl TurnError {
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Failed { outcome } => Some(outcome),
-            Self::NoRuntime | Self::Panicked { .. } => None,
+            Self::NoRuntime | Self::Panicked { .. } | Self::Resume(_) => None,
         }
     }
 
@@ -53,6 +58,7 @@ impl fmt::Debug for TurnError {
                 .field("tool_calls", &outcome.tool_calls)
                 .finish_non_exhaustive(),
             Self::NoRuntime => f.write_str("NoRuntime"),
+            Self::Resume(error) => f.debug_tuple("Resume").field(error).finish(),
             Self::Panicked { message } => f
                 .debug_struct("Panicked")
                 .field("message", message)

@@ -1,9 +1,10 @@
+use rondo_core::clock::Clock;
 use rondo_types::{SessionId, TurnId};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Returns a name that no other session has, in this process or another.
+/// Returns a name that no other session has, in this process or another. Later ones sort behind.
 pub(super) fn new_session() -> SessionId {
-    SessionId::new(format!("s-{:016x}{:016x}", random(), random()))
+    SessionId::generated(Clock::system().now(), random())
 }
 
 /// Names a turn within its session.

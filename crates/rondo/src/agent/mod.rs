@@ -2,9 +2,13 @@
 
 mod approval;
 mod builder;
+mod cut_off;
+#[cfg(feature = "journal")]
+mod durable;
 mod error;
 mod gate;
 mod ids;
+mod ledger;
 mod parts;
 mod run;
 mod session;
@@ -15,6 +19,8 @@ mod tests;
 
 pub use approval::{ApprovalQuestion, ApprovalQuestions, approvals};
 pub use builder::{AgentBuilder, BuildError};
+#[cfg(feature = "journal")]
+pub use durable::OpenError;
 pub use error::TurnError;
 pub use run::Run;
 pub use session::Session;

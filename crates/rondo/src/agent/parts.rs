@@ -1,5 +1,5 @@
 use super::ids;
-use super::run::Run;
+use super::run::{Run, Work};
 use crate::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
@@ -54,7 +54,8 @@ impl Parts {
             journal: Arc::new(MemoryJournal::default()),
             answer,
         };
-        Run::start(self.setup(task), message, Arc::new(Mutex::new(history)))
+        let history = Arc::new(Mutex::new(history));
+        Run::start(self.setup(task), Work::Ask(message), history, None)
     }
 
     pub(super) fn setup(&self, task: Task) -> TurnSetup {

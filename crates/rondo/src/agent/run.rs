@@ -1,6 +1,11 @@
+use super::cut_off::CutOff;
 use super::error::TurnError;
+use super::ledger::Ledger;
 use futures_util::Stream;
-use rondo_core::{EventReceiver, TurnHandle, TurnSetup, control, events, run_turn};
+use rondo_core::{
+    EventReceiver, EventSender, ResumeError, TurnControl, TurnHandle, TurnSetup, control, events,
+    resume_turn, run_turn,
+};
 use rondo_types::{Message, Outcome, StopReason, Transcript, TurnEvent};
 use std::fmt;
 use std::pin::Pin;
@@ -22,7 +27,13 @@ pub struct Run {
     events: EventReceiver,
     handle: TurnHandle,
     /// Absent where there is no runtime to run on.
-    task: Option<JoinHandle<Outcome>>,
+    task: Option<JoinHandle<Result<Outcome, ResumeError>>>,
+}
+
+/// What a turn begins with.
+pub(super) enum Work {
+    Ask(Message),
+    CarryOn(CutOff),
 }
 
 impl Run {
@@ -30,17 +41,32 @@ impl Run {
     /// with the same history.
     pub(super) fn start(
         setup: TurnSetup,
-        message: Message,
+        work: Work,
         history: Arc<Mutex<Transcript>>,
+        ledger: Option<Arc<Ledger>>,
     ) -> Self {
-        let (sender, events) = events::channel(setup.session.clone(), setup.turn.clone());
+        let name = match &work {
+            Work::Ask(_) => setup.turn.clone(),
+            Work::CarryOn(cut_off) => cut_off.turn.clone(),
+        };
+        let (sender, events) = events::channel(setup.session.clone(), name);
         let (handle, control) = control();
         let place = in_line(history);
         let turn = async move {
             let mut kept = place.await;
-            let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
-            kept.clone_from(&outcome.transcript);
-            outcome
+            if let Some(ledger) = ledger {
+                ledger.settled().await;
+            }
+            match work {
+                Work::Ask(message) => {
+                    let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
+                    kept.clone_from(&outcome.transcript);
+                    Ok(outcome)
+                }
+                Work::CarryOn(cut_off) => {
+                    carry_on(setup, cut_off, &mut kept, (sender, control)).await
+                }
+            }
         };
         let task = Handle::try_current().ok().map(|it| it.spawn(turn));
         Self {
@@ -70,10 +96,11 @@ impl Run {
             return Err(TurnError::NoRuntime);
         };
         match task.await {
-            Ok(outcome) if outcome.stop_reason == StopReason::Error => Err(TurnError::Failed {
+            Ok(Err(error)) => Err(error.into()),
+            Ok(Ok(outcome)) if outcome.stop_reason == StopReason::Error => Err(TurnError::Failed {
                 outcome: Box::new(outcome),
             }),
-            Ok(outcome) => Ok(outcome),
+            Ok(Ok(outcome)) => Ok(outcome),
             Err(error) => Err(error.into()),
         }
     }
@@ -96,6 +123,25 @@ impl Run {
     pub fn handle(&self) -> TurnHandle {
         self.handle.clone()
     }
+}
+
+/// Goes on with a turn. Dropped, it leaves what was said before, as any turn does.
+async fn carry_on(
+    setup: TurnSetup,
+    cut_off: CutOff,
+    kept: &mut Transcript,
+    (sender, control): (EventSender, TurnControl),
+) -> Result<Outcome, ResumeError> {
+    let CutOff {
+        before, records, ..
+    } = cut_off;
+    let as_recorded = std::mem::replace(kept, before.clone());
+    let resumed = resume_turn(setup, before, &records, sender, control).await;
+    *kept = match &resumed {
+        Ok(outcome) => outcome.transcript.clone(),
+        Err(_) => as_recorded,
+    };
+    resumed
 }
 
 /// Takes a place in the line for the history at once: tasks begin in any order.

@@ -1,15 +1,19 @@
+use super::cut_off::CutOff;
+use super::ledger::Ledger;
+use super::run::Work;
 use super::typed::{Typed, TypedError, decoded};
 use super::{Agent, Run, TurnError, parts};
 use crate::schema::AnswerSchema;
 use rondo_core::Journal;
-use rondo_core::ports::MemoryJournal;
+use rondo_core::history::History;
+use rondo_core::ports::{MemoryJournal, Record};
 use rondo_types::{Message, Outcome, SessionId, Transcript};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 
 /// A conversation: it keeps the messages of its turns and sends them with the next one.
@@ -24,9 +28,10 @@ use tokio::sync::Mutex;
 pub struct Session {
     agent: Agent,
     id: SessionId,
-    journal: Option<Arc<dyn Journal>>,
+    journal: Option<Arc<Ledger>>,
     history: Arc<Mutex<Transcript>>,
     turns: Arc<AtomicU32>,
+    cut_off: Arc<std::sync::Mutex<Option<CutOff>>>,
 }
 
 impl Session {
@@ -37,6 +42,7 @@ impl Session {
             journal: None,
             history: Arc::default(),
             turns: Arc::default(),
+            cut_off: Arc::default(),
         }
     }
 
@@ -46,6 +52,32 @@ impl Session {
         Self {
             turns: Arc::new(AtomicU32::new(parts::after(&history))),
             history: Arc::new(Mutex::new(history)),
+            cut_off: Arc::default(),
+            ..self
+        }
+    }
+
+    /// Begins with what a journal recorded of this session, from its first record on.
+    ///
+    /// Where the last turn was cut off, [`Session::resume`] carries it on.
+    #[must_use]
+    pub fn with_records(self, records: &[Record]) -> Self {
+        let history = History::of(records);
+        let cut_off = history.open_turn().map(|open| {
+            let before = usize::try_from(open.first.0.saturating_sub(1)).unwrap_or(usize::MAX);
+            let own = records.iter().skip(before).cloned().collect();
+            CutOff::new(&history, open, own)
+        });
+        self.recorded(&history, cut_off)
+    }
+
+    pub(super) fn recorded(self, history: &History, cut_off: Option<CutOff>) -> Self {
+        let transcript = history.transcript();
+        let next = parts::after(&transcript).max(history.turns());
+        Self {
+            turns: Arc::new(AtomicU32::new(next)),
+            history: Arc::new(Mutex::new(transcript)),
+            cut_off: Arc::new(std::sync::Mutex::new(cut_off)),
             ..self
         }
     }
@@ -56,7 +88,7 @@ impl Session {
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         Self {
-            journal: Some(journal),
+            journal: Some(Arc::new(Ledger::new(journal))),
             ..self
         }
     }
@@ -109,19 +141,48 @@ impl Session {
         self.start_turn(message.into(), None)
     }
 
+    /// Carries on the turn that was cut off before the session was opened; none where none was, or
+    /// something else was said since.
+    ///
+    /// No recorded reply is asked for again, and no finished call runs again. The turn has the
+    /// limits, prompt and tools that it began with, and what this agent's tools do. It fails with
+    /// [`TurnError::Resume`] where the agent's models are not the turn's.
+    ///
+    /// A session that goes on without it has its messages as far as they were recorded, each call
+    /// with a result.
+    pub fn resume(&self) -> Option<Run> {
+        let cut_off = self.take_cut_off()?;
+        let task = self.task(cut_off.number, None);
+        Some(self.begin(task, Work::CarryOn(cut_off)))
+    }
+
     fn start_turn(&self, message: Message, answer: Option<Value>) -> Run {
-        let task = parts::Task {
+        drop(self.take_cut_off());
+        // A turn that is dropped has used its number too, since its calls may have run.
+        let number = self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        self.begin(self.task(number, answer), Work::Ask(message))
+    }
+
+    fn begin(&self, task: parts::Task, work: Work) -> Run {
+        let setup = self.agent.parts.setup(task);
+        Run::start(setup, work, Arc::clone(&self.history), self.journal.clone())
+    }
+
+    fn task(&self, turn_number: u32, answer: Option<Value>) -> parts::Task {
+        parts::Task {
             session: self.id.clone(),
-            // A turn that is dropped has used its number too, since its calls may have run.
-            turn_number: self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1),
+            turn_number,
             journal: match &self.journal {
-                Some(journal) => Arc::clone(journal),
+                Some(journal) => Arc::clone(journal) as _,
                 None => Arc::new(MemoryJournal::default()),
             },
             answer,
-        };
-        let setup = self.agent.parts.setup(task);
-        Run::start(setup, message, Arc::clone(&self.history))
+        }
+    }
+
+    fn take_cut_off(&self) -> Option<CutOff> {
+        let cut_off = self.cut_off.lock();
+        cut_off.unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -21,6 +21,7 @@ examples! {
     cancel_and_steer: "../../examples/cancel_and_steer.rs",
     conversation: "../../examples/conversation.rs",
     custom_tool: "../../examples/custom_tool.rs",
+    durable: "../../examples/durable.rs",
     fallbacks: "../../examples/fallbacks.rs",
     files_and_commands: "../../examples/files_and_commands.rs",
     many_conversations: "../../examples/many_conversations.rs",
@@ -210,6 +211,21 @@ async fn conversation_goes_on_after_a_failure() {
         ("Hello.", "Bye.", "[5 messages]")
     );
     assert!(lines[1].contains("too warm"), "{out}");
+}
+
+#[tokio::test]
+async fn durable_goes_on_when_it_is_started_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start([says("Hello, Ana."), says("Ana.")]).await;
+    let mut out = Vec::new();
+    for message in ["My name is Ana.", "What is my name?"] {
+        durable::run(model(&server), dir.path(), ("diary", message), &mut out)
+            .await
+            .unwrap();
+    }
+    assert_eq!(text(out), "Hello, Ana.\nAna.\n");
+    let messages = server.requests()[1].json()["messages"].to_string();
+    assert!(messages.contains("My name is Ana."), "{messages}");
 }
 
 #[tokio::test]

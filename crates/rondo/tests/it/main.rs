@@ -15,6 +15,7 @@ mod design_python;
 mod design_react;
 mod design_shell;
 mod design_stream;
+mod durable;
 mod examples;
 mod faults;
 mod hub;

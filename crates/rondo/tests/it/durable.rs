@@ -1,0 +1,195 @@
+//! Sessions that are kept in a file and opened again.
+
+use rondo::journal::{Options, Store, StoreError};
+use rondo::{
+    Agent, Endpoint, EventBody, HttpModel, MemoryJournal, ModelCard, NoArgs, OpenError, Session,
+    TurnError,
+};
+use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn model(server: &Server, name: &str) -> HttpModel {
+    let endpoint = Endpoint::new("local", "openai-chat", server.url("/v1"));
+    HttpModel::new(&endpoint, ModelCard::new(name)).unwrap()
+}
+
+fn says(text: &str) -> Response {
+    openai::streamed(&ReplyScript::text([text]))
+}
+
+fn calls(name: &str) -> Response {
+    openai::streamed(&ReplyScript::calls([CallScript::new(
+        "c",
+        name,
+        &json!({}),
+    )]))
+}
+
+#[derive(Clone, Default)]
+struct Counts {
+    paid: Arc<AtomicU32>,
+    looked: Arc<AtomicU32>,
+}
+
+impl Counts {
+    /// An agent that pays, then looks; its first look never ends.
+    fn agent(&self, server: &Server) -> Agent {
+        let Self { paid, looked } = self.clone();
+        let pay = rondo::tool("pay", "Pays.", move |_: NoArgs, _cx| {
+            paid.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, std::convert::Infallible>("paid") }
+        });
+        let look = rondo::tool("look", "Looks.", move |_: NoArgs, _cx| {
+            let is_first = looked.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                match is_first {
+                    true => std::future::pending().await,
+                    false => Ok::<_, std::convert::Infallible>("seen"),
+                }
+            }
+        });
+        let agent = Agent::builder(model(server, "m"));
+        agent.tool(pay).tool(look.read_only()).build().unwrap()
+    }
+
+    fn both(&self) -> (u32, u32) {
+        let count = |it: &AtomicU32| it.load(Ordering::Relaxed);
+        (count(&self.paid), count(&self.looked))
+    }
+}
+
+/// Runs a turn until it has paid and looks, and drops it there.
+async fn cut_off(session: Session) {
+    let mut turn = session.start("Pay, then look.");
+    let mut begun = 0;
+    while begun < 2 {
+        let event = turn.next().await.unwrap();
+        begun += u32::from(matches!(event.body, EventBody::ToolCallStarted { .. }));
+    }
+    drop(turn);
+    // The turn's task is gone once the session is free.
+    session.transcript().await;
+}
+
+/// Opens a session, as soon as what was dropped has let go of it.
+async fn open(agent: &Agent, store: &Store, id: &str) -> Session {
+    loop {
+        match agent.open_session(store, id).await {
+            Err(OpenError::Store(StoreError::InUse { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_was_dropped_is_carried_on_by_another_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+
+    let first = Server::start([says("Hello."), calls("pay"), calls("look")]).await;
+    let agent = counts.agent(&first);
+    let session = agent.open_session(&store, "till").await.unwrap();
+    assert!(session.resume().is_none());
+    session.run("Hi.").await.unwrap();
+    cut_off(session).await;
+    assert_eq!((first.requests().len(), counts.both()), (3, (1, 1)));
+
+    let second = Server::start([says("It is done."), says("Two.")]).await;
+    let session = open(&counts.agent(&second), &store, "till").await;
+    let outcome = session.resume().unwrap().outcome().await.unwrap();
+    assert_eq!(
+        (outcome.text.as_str(), outcome.tool_calls),
+        ("It is done.", 2)
+    );
+    // What was paid is not paid again; what only looks and did not end, looks again.
+    assert_eq!((second.requests().len(), counts.both()), (1, (1, 2)));
+    let body = second.requests()[0].json();
+    assert_paired(&body);
+    let body = body.to_string();
+    assert!(body.contains("paid") && body.contains("seen") && body.contains("Hello."));
+
+    assert!(session.resume().is_none());
+    assert_eq!(session.run("How many?").await.unwrap().text, "Two.");
+    let said = session.transcript().await;
+    drop(session);
+    let session = open(&agent, &store, "till").await;
+    assert!(session.resume().is_none());
+    assert_eq!(session.transcript().await, said);
+}
+
+#[tokio::test]
+async fn a_session_whose_turn_was_dropped_goes_on_in_the_same_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("Yes.")]).await;
+    let agent = counts.agent(&server);
+    let session = agent.begin_session(&store).await.unwrap();
+    cut_off(session.clone()).await;
+    assert_eq!(session.run("Are you there?").await.unwrap().text, "Yes.");
+    let (id, said) = (session.id().to_string(), session.transcript().await);
+    drop(session);
+    let session = open(&agent, &store, &id).await;
+    assert!(session.resume().is_none());
+    assert_eq!((said.len(), session.transcript().await), (2, said));
+}
+
+#[tokio::test]
+async fn what_was_cut_off_may_be_left_and_other_models_cannot_carry_it_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("Paid, yes.")]).await;
+    let agent = counts.agent(&server);
+    cut_off(agent.open_session(&store, "till").await.unwrap()).await;
+
+    let other = Agent::builder(model(&server, "other")).build().unwrap();
+    let session = open(&other, &store, "till").await;
+    let error = session.resume().unwrap().outcome().await.unwrap_err();
+    assert!(matches!(error, TurnError::Resume(_)), "{error}");
+
+    let taken = agent.open_session(&store, "till").await.unwrap_err();
+    assert!(
+        matches!(taken, OpenError::Store(StoreError::InUse { .. })),
+        "{taken}"
+    );
+    drop(session);
+    let session = open(&agent, &store, "till").await;
+    assert_eq!(session.run("Is it paid?").await.unwrap().text, "Paid, yes.");
+    let body = server.requests()[2].json();
+    assert_paired(&body);
+    assert!(body.to_string().contains("Pay, then look."), "{body}");
+    assert!(session.resume().is_none());
+}
+
+#[tokio::test]
+async fn the_records_of_any_journal_are_enough_to_carry_on() {
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("It is done.")]).await;
+    let agent = counts.agent(&server);
+    let journal = Arc::new(MemoryJournal::default());
+    let session = agent.session_named("till").with_journal(journal.clone());
+    cut_off(session).await;
+    let session = agent.session_named("till").with_journal(journal.clone());
+    let session = session.with_records(&journal.records());
+    let outcome = session.resume().unwrap().outcome().await.unwrap();
+    assert_eq!(
+        (outcome.text.as_str(), counts.both()),
+        ("It is done.", (1, 2))
+    );
+}
+
+#[tokio::test]
+async fn sessions_that_begin_later_sort_behind() {
+    let server = Server::start([says("never asked")]).await;
+    let agent = Agent::builder(model(&server, "m")).build().unwrap();
+    let time = |session: &Session| session.id().as_str().split('-').nth(1).map(str::to_owned);
+    let (first, second) = (agent.session(), agent.session());
+    assert_ne!(first.id(), second.id());
+    assert!(time(&first) <= time(&second));
+    // Milliseconds since 1970 have eleven hexadecimal digits from 2004 to 2527.
+    assert_eq!(time(&first).unwrap().len(), 11);
+}
