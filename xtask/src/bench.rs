@@ -28,7 +28,7 @@ use crate::eval_local::DEFAULT_MODEL;
 use crate::workspace;
 use anyhow::{Context, Result};
 use figures::{Figures, Steps};
-use program::Program;
+use program::{Keeping, Program};
 use server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -134,11 +134,12 @@ impl Bench {
     fn round(&self, figures: &mut Figures) -> Result<()> {
         figures.version.extend([self.program.version()?]);
         self.cold_start(figures)?;
-        self.steps("read", SHORT, &mut figures.short)?;
+        self.steps("read", SHORT, Keeping::Nothing, &mut figures.short)?;
+        self.steps("read", SHORT, Keeping::Durable, &mut figures.kept)?;
         self.raw_steps(SHORT, || Ok(()), &mut figures.raw_short)?;
-        self.steps("read", LONG, &mut figures.long)?;
+        self.steps("read", LONG, Keeping::Nothing, &mut figures.long)?;
         self.raw_steps(LONG, || Ok(()), &mut figures.raw_long)?;
-        self.steps("exec", SHORT, &mut figures.exec)?;
+        self.steps("exec", SHORT, Keeping::Nothing, &mut figures.exec)?;
         self.raw_steps(SHORT, raw::run_true, &mut figures.raw_exec)?;
         figures.raw_crowd.extend([self.raw_crowd()?]);
         let crowd = program::crowd(&self.example, &self.server, CROWD, CROWD_CALLS)?;
@@ -147,7 +148,9 @@ impl Bench {
     }
 
     fn cold_start(&self, figures: &mut Figures) -> Result<()> {
-        let (started, exchanges) = self.program.converse(&self.server, "text", 0)?;
+        let (started, exchanges) =
+            self.program
+                .converse(&self.server, "text", 0, Keeping::Durable)?;
         let first = exchanges.first();
         figures
             .cold_start
@@ -158,8 +161,10 @@ impl Bench {
         Ok(())
     }
 
-    fn steps(&self, scenario: &str, turns: u32, steps: &mut Steps) -> Result<()> {
-        let (_, exchanges) = self.program.converse(&self.server, scenario, turns)?;
+    fn steps(&self, scenario: &str, turns: u32, keeping: Keeping, steps: &mut Steps) -> Result<()> {
+        let (_, exchanges) = self
+            .program
+            .converse(&self.server, scenario, turns, keeping)?;
         steps.add(&exchanges, None);
         Ok(())
     }

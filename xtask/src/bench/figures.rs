@@ -15,6 +15,7 @@ pub(crate) struct Figures {
     pub(crate) cold_start: Samples,
     pub(crate) cold_peak_kib: Vec<u64>,
     pub(crate) short: Steps,
+    pub(crate) kept: Steps,
     pub(crate) raw_short: Steps,
     pub(crate) long: Steps,
     pub(crate) raw_long: Steps,
@@ -96,7 +97,7 @@ impl Figures {
         ]
     }
 
-    fn step_rows(&self) -> [[String; 7]; 9] {
+    fn step_rows(&self) -> [[String; 7]; 10] {
         let (short, raw_short) = (&self.short, &self.raw_short);
         let (long, raw_long) = (&self.long, &self.raw_long);
         let (exec, raw_exec) = (&self.exec.gap, &self.raw_exec.gap);
@@ -106,6 +107,12 @@ impl Figures {
                 &short.gap,
                 &raw_short.gap,
                 "<= 5x",
+            ),
+            row(
+                "the same kept durably, next to not kept",
+                &self.kept.gap,
+                &short.gap,
+                "",
             ),
             row(
                 "CPU a step, turn of 20 steps",

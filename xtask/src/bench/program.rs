@@ -20,6 +20,16 @@ pub(crate) struct Program {
     home: tempfile::TempDir,
 }
 
+/// Whether a conversation is journaled: a client that keeps nothing can be compared only with one
+/// that does not either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// As by default: durable before each effect.
+    Durable,
+    /// With `--ephemeral`.
+    Nothing,
+}
+
 /// Many conversations in one process.
 pub(crate) struct Crowd {
     pub(crate) wall: Duration,
@@ -52,6 +62,7 @@ impl Program {
         server: &Server,
         scenario: &str,
         turns: u32,
+        keeping: Keeping,
     ) -> Result<(Instant, Vec<Exchange>)> {
         let model = format!("openai/bench-{scenario}-{turns}");
         let base_url = format!("http://{}/v1", server.address());
@@ -60,6 +71,7 @@ impl Program {
             .args(["ask", "-m", &model, "--base-url", &base_url, "--yolo"])
             .args(["--max-steps", "1000", "-C"])
             .arg(Path::new(self.home.path()).join("work"))
+            .args((keeping == Keeping::Nothing).then_some("--ephemeral"))
             .arg("go");
         let started = Instant::now();
         let child = command.spawn().context("failed to start the binary")?;
