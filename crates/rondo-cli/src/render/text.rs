@@ -34,6 +34,8 @@ pub(crate) struct TextView {
     screen: Screen,
     /// A question stands on the terminal, and the cursor behind it.
     asking: bool,
+    /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
+    between_steps: bool,
 }
 
 struct Call {
@@ -62,6 +64,7 @@ impl TextView {
             spinner: Spinner::new(),
             screen,
             asking: false,
+            between_steps: false,
         }
     }
 
@@ -225,6 +228,7 @@ impl TextView {
     }
 
     fn step_started(&mut self) {
+        self.between_steps = false;
         self.step_text.clear();
         self.step_shown = false;
         self.sanitizer = Sanitizer::new(Keep::Text);
@@ -262,7 +266,10 @@ impl View for TextView {
             EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
             EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
-            EventBody::StepFinished { .. } => self.end_text()?,
+            EventBody::StepFinished { .. } => {
+                self.between_steps = true;
+                self.end_text()?;
+            }
             EventBody::ToolCallPending {
                 id,
                 name,
@@ -331,7 +338,7 @@ impl View for TextView {
         let calls_fresh = self.calls.values().all(|call| call.fresh);
         let same_terminal_busy = self.output.stdout_terminal && !self.stdout_fresh;
         // Without colours there may be no erasing either, as on a dumb terminal.
-        let drawable = self.lively && self.output.stderr_color;
+        let drawable = self.lively && self.output.stderr_color && !self.between_steps;
         if drawable && calls_fresh && !same_terminal_busy {
             let line = self.spinner.draw();
             self.output.stderr(&line);

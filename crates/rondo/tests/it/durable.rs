@@ -61,12 +61,17 @@ impl Counts {
 }
 
 /// Runs a turn until it has paid and looks, and drops it there.
-async fn cut_off(session: Session) {
+async fn cut_off(session: Session, counts: &Counts) {
+    let (_, looked) = counts.both();
     let mut turn = session.start("Pay, then look.");
     let mut begun = 0;
     while begun < 2 {
         let event = turn.next().await.unwrap();
         begun += u32::from(matches!(event.body, EventBody::ToolCallStarted { .. }));
+    }
+    // The event comes before the tool itself.
+    while counts.both().1 == looked {
+        tokio::task::yield_now().await;
     }
     drop(turn);
     // The turn's task is gone once the session is free.
@@ -94,7 +99,7 @@ async fn a_turn_that_was_dropped_is_carried_on_by_another_agent() {
     let session = agent.open_session(&store, "till").await.unwrap();
     assert!(session.resume().is_none());
     session.run("Hi.").await.unwrap();
-    cut_off(session).await;
+    cut_off(session, &counts).await;
     assert_eq!((first.requests().len(), counts.both()), (3, (1, 1)));
 
     let second = Server::start([says("It is done."), says("Two.")]).await;
@@ -128,7 +133,7 @@ async fn a_session_whose_turn_was_dropped_goes_on_in_the_same_process() {
     let server = Server::start([calls("pay"), calls("look"), says("Yes.")]).await;
     let agent = counts.agent(&server);
     let session = agent.begin_session(&store).await.unwrap();
-    cut_off(session.clone()).await;
+    cut_off(session.clone(), &counts).await;
     assert_eq!(session.run("Are you there?").await.unwrap().text, "Yes.");
     let (id, said) = (session.id().to_string(), session.transcript().await);
     drop(session);
@@ -144,7 +149,7 @@ async fn what_was_cut_off_may_be_left_and_other_models_cannot_carry_it_on() {
     let counts = Counts::default();
     let server = Server::start([calls("pay"), calls("look"), says("Paid, yes.")]).await;
     let agent = counts.agent(&server);
-    cut_off(agent.open_session(&store, "till").await.unwrap()).await;
+    cut_off(agent.open_session(&store, "till").await.unwrap(), &counts).await;
 
     let other = Agent::builder(model(&server, "other")).build().unwrap();
     let session = open(&other, &store, "till").await;
@@ -172,7 +177,7 @@ async fn the_records_of_any_journal_are_enough_to_carry_on() {
     let agent = counts.agent(&server);
     let journal = Arc::new(MemoryJournal::default());
     let session = agent.session_named("till").with_journal(journal.clone());
-    cut_off(session).await;
+    cut_off(session, &counts).await;
     let session = agent.session_named("till").with_journal(journal.clone());
     let session = session.with_records(&journal.records());
     let outcome = session.resume().unwrap().outcome().await.unwrap();

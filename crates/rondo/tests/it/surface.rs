@@ -22,7 +22,7 @@ surface! {
     types: Agent, AgentBuilder, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalRequest,
         Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, NoJournal, Outcome, OutputSink, Profile, Quirks, Run,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, OpenError, Outcome, OutputSink, Profile, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
@@ -31,13 +31,14 @@ surface! {
 }
 
 /// Modules, macros, and what cannot be a trait object or is no type.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "JsonSchema",
     "ModelStream",
     "async_trait",
     "core",
     "events",
     "http",
+    "journal",
     "otel",
     "profiles",
     "schemars",
