@@ -227,6 +227,11 @@ impl TextView {
         self.calls.insert(id, call);
     }
 
+    fn step_finished(&mut self) -> io::Result<()> {
+        self.between_steps = true;
+        self.end_text()
+    }
+
     fn step_started(&mut self) {
         self.between_steps = false;
         self.step_text.clear();
@@ -266,10 +271,7 @@ impl View for TextView {
             EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
             EventBody::ReasoningDelta { .. } => self.spinner.label("reasoning"),
-            EventBody::StepFinished { .. } => {
-                self.between_steps = true;
-                self.end_text()?;
-            }
+            EventBody::StepFinished { .. } => self.step_finished()?,
             EventBody::ToolCallPending {
                 id,
                 name,
