@@ -134,11 +134,12 @@ impl Bench {
     fn round(&self, figures: &mut Figures) -> Result<()> {
         figures.version.extend([self.program.version()?]);
         self.cold_start(figures)?;
-        self.steps("read", SHORT, Keeping::Nothing, &mut figures.short)?;
-        self.steps("read", SHORT, Keeping::Durable, &mut figures.kept)?;
+        self.engine_steps(SHORT, &mut figures.short)?;
         self.raw_steps(SHORT, || Ok(()), &mut figures.raw_short)?;
-        self.steps("read", LONG, Keeping::Nothing, &mut figures.long)?;
+        self.engine_steps(LONG, &mut figures.long)?;
         self.raw_steps(LONG, || Ok(()), &mut figures.raw_long)?;
+        self.steps("read", SHORT, Keeping::Nothing, &mut figures.ask)?;
+        self.steps("read", SHORT, Keeping::Durable, &mut figures.kept)?;
         self.steps("exec", SHORT, Keeping::Nothing, &mut figures.exec)?;
         self.raw_steps(SHORT, raw::run_true, &mut figures.raw_exec)?;
         figures.raw_crowd.extend([self.raw_crowd()?]);
@@ -165,6 +166,13 @@ impl Bench {
         let (_, exchanges) = self
             .program
             .converse(&self.server, scenario, turns, keeping)?;
+        steps.add(&exchanges, None);
+        Ok(())
+    }
+
+    /// The engine alone, as the raw client is alone: no view, and a tool that does nothing.
+    fn engine_steps(&self, turns: u32, steps: &mut Steps) -> Result<()> {
+        let exchanges = program::engine(&self.example, &self.server, turns)?;
         steps.add(&exchanges, None);
         Ok(())
     }

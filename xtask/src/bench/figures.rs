@@ -15,6 +15,7 @@ pub(crate) struct Figures {
     pub(crate) cold_start: Samples,
     pub(crate) cold_peak_kib: Vec<u64>,
     pub(crate) short: Steps,
+    pub(crate) ask: Steps,
     pub(crate) kept: Steps,
     pub(crate) raw_short: Steps,
     pub(crate) long: Steps,
@@ -97,7 +98,7 @@ impl Figures {
         ]
     }
 
-    fn step_rows(&self) -> [[String; 7]; 10] {
+    fn step_rows(&self) -> [[String; 7]; 11] {
         let (short, raw_short) = (&self.short, &self.raw_short);
         let (long, raw_long) = (&self.long, &self.raw_long);
         let (exec, raw_exec) = (&self.exec.gap, &self.raw_exec.gap);
@@ -107,12 +108,6 @@ impl Figures {
                 &short.gap,
                 &raw_short.gap,
                 "<= 5x",
-            ),
-            row(
-                "the same kept durably, next to not kept",
-                &self.kept.gap,
-                &short.gap,
-                "",
             ),
             row(
                 "CPU a step, turn of 20 steps",
@@ -140,6 +135,18 @@ impl Figures {
                 &long.at_200,
                 &long.at_10,
                 "<= 1.5x",
+            ),
+            row(
+                "step gap of `rondo ask`, which reads a file and shows it",
+                &self.ask.gap,
+                &raw_short.gap,
+                "",
+            ),
+            row(
+                "the same kept durably, next to not kept",
+                &self.kept.gap,
+                &self.ask.gap,
+                "",
             ),
             row(
                 "step gap with `exec`, next to `bash -c`",

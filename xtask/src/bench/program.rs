@@ -93,23 +93,43 @@ impl Program {
 
 /// Holds many conversations at once in a process of the example `conversations`.
 pub(crate) fn crowd(example: &Path, server: &Server, count: u32, turns: u32) -> Result<Crowd> {
+    let (crowd, _) = conversations(example, server, count, turns)?;
+    Ok(crowd)
+}
+
+/// Holds one conversation in a process of the example `conversations`: the engine without a view,
+/// with a tool that does nothing. Returns what the server saw.
+pub(crate) fn engine(example: &Path, server: &Server, turns: u32) -> Result<Vec<Exchange>> {
+    let (_, exchanges) = conversations(example, server, 1, turns)?;
+    Ok(exchanges)
+}
+
+fn conversations(
+    example: &Path,
+    server: &Server,
+    count: u32,
+    turns: u32,
+) -> Result<(Crowd, Vec<Exchange>)> {
     let model = format!("bench-noop-{turns}");
     let mut child = bare(example)
         .args([&model, &count.to_string()])
         .env("FAKELLM_URL", format!("http://{}", server.address()))
         .spawn()
         .context("failed to start the example")?;
+    // Looking at the process takes time at each request: not where requests are counted.
+    server.watch(if count == 1 { child.id() } else { 0 });
     let (_, peak_kib) = process::wait(&mut child)?;
+    server.watch(0);
     let output = child.wait_with_output()?;
     check(&model, &output)?;
-    server.take_exchanges_of(&model, count, turns)?;
+    let exchanges = server.take_exchanges_of(&model, count, turns)?;
     let said: Value = serde_json::from_slice(&output.stdout)?;
     if said.get("ok").and_then(Value::as_u64) != Some(u64::from(count)) {
         bail!("not every conversation of `{model}` ended in its answer: {said}");
     }
     let wall = said.get("wall_s").and_then(Value::as_f64);
     let wall = Duration::try_from_secs_f64(wall.unwrap_or_default())?;
-    Ok(Crowd { wall, peak_kib })
+    Ok((Crowd { wall, peak_kib }, exchanges))
 }
 
 fn bare(binary: &Path) -> Command {
