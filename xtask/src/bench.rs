@@ -159,6 +159,7 @@ impl Bench {
         figures
             .cold_peak_kib
             .extend(first.and_then(|it| it.peak_kib));
+        figures.cold_own_kib.extend(first.and_then(|it| it.own_kib));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ pub(crate) struct Figures {
     pub(crate) version: Samples,
     pub(crate) cold_start: Samples,
     pub(crate) cold_peak_kib: Vec<u64>,
+    pub(crate) cold_own_kib: Vec<u64>,
     pub(crate) short: Steps,
     pub(crate) ask: Steps,
     pub(crate) kept: Steps,
@@ -88,13 +89,14 @@ impl Figures {
             .collect()
     }
 
-    fn start_rows(&self) -> [[String; 7]; 3] {
+    fn start_rows(&self) -> [[String; 7]; 4] {
         let none = Samples::default();
         let (version, cold) = (&self.version, &self.cold_start);
         [
             row("process start to end, `--version`", version, &none, ""),
             row("cold start to the first request", cold, &none, "< 8 ms"),
             memory("peak memory by then", &self.cold_peak_kib, "< 12 MB"),
+            memory("of it not the program's file", &self.cold_own_kib, ""),
         ]
     }
 
@@ -240,6 +242,7 @@ mod tests {
                 arrived: at(step * 10 + step),
                 answered: at(step * 10 + step),
                 peak_kib: None,
+                own_kib: None,
                 cpu: Some(Duration::from_millis(step * 2)),
             })
             .collect()

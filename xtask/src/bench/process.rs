@@ -12,10 +12,18 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Returns the greatest resident size that a process has had, in KiB.
 pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
+    status(pid, "VmHWM:")
+}
+
+/// Returns what a process holds by itself now, in KiB: not the pages of the program's file and its
+/// libraries, of which the system maps 16 for each that is touched.
+pub(crate) fn own_kib(pid: u32) -> Option<u64> {
+    status(pid, "RssAnon:")
+}
+
+fn status(pid: u32, key: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Exchange {
     pub(crate) answered: Instant,
     /// The peak resident size of the watched process at that time, where the system tells.
     pub(crate) peak_kib: Option<u64>,
+    /// What of it was its own then, and not its program's file.
+    pub(crate) own_kib: Option<u64>,
     /// The processor time of that process by then.
     pub(crate) cpu: Option<Duration>,
 }
@@ -111,6 +113,7 @@ impl Shared {
         let watched = self.watched.load(Ordering::Relaxed);
         let watched = Some(watched).filter(|pid| *pid != 0);
         let peak_kib = watched.and_then(process::peak_kib);
+        let own_kib = watched.and_then(process::own_kib);
         let cpu = watched.and_then(process::cpu);
         let mut exchanges = self
             .exchanges
@@ -120,6 +123,7 @@ impl Shared {
             arrived,
             answered: Instant::now(),
             peak_kib,
+            own_kib,
             cpu,
         });
     }
