@@ -121,8 +121,8 @@ impl Partial {
     ///
     /// # Errors
     /// When a byte is wrong, or the file cannot be renamed.
-    pub(super) fn finish(self, sha256: Option<&str>) -> Result<PathBuf> {
-        let found = HEXLOWER.encode(&self.hash.finalize());
+    pub(super) fn finish(mut self, sha256: Option<&str>) -> Result<PathBuf> {
+        let found = HEXLOWER.encode(&self.hash.finalize_reset());
         if let Some(wanted) = sha256.filter(|wanted| *wanted != found) {
             let _ = std::fs::remove_file(&self.path);
             return Err(CliError::new(
@@ -136,7 +136,17 @@ impl Partial {
         let synced = self.file.sync_all();
         let placed = synced.and_then(|()| std::fs::rename(&self.path, &self.target));
         placed.map_err(|err| failed("place", &self.target, err))?;
-        Ok(self.target)
+        Ok(self.target.clone())
+    }
+}
+
+impl Drop for Partial {
+    /// Leaves nothing behind where nothing came: another process was faster, or no source had it.
+    /// The lock is still held, so no other process can have begun.
+    fn drop(&mut self) {
+        if self.length == 0 {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -191,6 +201,22 @@ mod tests {
         partial.append(b"llo").unwrap();
         assert!(!target.exists());
         partial.finish(Some(HELLO)).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"hello");
+        assert!(!beside(&target, "part").exists());
+    }
+
+    #[test]
+    fn who_waited_for_another_download_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("file");
+        let mut first = Partial::open(&target).unwrap();
+        let waiting = std::thread::spawn({
+            let target = target.clone();
+            move || drop(Partial::open(&target).unwrap())
+        });
+        first.append(b"hello").unwrap();
+        first.finish(Some(HELLO)).unwrap();
+        waiting.join().unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"hello");
         assert!(!beside(&target, "part").exists());
     }
