@@ -1,19 +1,20 @@
 //! A request as the tokens that a small model reads: ChatML around one JSON step a message.
 //!
 //! Measured at 1.5 B parameters on 16 questions, correct final answers: this 13, the vendor's
-//! `tools` format 6, calls in XML 7. The two examples are copied by models that are too small, so
-//! they do no harm.
+//! `tools` format 6, calls in XML 7.
+
+mod examples;
+mod observation;
 
 use crate::error::LocalError;
 use crate::grammar::{StepShape, is_shown};
 use crate::vocabulary::Vocabulary;
+use examples::examples;
+use observation::observation;
 use rondo_types::{Message, ModelRequest, Part, Role, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The bound on one tool result, in characters: about 1,500 tokens, of which the beginning and the
-/// end are kept.
-const OBSERVATION_CHARS_MAX: usize = 4_000;
 /// The bound on a tool's description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 240;
 
@@ -86,9 +87,7 @@ pub(crate) fn turns(
         match message.role {
             Role::User => turns.push(("user", user_text(message))),
             Role::Tool => {
-                let results = message
-                    .results()
-                    .map(|it| observation(&it.content.to_text()));
+                let results = message.results().map(|it| observation(&it.content));
                 turns.push(("user", results.collect::<Vec<_>>().join("\n")));
             }
             Role::Assistant => {
@@ -125,7 +124,7 @@ fn push_steps(
             .flat_map(Message::results)
             .find(|result| result.call_id == call.id);
         if let Some(result) = result {
-            turns.push(("user", observation(&result.content.to_text())));
+            turns.push(("user", observation(&result.content)));
         }
     }
     let text = message.text();
@@ -148,23 +147,6 @@ fn user_text(message: &Message) -> String {
         }
     }
     text
-}
-
-fn observation(text: &str) -> String {
-    format!("<observation>\n{}\n</observation>", cut(text.trim_end()))
-}
-
-/// Keeps the beginning and the end of what does not fit.
-fn cut(text: &str) -> String {
-    let count = text.chars().count();
-    if count <= OBSERVATION_CHARS_MAX {
-        return text.to_owned();
-    }
-    let half = OBSERVATION_CHARS_MAX / 2;
-    let head: String = text.chars().take(half).collect();
-    let tail: String = text.chars().skip(count - half).collect();
-    let left_out = count - 2 * half;
-    format!("{head}\n[{left_out} characters left out]\n{tail}")
 }
 
 fn system(blocks: &[String], tools: &[ToolSpec], answer: &str) -> String {
@@ -191,25 +173,6 @@ fn system(blocks: &[String], tools: &[ToolSpec], answer: &str) -> String {
          The result of a call comes back between <observation> and </observation>. \
          When an observation holds what was asked for, answer with it.\n\n{}",
         examples(tools, answer)
-    );
-    text
-}
-
-fn examples(tools: &[ToolSpec], answer: &str) -> String {
-    let mut text = "Examples:\n".to_owned();
-    if tools.iter().any(|tool| tool.name == "exec") {
-        let _ = write!(
-            text,
-            "User: What is the name of this machine?\n\
-             {{\"action\":\"exec\",\"args\":{{\"command\":\"uname -n\"}}}}\n\
-             <observation>\nbirch\n</observation>\n\
-             {{\"action\":\"{answer}\",\"args\":{{\"text\":\"This machine is called birch.\"}}}}\n"
-        );
-    }
-    let _ = write!(
-        text,
-        "User: Thank you!\n\
-         {{\"action\":\"{answer}\",\"args\":{{\"text\":\"You are welcome.\"}}}}"
     );
     text
 }

@@ -4,7 +4,7 @@ use rondo_types::{
 };
 use std::sync::Arc;
 
-fn exec() -> ToolSpec {
+pub(super) fn exec() -> ToolSpec {
     ToolSpec {
         name: "exec".into(),
         description: "Runs a\n  command.".into(),
@@ -116,16 +116,4 @@ fn without_tools_only_the_answer_is_described() {
     let system = &turns(&request, &[], &shape)[0].1;
     assert!(!system.contains("observation"), "{system}");
     assert!(system.contains(r#"{"action":"answer""#), "{system}");
-}
-
-#[test]
-fn a_long_result_keeps_its_beginning_and_end() {
-    assert_eq!(
-        cut(&"é".repeat(OBSERVATION_CHARS_MAX)).chars().count(),
-        4_000
-    );
-    let long = format!("begin{}end", "x".repeat(OBSERVATION_CHARS_MAX));
-    let shown = cut(&long);
-    assert!(shown.starts_with("begin") && shown.ends_with("end"));
-    assert!(shown.contains("[8 characters left out]"), "{shown}");
 }

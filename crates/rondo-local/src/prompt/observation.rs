@@ -1,0 +1,120 @@
+//! What a tool returned, as a small model reads it best: plain text.
+//!
+//! The same result as one line of escaped JSON is often not used: the model answers something that
+//! sounds right instead of what stands there.
+
+use rondo_types::ToolContent;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// The bound on one tool result, in characters: about 1,500 tokens, of which the beginning and the
+/// end are kept.
+const OBSERVATION_CHARS_MAX: usize = 4_000;
+/// What a result without any content reads as.
+const NOTHING: &str = "(no output)";
+/// Names of the number that says how a process ended. Zero goes without saying.
+const EXIT_CODES: [&str; 2] = ["exitCode", "exit_code"];
+
+/// Returns a result in the marks that the system prompt speaks of.
+pub(super) fn observation(content: &ToolContent) -> String {
+    let text = match content {
+        ToolContent::Text(text) => text.clone(),
+        ToolContent::Json(Value::Object(fields)) => lines(fields),
+        ToolContent::Json(value) => value.to_string(),
+    };
+    let text = match text.trim_end() {
+        "" => NOTHING,
+        text => text,
+    };
+    format!("<observation>\n{}\n</observation>", cut(text))
+}
+
+/// Texts of whole lines come first and as they are, then `key: value` for all else that says
+/// something.
+fn lines(fields: &Map<String, Value>) -> String {
+    let mut texts = String::new();
+    let mut rest = String::new();
+    for (key, value) in fields {
+        match value {
+            Value::Null => {}
+            Value::String(text) if text.is_empty() => {}
+            Value::String(text) if text.contains('\n') => {
+                let _ = writeln!(texts, "{}", text.trim_end_matches('\n'));
+            }
+            Value::String(text) => {
+                let _ = writeln!(rest, "{key}: {text}");
+            }
+            value if EXIT_CODES.contains(&key.as_str()) => {
+                if value.as_i64() != Some(0) {
+                    let _ = writeln!(rest, "exit code: {value}");
+                }
+            }
+            value => {
+                let _ = writeln!(rest, "{key}: {value}");
+            }
+        }
+    }
+    texts + &rest
+}
+
+/// Keeps the beginning and the end of what does not fit.
+fn cut(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= OBSERVATION_CHARS_MAX {
+        return text.to_owned();
+    }
+    let half = OBSERVATION_CHARS_MAX / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(count - half).collect();
+    let left_out = count - 2 * half;
+    format!("{head}\n[{left_out} characters left out]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(value: Value) -> String {
+        let whole = observation(&ToolContent::Json(value));
+        let inside = whole.strip_prefix("<observation>\n").unwrap();
+        inside.strip_suffix("\n</observation>").unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_a_command_printed_is_shown_as_it_is() {
+        assert_eq!(read(json!({"stdout": "a\n  b\n", "exitCode": 0})), "a\n  b");
+        assert_eq!(read(json!({"stdout": "", "exitCode": 0})), NOTHING);
+        assert_eq!(
+            read(json!({"stdout": "cat: x: No such file\n", "exitCode": 1})),
+            "cat: x: No such file\nexit code: 1"
+        );
+        assert_eq!(
+            read(json!({"exit_code": 143, "signal": "SIGTERM", "stdout": "", "truncated": true})),
+            "exit code: 143\nsignal: SIGTERM\ntruncated: true"
+        );
+    }
+
+    #[test]
+    fn other_results_are_keys_and_values_or_json() {
+        assert_eq!(
+            read(json!({"count": 0, "exists": false, "names": ["a"], "none": null})),
+            "count: 0\nexists: false\nnames: [\"a\"]"
+        );
+        assert_eq!(read(json!([1, 2])), "[1,2]");
+        let text = ToolContent::Text("plain\n".to_owned());
+        assert_eq!(observation(&text), "<observation>\nplain\n</observation>");
+    }
+
+    #[test]
+    fn a_long_result_keeps_its_beginning_and_end() {
+        assert_eq!(
+            cut(&"é".repeat(OBSERVATION_CHARS_MAX)).chars().count(),
+            4_000
+        );
+        let long = format!("begin{}end", "x".repeat(OBSERVATION_CHARS_MAX));
+        let shown = cut(&long);
+        assert!(shown.starts_with("begin") && shown.ends_with("end"));
+        assert!(shown.contains("[8 characters left out]"), "{shown}");
+    }
+}
