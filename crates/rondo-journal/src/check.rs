@@ -1,19 +1,16 @@
-use crate::entry::{Body, ChainHash, Entry};
+use crate::entry::ChainHash;
 use crate::error::StoreError;
 use crate::export;
 use crate::lock;
 use crate::read;
 use crate::store::Store;
 use crate::tally::Tally;
+use crate::walk::Walk;
 use crate::writer::{advance, set_tally, to_i64};
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{Record, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
-use std::collections::HashSet;
 use std::path::PathBuf;
-
-/// Records that are read at a time.
-const PAGE: usize = 1000;
 
 /// Something that is wrong with a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,28 +34,50 @@ pub struct Report {
     pub saved: Option<PathBuf>,
 }
 
+impl Defect {
+    pub(crate) fn of(self, session: &SessionId) -> StoreError {
+        StoreError::Damaged {
+            session: session.clone(),
+            seq: self.seq.0,
+            reason: self.reason,
+        }
+    }
+}
+
 impl Store {
-    /// Reads all records of a session for whoever goes on with it, each checked as
+    /// Hands over the records of a session for whoever goes on with it, each checked as
     /// [`Store::check`] does. What a later version wrote and this one does not know is left out.
+    /// About a megabyte of them is held at a time.
+    ///
+    /// # Errors
+    /// When there is no such session, a record is damaged, or the disk fails; also whatever `take`
+    /// fails with. What was handed over before is sound.
+    pub fn records<E: From<StoreError>>(
+        &self,
+        session: &SessionId,
+        mut take: impl FnMut(Record) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut walk = Walk::default();
+        self.each(session, Seq(1), |entry| match walk.take(&entry) {
+            Ok(body) => entry.with_body(body).map_or(Ok(()), &mut take),
+            Err(defect) => Err(defect.of(session).into()),
+        })
+    }
+
+    /// Reads all records of a session, as [`Store::records`] hands them over.
     ///
     /// # Errors
     /// When there is no such session, a record is damaged, or the disk fails.
     pub fn load(&self, session: &SessionId) -> Result<Vec<Record>, StoreError> {
-        let (mut walk, mut records) = (Walk::default(), Vec::new());
-        for entry in self.read_all(session)? {
-            if let Some(Defect { seq, reason }) = walk.entry(&entry) {
-                return Err(StoreError::Damaged {
-                    session: session.clone(),
-                    seq: seq.0,
-                    reason,
-                });
-            }
-            records.extend(entry.into_record());
-        }
+        let mut records = Vec::new();
+        self.records(session, |record| {
+            records.push(record);
+            Ok::<_, StoreError>(())
+        })?;
         Ok(records)
     }
 
-    /// Checks every record of a session: its place, its hash, its body.
+    /// Checks every record of a session: its place, its hash, its body. One is held at a time.
     ///
     /// # Errors
     /// When there is no such session or the disk fails. Damage is no error here.
@@ -68,46 +87,28 @@ impl Store {
             (row.head, row.head_hash)
         };
         let mut walk = Walk::default();
-        let mut defect = None;
-        while defect.is_none() && walk.at < head {
-            defect = match self.read(session, Seq(walk.at.0 + 1), PAGE) {
-                Ok(page) if page.is_empty() => Some(walk.missing()),
-                Ok(page) => walk.page(&page),
-                // One of the page's records cannot be read: those before it may be sound.
-                Err(StoreError::Damaged { .. }) => self.walk_singly(session, &mut walk),
-                Err(error) => return Err(error),
-            };
-        }
-        if defect.is_none() && walk.hash != head_hash {
-            defect = Some(Defect {
+        let walked = self.each(session, Seq(1), |entry| match walk.take(&entry) {
+            Ok(_) => Ok(()),
+            Err(defect) => Err(defect.of(session)),
+        });
+        let defect = match walked {
+            Ok(()) if walk.at == head && walk.hash != head_hash => Some(Defect {
                 seq: head,
                 reason: "its hash is not the one that the session ends with".to_owned(),
-            });
-        }
+            }),
+            Ok(()) => None,
+            Err(StoreError::Damaged { seq, reason, .. }) => {
+                let seq = Seq(seq);
+                Some(Defect { seq, reason })
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Report {
             session: session.clone(),
             sound: walk.at.0,
             defect,
             saved: None,
         })
-    }
-
-    fn walk_singly(&self, session: &SessionId, walk: &mut Walk) -> Option<Defect> {
-        for _ in 0..PAGE {
-            let seq = Seq(walk.at.0 + 1);
-            let defect = match self.read(session, seq, 1) {
-                Ok(page) => walk.page(&page),
-                Err(StoreError::Damaged { reason, .. }) => Some(Defect { seq, reason }),
-                Err(error) => Some(Defect {
-                    seq,
-                    reason: error.to_string(),
-                }),
-            };
-            if defect.is_some() {
-                return defect;
-            }
-        }
-        None
     }
 
     /// Checks a session and cuts off everything from its first damaged record on.
@@ -139,56 +140,6 @@ impl Store {
     }
 }
 
-/// How far the chain was followed.
-#[derive(Default)]
-struct Walk {
-    at: Seq,
-    hash: ChainHash,
-    finished: HashSet<String>,
-}
-
-impl Walk {
-    fn missing(&self) -> Defect {
-        Defect {
-            seq: Seq(self.at.0 + 1),
-            reason: "it is not there".to_owned(),
-        }
-    }
-
-    fn page(&mut self, page: &[Entry]) -> Option<Defect> {
-        if page.is_empty() {
-            return Some(self.missing());
-        }
-        page.iter().find_map(|entry| self.entry(entry))
-    }
-
-    fn entry(&mut self, entry: &Entry) -> Option<Defect> {
-        let defect = |reason: String| {
-            let seq = entry.seq;
-            Some(Defect { seq, reason })
-        };
-        if entry.seq != Seq(self.at.0 + 1) {
-            return Some(self.missing());
-        }
-        if entry.chained(self.hash) != entry.hash {
-            return defect("its hash does not fit: it or one before it was changed".to_owned());
-        }
-        match entry.body() {
-            Err(error) => return defect(format!("its body cannot be read: {error}")),
-            Ok(Body::Known(body)) => {
-                if let RecordBody::ToolFinished { call_id, .. } = *body
-                    && !self.finished.insert(format!("{}/{call_id}", entry.turn))
-                {
-                    return defect(format!("call `{call_id}` ended before"));
-                }
-            }
-            Ok(Body::Unknown { .. }) => {}
-        }
-        (self.at, self.hash) = (entry.seq, entry.hash);
-        None
-    }
-}
-
 /// Forks that read what is cut off keep their own records and are damaged as well, and say so.
 fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -205,8 +156,8 @@ fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<()
         None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
     };
     advance(&transaction, row.id, (keep, hash), 0)?;
-    let kept = read::up_to(&transaction, session, &segments, keep)?;
-    set_tally(&transaction, row.id, Tally::of(&kept))?;
+    let tally = Tally::up_to(&transaction, &row, keep)?;
+    set_tally(&transaction, row.id, tally)?;
     transaction.commit()?;
     Ok(())
 }

@@ -132,7 +132,14 @@ impl Entry {
     /// Returns the record; none where this version does not know its kind or cannot read it.
     #[must_use]
     pub fn into_record(self) -> Option<Record> {
-        let Ok(Body::Known(body)) = self.body() else {
+        let body = self.body().ok()?;
+        self.with_body(body)
+    }
+
+    /// Returns the record with its body, which was read before; none where this version does not
+    /// know it.
+    pub(crate) fn with_body(self, body: Body) -> Option<Record> {
+        let Body::Known(body) = body else {
             return None;
         };
         Some(Record {

@@ -33,6 +33,14 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
+    /// A session cannot have that id.
+    #[error("{id:?} cannot be a session's id: {reason}")]
+    BadId {
+        /// What was asked for.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
     /// Other sessions are forks of this one and read its records.
     #[error("session `{session}` is the parent of {}", children.join(", "))]
     HasForks {

@@ -1,14 +1,12 @@
-use crate::entry::{ChainHash, Entry};
+use crate::entry::{Body, ChainHash, Entry};
 use crate::error::StoreError;
-use crate::lock;
 use crate::read;
 use crate::store::Store;
-use crate::tally::Tally;
-use crate::writer::{advance, insert, set_tally, to_i64};
+use crate::walk::Walk;
+use crate::writer::to_i64;
 use data_encoding::HEXLOWER;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs, TurnId};
-use rusqlite::{Connection, TransactionBehavior};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs::OpenOptions;
@@ -19,8 +17,6 @@ use std::path::PathBuf;
 /// The version of exported files.
 pub const EXPORT_VERSION: u32 = 1;
 
-/// Records that are read at a time.
-const PAGE: usize = 1000;
 /// Bytes of one line of an exported file.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
@@ -31,6 +27,9 @@ pub(crate) struct Header {
     pub(crate) id: String,
     pub(crate) created_ms: u64,
     pub(crate) title: String,
+    /// Where it works; files of before do not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) directory: String,
     /// Told, not needed: the records before the fork are in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<String>,
@@ -63,17 +62,6 @@ struct LineIn {
     body: Box<RawValue>,
 }
 
-/// What an import made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
-    /// The session.
-    pub session: SessionId,
-    /// Its records.
-    pub records: u64,
-    /// Whether the last line was cut short and left out.
-    pub torn: bool,
-}
-
 impl Store {
     /// Writes a session as lines of JSON: a header, then one record a line.
     ///
@@ -88,58 +76,17 @@ impl Store {
             id: info.id.to_string(),
             created_ms: info.created.0,
             title: info.title,
+            directory: info.directory,
             forked_from: info.parent.as_ref().map(|(parent, _)| parent.to_string()),
             forked_at: info.parent.as_ref().map(|(_, at)| at.0),
         };
         write_line(out, &header)?;
-        self.export_from(session, Seq(1), out)
-    }
-
-    fn export_from(
-        &self,
-        session: &SessionId,
-        from: Seq,
-        out: &mut dyn Write,
-    ) -> Result<u64, StoreError> {
-        let (mut next, mut count) = (from, 0);
-        loop {
-            let page = self.read(session, next, PAGE)?;
-            let Some(last) = page.last() else {
-                return Ok(count);
-            };
-            next = Seq(last.seq.0 + 1);
-            for entry in &page {
-                write_entry(out, entry)?;
-                count += 1;
-            }
-        }
-    }
-
-    /// Reads an exported session, under its own id or another.
-    ///
-    /// Everything is checked first. A last line that was cut short is left out, and said.
-    ///
-    /// # Errors
-    /// When a line is no record or does not follow the one before it, when the id is taken, or when
-    /// reading or writing fails; then nothing was imported.
-    pub fn import(
-        &self,
-        input: &mut dyn BufRead,
-        id: Option<&SessionId>,
-    ) -> Result<Imported, StoreError> {
-        let mut lines = Lines::new(input);
-        let header = read_header(&mut lines)?;
-        let session = id.map_or_else(|| SessionId::new(&header.id), SessionId::clone);
-        let (entries, torn) = read_entries(&mut lines)?;
-        let _lock = lock::lock(&self.locks_dir(), &session)?;
-        let imported = Imported {
-            session: session.clone(),
-            records: entries.len() as u64,
-            torn,
-        };
-        self.writer()
-            .run(move |connection| store(connection, &session, &header, &entries))?;
-        Ok(imported)
+        let mut count = 0;
+        self.each(session, Seq(1), |entry| {
+            count += 1;
+            write_entry(out, &entry)
+        })?;
+        Ok(count)
     }
 }
 
@@ -227,29 +174,42 @@ pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
     Ok(header)
 }
 
-pub(crate) fn read_entries(lines: &mut Lines<'_>) -> Result<(Vec<Entry>, bool), StoreError> {
-    let (mut entries, mut before) = (Vec::<Entry>::new(), (0, ChainHash::GENESIS));
-    while let Some(line) = lines.next()? {
+/// The records of an exported file, one at a time, each checked against those before it.
+#[derive(Default)]
+pub(crate) struct Entries {
+    walk: Walk,
+    /// Whether the last line was cut short and left out.
+    pub(crate) torn: bool,
+}
+
+impl Entries {
+    pub(crate) fn next(
+        &mut self,
+        lines: &mut Lines<'_>,
+    ) -> Result<Option<(Entry, Body)>, StoreError> {
+        let Some(line) = lines.next()? else {
+            return Ok(None);
+        };
         let entry = match parse(&line.text) {
             Ok(entry) => entry,
-            Err(_) if !line.whole => return Ok((entries, true)),
+            Err(_) if !line.whole => {
+                self.torn = true;
+                return Ok(None);
+            }
             Err(reason) => return Err(lines.bad(reason)),
         };
-        if entry.seq.0 != before.0 + 1 {
-            return Err(lines.bad(format!("record {} should follow", before.0 + 1)));
+        let expected = self.walk.at.0 + 1;
+        if entry.seq.0 != expected {
+            return Err(lines.bad(format!("record {expected} should follow")));
         }
-        if entry.chained(before.1) != entry.hash {
-            return Err(lines.bad("its hash does not fit: it or one before it was changed"));
-        }
-        before = (entry.seq.0, entry.hash);
-        entries.push(entry);
+        let body = self.walk.take(&entry).map_err(|it| lines.bad(it.reason))?;
+        Ok(Some((entry, body)))
     }
-    Ok((entries, false))
 }
 
 fn parse(line: &str) -> Result<Entry, String> {
     let line: LineIn = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let entry = Entry {
+    Ok(Entry {
         seq: Seq(line.seq),
         version: line.version,
         epoch: line.epoch,
@@ -258,45 +218,7 @@ fn parse(line: &str) -> Result<Entry, String> {
         at: TimeMs(line.at_ms),
         json: line.body.get().to_owned(),
         hash: ChainHash::from_hex(&line.hash).ok_or("its hash is no hash")?,
-    };
-    entry.body().map_err(|error| error.to_string())?;
-    Ok(entry)
-}
-
-fn store(
-    connection: &mut Connection,
-    session: &SessionId,
-    header: &Header,
-    entries: &[Entry],
-) -> Result<(), StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let inserted = transaction.execute(
-        "INSERT OR IGNORE INTO sessions
-         (name, created_ms, updated_ms, epoch, head_seq, head_hash, title)
-         VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5)",
-        (
-            session.as_str(),
-            to_i64(header.created_ms),
-            to_i64(entries.last().map_or(1, |entry| entry.epoch)),
-            ChainHash::GENESIS.0,
-            &header.title,
-        ),
-    )?;
-    if inserted == 0 {
-        return Err(StoreError::Exists {
-            session: session.clone(),
-        });
-    }
-    let id = read::find(&transaction, session)?.id;
-    for entry in entries {
-        insert(&transaction, id, entry)?;
-    }
-    set_tally(&transaction, id, Tally::of(entries))?;
-    if let Some(last) = entries.last() {
-        advance(&transaction, id, (last.seq, last.hash), last.at.0)?;
-    }
-    transaction.commit()?;
-    Ok(())
+    })
 }
 
 /// Saves what a repair is about to cut off, row by row, as far as it can be read.
@@ -305,10 +227,13 @@ pub(crate) fn save_damaged(
     session: &SessionId,
     from: Seq,
 ) -> Result<Option<PathBuf>, StoreError> {
-    let rows = raw_rows(store, session, from)?;
-    if rows.is_empty() {
+    let connection = store.reader();
+    let id = read::find(&connection, session)?.id;
+    let mut statement = connection.prepare(RAW_ROWS)?;
+    let mut rows = statement.query((id, to_i64(from.0)))?;
+    let Some(mut row) = rows.next()? else {
         return Ok(None);
-    }
+    };
     let name = format!(
         "damaged-{}-{}.jsonl",
         HEXLOWER.encode(session.as_str().as_bytes()),
@@ -321,32 +246,22 @@ pub(crate) fn save_damaged(
         .mode(0o600)
         .open(&path)
         .map_err(StoreError::io(&path))?;
-    for row in rows {
-        write_line(&mut file, &row)?;
+    loop {
+        let text: String = row.get(0)?;
+        let value = serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+        write_line(&mut file, &value)?;
+        match rows.next()? {
+            Some(next) => row = next,
+            None => break,
+        }
     }
     file.sync_all().map_err(StoreError::io(&path))?;
     Ok(Some(path))
 }
 
 /// The rows as they are, whatever is in them.
-fn raw_rows(
-    store: &Store,
-    session: &SessionId,
-    from: Seq,
-) -> Result<Vec<serde_json::Value>, StoreError> {
-    let connection = store.reader();
-    let id = read::find(&connection, session)?.id;
-    let mut statement = connection.prepare(
-        "SELECT json_object('seq', seq, 'version', version, 'epoch', epoch, 'turn', turn,
-            'step', step, 'at_ms', at_ms, 'hash', lower(hex(hash)),
-            'body', coalesce(body, (SELECT b.body FROM blobs b WHERE b.sha256 = blob)))
-         FROM records WHERE session = ?1 AND seq >= ?2 ORDER BY seq",
-    )?;
-    let rows = statement.query_map((id, to_i64(from.0)), |row| row.get::<_, String>(0))?;
-    let mut values = Vec::new();
-    for row in rows {
-        let text = row?;
-        values.push(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)));
-    }
-    Ok(values)
-}
+const RAW_ROWS: &str = "
+    SELECT json_object('seq', seq, 'version', version, 'epoch', epoch, 'turn', turn,
+        'step', step, 'at_ms', at_ms, 'hash', lower(hex(hash)),
+        'body', coalesce(body, (SELECT b.body FROM blobs b WHERE b.sha256 = blob)))
+    FROM records WHERE session = ?1 AND seq >= ?2 ORDER BY seq";

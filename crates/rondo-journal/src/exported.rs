@@ -1,5 +1,5 @@
 use crate::error::StoreError;
-use crate::export::{Lines, read_entries, read_header};
+use crate::export::{Entries, Header, Lines, read_header};
 use rondo_core::ports::Record;
 use rondo_types::{SessionId, TimeMs};
 use std::io::BufRead;
@@ -25,16 +25,68 @@ impl Exported {
     /// # Errors
     /// When a line is no record or does not follow the one before it, or reading fails.
     pub fn read(input: &mut dyn BufRead) -> Result<Self, StoreError> {
+        let mut reader = ExportReader::open(input)?;
+        let mut records = Vec::new();
+        while let Some(record) = reader.next_record()? {
+            records.push(record);
+        }
+        Ok(Self {
+            session: reader.session().clone(),
+            created: TimeMs(reader.header.created_ms),
+            torn: reader.is_torn(),
+            title: reader.header.title,
+            records,
+        })
+    }
+}
+
+/// Reads an exported session one record at a time, so that no more than one is held.
+pub struct ExportReader<'a> {
+    lines: Lines<'a>,
+    session: SessionId,
+    header: Header,
+    entries: Entries,
+}
+
+impl<'a> ExportReader<'a> {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    /// When it is not that of an exported session, or of a later version's.
+    pub fn open(input: &'a mut dyn BufRead) -> Result<Self, StoreError> {
         let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
-        let (entries, torn) = read_entries(&mut lines)?;
-        let records = entries.into_iter().filter_map(crate::Entry::into_record);
         Ok(Self {
+            lines,
             session: SessionId::new(&header.id),
-            created: TimeMs(header.created_ms),
-            title: header.title,
-            records: records.collect(),
-            torn,
+            header,
+            entries: Entries::default(),
         })
+    }
+
+    /// Returns the session's id.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Reads the next record; none at the end. What a later version wrote and this one does not
+    /// know is left out.
+    ///
+    /// # Errors
+    /// When a line is no record or does not follow the one before it, or reading fails.
+    pub fn next_record(&mut self) -> Result<Option<Record>, StoreError> {
+        while let Some((entry, body)) = self.entries.next(&mut self.lines)? {
+            if let Some(record) = entry.with_body(body) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the last line was cut short and left out, once there is none after it.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        self.entries.torn
     }
 }

@@ -54,7 +54,7 @@ fn fork(
         });
     }
     let hash = read::hash_at(&transaction, &segments, at)?.ok_or_else(no_record)?;
-    let tally = Tally::of(&read::up_to(&transaction, parent, &segments, at)?);
+    let tally = Tally::up_to(&transaction, &row, at)?;
     let inserted = transaction.execute(
         "INSERT OR IGNORE INTO sessions
          (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title,

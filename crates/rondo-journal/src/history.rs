@@ -3,19 +3,21 @@
 //! A snapshot is what the records before it lead to. It can always be thrown away: one of another
 //! version, or of records that are not there any more, is not looked at.
 
-use crate::entry::{Body, ChainHash, Entry};
+use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
+use crate::walk::{Ends, Walk};
 use crate::writer::{to_i64, to_u64};
 use rondo_core::history::History;
-use rondo_core::ports::{Record, Seq};
+use rondo_core::ports::Seq;
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _};
+use serde::{Deserialize, Serialize};
 
 /// The version of the snapshots that this program writes and reads; it changes whenever [`History`]
-/// does.
-const SNAPSHOT_VERSION: u32 = 1;
+/// or [`Ends`] does.
+const SNAPSHOT_VERSION: u32 = 2;
 /// Records behind the newest snapshot at which another is made.
 const SNAPSHOT_AFTER: u64 = 1000;
 
@@ -23,8 +25,14 @@ const SNAPSHOT_AFTER: u64 = 1000;
 #[derive(Default)]
 struct Followed {
     history: History,
-    at: Seq,
-    hash: ChainHash,
+    walk: Walk,
+}
+
+/// What is kept of that, beside its place and hash.
+#[derive(Serialize, Deserialize)]
+struct Kept<H, E> {
+    history: H,
+    ends: E,
 }
 
 impl Store {
@@ -37,11 +45,11 @@ impl Store {
     /// When there is no such session, a record is damaged or missing, or the disk fails.
     pub fn history(&self, session: &SessionId) -> Result<History, StoreError> {
         let mut followed = self.snapshot(session)?.unwrap_or_default();
-        let begun_at = followed.at;
-        self.for_each(session, Seq(begun_at.0 + 1), |entry| {
+        let begun_at = followed.walk.at;
+        self.each(session, Seq(begun_at.0 + 1), |entry| {
             followed.take(session, entry)
         })?;
-        if followed.at.0 - begun_at.0 >= SNAPSHOT_AFTER {
+        if followed.walk.at.0 - begun_at.0 >= SNAPSHOT_AFTER {
             // Where it cannot be kept, the next one reads more; what is wrong shows at an append.
             let _ = self.save_snapshot(session, &followed);
         }
@@ -58,15 +66,20 @@ impl Store {
         if at > row.head || hash_at(&connection, &segments, at)? != Some(hash) {
             return Ok(None);
         }
-        let history = serde_json::from_str(&body).ok();
-        Ok(history.map(|history| Followed { history, at, hash }))
+        let kept = serde_json::from_str::<Kept<History, Ends>>(&body).ok();
+        Ok(kept.map(|Kept { history, ends }| Followed {
+            history,
+            walk: Walk { at, hash, ends },
+        }))
     }
 
     fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), StoreError> {
-        let Ok(body) = serde_json::to_string(&followed.history) else {
+        let Followed { history, walk } = followed;
+        let ends = &walk.ends;
+        let Ok(body) = serde_json::to_string(&Kept { history, ends }) else {
             return Ok(());
         };
-        let (name, at, hash) = (session.clone(), followed.at, followed.hash);
+        let (name, at, hash) = (session.clone(), walk.at, walk.hash);
         self.writer().run(move |connection| {
             connection.execute(
                 "INSERT OR REPLACE INTO snapshots (session, version, seq, hash, body)
@@ -80,30 +93,11 @@ impl Store {
 
 impl Followed {
     fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), StoreError> {
-        let seq = self.at.0 + 1;
-        let damaged = |reason: String| StoreError::Damaged {
-            session: session.clone(),
-            seq,
-            reason,
-        };
-        if entry.seq.0 != seq {
-            return Err(damaged("it is not there".to_owned()));
+        let body = self.walk.take(&entry).map_err(|it| it.of(session))?;
+        match entry.with_body(body) {
+            Some(record) => self.history.take(&record),
+            None => self.history.skip(),
         }
-        if entry.chained(self.hash) != entry.hash {
-            let reason = "its hash does not fit: it or one before it was changed";
-            return Err(damaged(reason.to_owned()));
-        }
-        match entry.body() {
-            Ok(Body::Known(body)) => self.history.take(&Record {
-                turn: entry.turn,
-                step: entry.step,
-                at_ms: entry.at,
-                body: *body,
-            }),
-            Ok(Body::Unknown { .. }) => self.history.skip(),
-            Err(error) => return Err(damaged(format!("its body cannot be read: {error}"))),
-        }
-        (self.at, self.hash) = (entry.seq, entry.hash);
         Ok(())
     }
 }

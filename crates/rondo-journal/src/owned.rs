@@ -18,7 +18,7 @@ const ID_BYTES_MAX: usize = 128;
 /// A session that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id, of at most 128 bytes.
+    /// Its id, of 1 to 128 bytes without control characters.
     pub id: SessionId,
     /// When it begins.
     pub at: TimeMs,
@@ -170,14 +170,19 @@ impl Journal for OwnedSession {
     }
 }
 
-fn checked(session: &SessionId) -> Result<&SessionId, StoreError> {
+/// Refuses ids that no list could show, and no file be named by.
+pub(crate) fn checked(session: &SessionId) -> Result<&SessionId, StoreError> {
     let id = session.as_str();
-    if id.is_empty() || id.len() > ID_BYTES_MAX {
-        return Err(StoreError::Unknown {
-            session: id.chars().take(ID_BYTES_MAX).collect(),
-        });
-    }
-    Ok(session)
+    let reason = match id {
+        "" => "it is empty",
+        _ if id.len() > ID_BYTES_MAX => "it is longer than 128 bytes",
+        _ if id.chars().any(char::is_control) => "it has a control character in it",
+        _ => return Ok(session),
+    };
+    Err(StoreError::BadId {
+        id: id.chars().take(ID_BYTES_MAX).collect(),
+        reason: reason.to_owned(),
+    })
 }
 
 /// Raises the epoch, so that an owner of before can no longer append.
@@ -195,6 +200,13 @@ fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq)
             session: session.to_string(),
         });
     };
+    if head == 0 {
+        // What an import left behind that was cut off.
+        transaction.execute(
+            "DELETE FROM records WHERE session = (SELECT id FROM sessions WHERE name = ?1)",
+            [session.as_str()],
+        )?;
+    }
     transaction.commit()?;
     let fence = Fence {
         session: session.clone(),

@@ -2,10 +2,17 @@ use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::walk::missing;
 use crate::writer::{to_i64, to_u64};
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
+use std::ops::ControlFlow;
+
+/// Records that are held at a time where a session is followed.
+const PAGE_RECORDS: usize = 256;
+/// Bytes of bodies at which no more are held; the last may be longer.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// How many forks may lie between a session and the first one.
 pub(crate) const FORKS_MAX: usize = 64;
@@ -48,33 +55,66 @@ impl Store {
                 let left = limit - entries.len();
                 let mut take = |entry| {
                     entries.push(entry);
-                    Ok(())
+                    ControlFlow::Continue(())
                 };
-                read_segment(&connection, session, &segment, (from, left), &mut take)?;
+                let range = (from.0, segment.last, left);
+                let _ = read_segment(&connection, session, (&segment, range), &mut take)?;
             }
         }
         Ok(entries)
     }
 
-    /// Hands over records from `from` on, one at a time, so that no more than one is held.
+    /// Hands over the records from `from` on that are there now, in their order. About a megabyte
+    /// of them is held at a time, and the file is free for others while `take` has one.
+    ///
+    /// The chain is not checked here; [`Store::check`] and [`Store::records`] do.
     ///
     /// # Errors
-    /// As [`Store::read`], and whatever `take` fails with.
-    pub(crate) fn for_each(
+    /// As [`Store::read`], after the records before the one that cannot be read, and whatever `take`
+    /// fails with.
+    pub fn each<E: From<StoreError>>(
         &self,
         session: &SessionId,
         from: Seq,
-        mut take: impl FnMut(Entry) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let connection = self.reader();
-        let row = find(&connection, session)?;
-        for segment in lineage(&connection, &row)? {
-            if segment.last >= from.0 {
-                let all = (from, usize::MAX);
-                read_segment(&connection, session, &segment, all, &mut take)?;
+        mut take: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut next = from;
+        let head = find(&self.reader(), session)?.head;
+        while next <= head {
+            let (page, read) = self.page(session, next, head);
+            let is_over = page.is_empty();
+            for entry in page {
+                next = Seq(entry.seq.0 + 1);
+                take(entry)?;
+            }
+            read?;
+            if is_over {
+                return Err(missing(next).of(session).into());
             }
         }
         Ok(())
+    }
+
+    /// Reads some records, and says what ended it where that was no bound.
+    fn page(
+        &self,
+        session: &SessionId,
+        from: Seq,
+        last: Seq,
+    ) -> (Vec<Entry>, Result<(), StoreError>) {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let mut take = |entry: Entry| {
+            bytes += entry.json.len();
+            entries.push(entry);
+            match bytes >= PAGE_BYTES || entries.len() >= PAGE_RECORDS {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let connection = self.reader();
+        let read = find(&connection, session)
+            .and_then(|row| read_range(&connection, &row, (from, last), &mut take));
+        (entries, read)
     }
 
     /// Reads all records.
@@ -151,25 +191,21 @@ pub(crate) fn lineage(
     Ok(segments)
 }
 
-/// Reads the records of segments up to and with one.
-pub(crate) fn up_to(
+/// Hands over a session's records of a range, one at a time, until `take` has enough.
+pub(crate) fn read_range(
     connection: &Connection,
-    session: &SessionId,
-    segments: &[Segment],
-    at: Seq,
-) -> Result<Vec<Entry>, StoreError> {
-    let mut entries = Vec::new();
-    for segment in segments {
-        let last = segment.last.min(at.0);
-        let part = Segment { last, ..*segment };
-        let mut take = |entry| {
-            entries.push(entry);
-            Ok(())
-        };
-        let all = (Seq(1), usize::MAX);
-        read_segment(connection, session, &part, all, &mut take)?;
+    session: &SessionRow,
+    (from, last): (Seq, Seq),
+    take: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    for segment in lineage(connection, session)? {
+        let range = (from.0, segment.last.min(last.0), usize::MAX);
+        let read = (&segment, range);
+        if read_segment(connection, &session.name, read, take)?.is_break() {
+            break;
+        }
     }
-    Ok(entries)
+    Ok(())
 }
 
 /// Returns the hash of one record; none when it is not there.
@@ -192,24 +228,25 @@ pub(crate) fn hash_at(
 fn read_segment(
     connection: &Connection,
     session: &SessionId,
-    segment: &Segment,
-    (from, limit): (Seq, usize),
-    take: &mut dyn FnMut(Entry) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    (segment, (from, last, limit)): (&Segment, (u64, u64, usize)),
+    take: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, version, epoch, turn, step, at_ms, hash, body, blob FROM records
          WHERE session = ?1 AND seq BETWEEN ?2 AND ?3 ORDER BY seq LIMIT ?4",
     )?;
     let mut rows = statement.query((
         segment.id,
-        to_i64(segment.first.max(from.0)),
-        to_i64(segment.last),
+        to_i64(segment.first.max(from)),
+        to_i64(last),
         i64::try_from(limit).unwrap_or(i64::MAX),
     ))?;
     while let Some(row) = rows.next()? {
-        take(entry(connection, session, row)?)?;
+        if take(entry(connection, session, row)?).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 fn entry(connection: &Connection, session: &SessionId, row: &Row<'_>) -> Result<Entry, StoreError> {

@@ -1,5 +1,9 @@
 use crate::entry::Entry;
-use rondo_core::ports::RecordBody;
+use crate::error::StoreError;
+use crate::read::{self, SessionRow};
+use rondo_core::ports::{RecordBody, Seq};
+use rusqlite::Connection;
+use std::ops::ControlFlow;
 
 /// What a list says of a session's turns without reading its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,13 +14,23 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts entries from the first on.
-    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
+    /// Counts a session's records up to and with one.
+    pub(crate) fn up_to(
+        connection: &Connection,
+        session: &SessionRow,
+        last: Seq,
+    ) -> Result<Self, StoreError> {
         let mut tally = Self::default();
-        for entry in entries {
-            tally.note_kind(&entry.kind());
-        }
-        tally
+        let mut take = |entry: Entry| {
+            tally.note_entry(&entry);
+            ControlFlow::Continue(())
+        };
+        read::read_range(connection, session, (Seq(1), last), &mut take)?;
+        Ok(tally)
+    }
+
+    pub(crate) fn note_entry(&mut self, entry: &Entry) {
+        self.note_kind(&entry.kind());
     }
 
     pub(crate) fn note(&mut self, body: &RecordBody) {

@@ -191,7 +191,7 @@ fn probe_now(choice: &Choice, settings: &Settings, report: &mut Report) -> Resul
     let seen = runtime.block_on(async {
         let key = choice.key(settings).await?;
         let model = transport::http_model(choice, key, choice.dialect(), true, settings)?;
-        Ok(probe(&model, PROBE_TIMEOUT).await)
+        Ok::<_, CliError>(probe(&model, PROBE_TIMEOUT).await)
     })?;
     show_probe(&seen, report);
     Ok(())

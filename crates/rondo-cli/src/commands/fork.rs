@@ -11,8 +11,13 @@ use crate::sessions::{self, failed, new_session};
 use crate::settings::Settings;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Body, Entry};
+use rondo_journal::{Body, Entry, Store};
 use rondo_types::{SessionId, TurnId};
+
+/// The kind of a turn's first record.
+const TURN_STARTED: &str = "turn_started";
+/// The kind of its last.
+const FINAL: &str = "final";
 
 /// Runs the command.
 ///
@@ -57,8 +62,7 @@ fn fork(args: &ForkArgs, env: Env, output: &Output) -> Result<Made> {
     let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
     let store = sessions::open(&settings)?;
     let parent = sessions::find(&store, &args.session)?;
-    let entries = store.read_all(&parent.id).map_err(failed)?;
-    let end = end_of_step(&entries, args.at)?;
+    let end = end_of_step(&store, &parent.id, args.at)?;
     let now = Clock::system().now();
     let session = new_session(now);
     store
@@ -80,50 +84,91 @@ struct End {
 
 /// Finds the last record of a step that came to its end: another one began, or the turn ended. All
 /// calls of such a step have their results.
-fn end_of_step(entries: &[Entry], place: StepPlace) -> Result<End> {
-    let turn = turn_at(entries, place)?;
-    let of_turn: Vec<&Entry> = entries.iter().filter(|entry| entry.turn == turn).collect();
-    let steps = of_turn.iter().map(|entry| entry.step).max().unwrap_or(0);
-    if place.step > steps {
-        let message = format!("the turn has no step {}, its last is {steps}", place.step);
+fn end_of_step(store: &Store, session: &SessionId, place: StepPlace) -> Result<End> {
+    let turn = turn_at(store, session, place)?;
+    let (last, step) = (turn.last_step, place.step);
+    if step > last {
+        let message = format!("the turn has no step {step}, its last is {last}");
         return Err(CliError::new(Exit::Input, message));
     }
-    let next = of_turn.iter().find(|entry| entry.step > place.step);
-    let last = of_turn.last().filter(|entry| entry.kind() == "final");
-    match (next, last) {
-        (Some(next), _) => Ok(End {
-            seq: Seq(next.seq.0.saturating_sub(1)),
-            is_final: false,
-        }),
-        (None, Some(last)) => Ok(End {
-            seq: last.seq,
-            is_final: true,
-        }),
-        (None, None) => {
-            let message = format!("step {} was cut off before its end", place.step);
-            let hint = "fork at an earlier step, or let `rondo resume` end it first";
-            Err(CliError::new(Exit::Input, message).hint(hint))
+    turn.end.ok_or_else(|| {
+        let message = format!("step {step} was cut off before its end");
+        let hint = "fork at an earlier step, or let `rondo resume` end it first";
+        CliError::new(Exit::Input, message).hint(hint)
+    })
+}
+
+/// What the records of a turn say of a step's end.
+struct Found {
+    turn: TurnId,
+    last_step: u32,
+    end: Option<End>,
+}
+
+impl Found {
+    fn new(turn: TurnId) -> Self {
+        Self {
+            turn,
+            last_step: 0,
+            end: None,
+        }
+    }
+
+    fn take(&mut self, entry: &Entry, step: u32) {
+        if entry.turn != self.turn {
+            return;
+        }
+        self.last_step = self.last_step.max(entry.step);
+        let is_final = entry.kind() == FINAL;
+        if self.end.is_none() && (is_final || entry.step > step) {
+            let before = Seq(entry.seq.0.saturating_sub(1));
+            self.end = Some(match entry.step > step {
+                true => End {
+                    seq: before,
+                    is_final: false,
+                },
+                false => End {
+                    seq: entry.seq,
+                    is_final,
+                },
+            });
         }
     }
 }
 
-fn turn_at(entries: &[Entry], place: StepPlace) -> Result<TurnId> {
-    let mut begun = entries.iter().filter_map(|entry| match entry.body() {
-        Ok(Body::Known(body)) => match *body {
-            RecordBody::TurnStarted { turn_number, .. } => Some((turn_number, &entry.turn)),
-            _ => None,
-        },
-        _ => None,
-    });
-    let found = match place.turn {
-        Some(number) => begun.find(|(known, _)| *known == number),
-        None => begun.next_back(),
-    };
-    found.map(|(_, turn)| turn.clone()).ok_or_else(|| {
+/// Follows the records to the turn that is meant, one at a time.
+fn turn_at(store: &Store, session: &SessionId, place: StepPlace) -> Result<Found> {
+    let mut found: Option<Found> = None;
+    store.each::<CliError>(session, Seq(1), |entry| {
+        let is_meant = |number| place.turn.is_none_or(|meant| meant == number);
+        let is_settled = found.is_some() && place.turn.is_some();
+        if !is_settled && turn_number(&entry).is_some_and(is_meant) {
+            found = Some(Found::new(entry.turn.clone()));
+        }
+        if let Some(found) = &mut found {
+            found.take(&entry, place.step);
+        }
+        Ok(())
+    })?;
+    found.ok_or_else(|| {
         let message = match place.turn {
             Some(number) => format!("the session has no turn {number}"),
             None => "the session has no turn".to_owned(),
         };
         CliError::new(Exit::Input, message)
     })
+}
+
+/// Returns the number of the turn that a record begins.
+fn turn_number(entry: &Entry) -> Option<u32> {
+    if entry.kind() != TURN_STARTED {
+        return None;
+    }
+    match entry.body() {
+        Ok(Body::Known(body)) => match *body {
+            RecordBody::TurnStarted { turn_number, .. } => Some(turn_number),
+            _ => None,
+        },
+        _ => None,
+    }
 }

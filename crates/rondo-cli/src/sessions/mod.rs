@@ -62,7 +62,7 @@ pub(crate) fn failed(error: StoreError) -> CliError {
                 "`rondo session fsck {session} --repair` keeps what is sound; other sessions are not touched"
             )),
         ),
-        StoreError::BadExport { .. } => (Exit::Input, None),
+        StoreError::BadExport { .. } | StoreError::BadId { .. } => (Exit::Input, None),
         StoreError::Exists { .. }
         | StoreError::HasForks { .. }
         | StoreError::NoSuchRecord { .. } => (Exit::Error, None),
@@ -77,6 +77,12 @@ pub(crate) fn failed(error: StoreError) -> CliError {
     };
     let shown = CliError::caused(exit, anyhow::Error::new(error));
     CliError { hint, ..shown }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        failed(error)
+    }
 }
 
 /// Finds the session that is meant by an id, the beginning of one, or `latest`.

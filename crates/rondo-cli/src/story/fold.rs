@@ -1,26 +1,13 @@
-use super::{Item, Step, Story, Turn, TurnEnding};
+use super::{Item, Step, Turn, TurnEnding};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::{CallId, Message, ModelInfo, NanoUsd, Part, Reply, TimeMs, ToolOutcome, Usage};
 use serde_json::Value;
 use std::collections::HashMap;
 
-impl Story {
-    /// Tells what the records of a session say.
-    pub(crate) fn of(records: &[Record]) -> Self {
-        let mut fold = Fold::default();
-        for record in records {
-            fold.take(record);
-        }
-        Self {
-            turns: fold.turns,
-            ..Self::default()
-        }
-    }
-}
-
+/// Tells what the records of a session say, turn by turn.
 #[derive(Default)]
-struct Fold {
-    turns: Vec<Turn>,
+pub(crate) struct Fold {
+    turn: Option<Turn>,
     /// Who may be asked in the turn, with their prices.
     models: Vec<ModelInfo>,
     /// Calls that were begun.
@@ -30,16 +17,29 @@ struct Fold {
 }
 
 impl Fold {
-    fn take(&mut self, record: &Record) {
+    /// Takes the next record, and returns the turn before it where that is over.
+    pub(crate) fn take(&mut self, record: &Record) -> Option<Turn> {
+        let mut over = None;
         if let RecordBody::TurnStarted {
             profile,
             turn_number,
             ..
         } = &record.body
         {
+            over = self.turn.take();
             self.begin(record.at_ms, &profile.name, *turn_number);
         }
-        if let Some(turn) = self.turns.last_mut() {
+        self.tell(record);
+        over
+    }
+
+    /// Returns the last turn.
+    pub(crate) fn end(self) -> Option<Turn> {
+        self.turn
+    }
+
+    fn tell(&mut self, record: &Record) {
+        if let Some(turn) = &mut self.turn {
             let took = record.at_ms.since(turn.began_ms).as_millis();
             turn.took_ms = turn.took_ms.max(u64::try_from(took).unwrap_or(u64::MAX));
         }
@@ -51,7 +51,7 @@ impl Fold {
                 stop_reason,
                 text,
                 degraded,
-            } => self.end(TurnEnding {
+            } => self.ended(TurnEnding {
                 stop_reason: *stop_reason,
                 text: text.clone(),
                 degraded: *degraded,
@@ -81,7 +81,8 @@ impl Fold {
 
     fn begin(&mut self, at: TimeMs, profile: &str, number: u32) {
         self.is_priced = true;
-        self.turns.push(Turn {
+        self.calls.clear();
+        self.turn = Some(Turn {
             number,
             profile: profile.to_owned(),
             began_ms: at,
@@ -96,7 +97,7 @@ impl Fold {
 
     /// Adds to the step under way, or to what was said before the first.
     fn add(&mut self, item: Item) {
-        let Some(turn) = self.turns.last_mut() else {
+        let Some(turn) = &mut self.turn else {
             return;
         };
         match turn.steps.last_mut() {
@@ -115,7 +116,7 @@ impl Fold {
 
     /// A request that is sent again belongs to its step.
     fn request(&mut self, record: &Record, model: &str) {
-        let Some(turn) = self.turns.last_mut() else {
+        let Some(turn) = &mut self.turn else {
             return;
         };
         let is_open = |step: &&mut Step| {
@@ -150,7 +151,7 @@ impl Fold {
     }
 
     fn count(&mut self, at: TimeMs, usage: Option<Usage>) {
-        let Some(turn) = self.turns.last_mut() else {
+        let Some(turn) = &mut self.turn else {
             return;
         };
         let Some(step) = turn.steps.last_mut() else {
@@ -236,8 +237,8 @@ impl Fold {
         self.add(Item::Note { text });
     }
 
-    fn end(&mut self, ending: TurnEnding) {
-        if let Some(turn) = self.turns.last_mut() {
+    fn ended(&mut self, ending: TurnEnding) {
+        if let Some(turn) = &mut self.turn {
             turn.ending = Some(ending);
         }
     }

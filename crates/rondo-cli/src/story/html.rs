@@ -19,8 +19,8 @@ summary{cursor:pointer;overflow-wrap:anywhere}
 pre{background:#8881;border-radius:.5rem;padding:.5rem .75rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}
 ";
 
-/// Renders a session as one HTML page.
-pub(crate) fn html(story: &Story) -> String {
+/// Renders the beginning of a session's page.
+pub(super) fn head(story: &Story) -> String {
     let title = xml(title(story));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -37,30 +37,33 @@ pub(crate) fn html(story: &Story) -> String {
         page,
         "<p class=\"figures\">Session <code>{session}</code>{place}</p>"
     );
-    story
-        .turns
-        .iter()
-        .for_each(|turn| write_turn(&mut page, turn));
-    page.push_str("</html>\n");
     page
 }
 
-fn write_turn(page: &mut String, turn: &Turn) {
-    let _ = writeln!(page, "<h2>Turn {}</h2>", turn.number);
-    figures(page, &of_turn(turn));
-    turn.said.iter().for_each(|item| write_item(page, item));
+/// Renders a turn.
+pub(super) fn turn(turn: &Turn) -> String {
+    let mut page = format!("<h2>Turn {}</h2>\n", turn.number);
+    figures(&mut page, &of_turn(turn));
+    let write = |page: &mut String, items: &[Item]| {
+        items.iter().for_each(|item| write_item(page, item));
+    };
+    write(&mut page, &turn.said);
     for step in &turn.steps {
         let _ = writeln!(page, "<h3>Step {}</h3>", step.number);
-        figures(page, &of_step(step));
-        step.items.iter().for_each(|item| write_item(page, item));
+        figures(&mut page, &of_step(step));
+        write(&mut page, &step.items);
     }
     if let Some(answer) = built_answer(turn) {
-        said(page, "said", answer);
+        said(&mut page, "said", answer);
     }
     if let Some(ending) = ending(turn) {
-        said(page, "said note", &ending);
+        said(&mut page, "said note", &ending);
     }
+    page
 }
+
+/// The end of the page.
+pub(super) const TAIL: &str = "</html>\n";
 
 fn figures(page: &mut String, text: &str) {
     let _ = writeln!(page, "<p class=\"figures\">{}</p>", xml(text));

@@ -1,31 +1,34 @@
 use super::words::{built_answer, ending, of_step, of_turn, seconds, title};
-use super::{Item, Story};
+use super::{Item, Story, Turn};
 use std::fmt::Write as _;
 
-/// Renders a session as Markdown.
-pub(crate) fn markdown(story: &Story) -> String {
+/// Renders the beginning of a session.
+pub(super) fn head(story: &Story) -> String {
     let mut text = format!("# {}\n\nSession `{}`", title(story), story.session);
     if !story.directory.is_empty() {
         let _ = write!(text, " in `{}`", story.directory);
     }
     text.push('\n');
-    for turn in &story.turns {
-        let _ = write!(text, "\n## Turn {}\n\n{}\n", turn.number, of_turn(turn));
-        turn.said
+    text
+}
+
+/// Renders a turn.
+pub(super) fn turn(turn: &Turn) -> String {
+    let mut text = format!("\n## Turn {}\n\n{}\n", turn.number, of_turn(turn));
+    turn.said
+        .iter()
+        .for_each(|item| write_item(&mut text, item));
+    for step in &turn.steps {
+        let _ = write!(text, "\n### Step {}\n\n{}\n", step.number, of_step(step));
+        step.items
             .iter()
             .for_each(|item| write_item(&mut text, item));
-        for step in &turn.steps {
-            let _ = write!(text, "\n### Step {}\n\n{}\n", step.number, of_step(step));
-            step.items
-                .iter()
-                .for_each(|item| write_item(&mut text, item));
-        }
-        if let Some(answer) = built_answer(turn) {
-            let _ = write!(text, "\n**Answer**\n\n{answer}\n");
-        }
-        if let Some(ending) = ending(turn) {
-            let _ = write!(text, "\n*{ending}*\n");
-        }
+    }
+    if let Some(answer) = built_answer(turn) {
+        let _ = write!(text, "\n**Answer**\n\n{answer}\n");
+    }
+    if let Some(ending) = ending(turn) {
+        let _ = write!(text, "\n*{ending}*\n");
     }
     text
 }

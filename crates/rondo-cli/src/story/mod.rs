@@ -1,4 +1,5 @@
 //! What happened in a session, told from its records: for people as Markdown or HTML, and as data.
+//! It is told turn by turn, so that no more than one is held.
 //!
 //! # Layout
 //! - `fold`: records become turns, steps and what was said in them.
@@ -10,15 +11,17 @@ mod html;
 mod markdown;
 mod words;
 
-pub(crate) use html::html;
-pub(crate) use markdown::markdown;
+pub(crate) use fold::Fold;
+
+use crate::cli::StoryFormat;
+use crate::render::sanitize;
 
 use rondo_types::{StopReason, TimeMs, Usage};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A session.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Story {
     /// Its id.
     pub(crate) session: String,
@@ -26,8 +29,46 @@ pub(crate) struct Story {
     pub(crate) title: String,
     /// The directory it works in; may be empty.
     pub(crate) directory: String,
-    /// Its turns, in order.
-    pub(crate) turns: Vec<Turn>,
+}
+
+impl Story {
+    /// Returns what stands before the turns.
+    pub(crate) fn head(&self, format: StoryFormat) -> String {
+        match format {
+            StoryFormat::Markdown => sanitize::plain(&markdown::head(self)),
+            StoryFormat::Html => html::head(self),
+            StoryFormat::Json => format!(
+                "{{\"session\":{},\"title\":{},\"directory\":{},\"turns\":[",
+                json!(self.session),
+                json!(self.title),
+                json!(self.directory)
+            ),
+        }
+    }
+
+    /// Returns what stands behind them.
+    pub(crate) fn tail(format: StoryFormat) -> &'static str {
+        match format {
+            StoryFormat::Markdown => "",
+            StoryFormat::Html => html::TAIL,
+            StoryFormat::Json => "]}\n",
+        }
+    }
+}
+
+impl Turn {
+    /// Returns the turn as it stands behind others, or first.
+    pub(crate) fn shown(&self, format: StoryFormat, is_first: bool) -> String {
+        match format {
+            StoryFormat::Markdown => sanitize::plain(&markdown::turn(self)),
+            StoryFormat::Html => html::turn(self),
+            StoryFormat::Json => {
+                let before = if is_first { "" } else { "," };
+                let turn = serde_json::to_string(self).unwrap_or_default();
+                format!("{before}{turn}")
+            }
+        }
+    }
 }
 
 /// A turn.

@@ -72,7 +72,7 @@ fn started() -> [RecordBody; 2] {
     [serde_json::from_value(began).unwrap(), equipped]
 }
 
-fn story() -> Story {
+fn story() -> (Story, Turn) {
     let id = CallId::new("r1");
     let mut bodies = started().to_vec();
     bodies.extend([
@@ -113,20 +113,40 @@ fn story() -> Story {
             at_ms: TimeMs(at * 100),
             body,
         });
-    Story {
+    let mut fold = Fold::default();
+    for record in records {
+        assert_eq!(fold.take(&record), None);
+    }
+    let story = Story {
         session: "s-1".into(),
         title: "<title>".into(),
         directory: "/a & b".into(),
-        ..Story::of(&records.collect::<Vec<_>>())
-    }
+    };
+    (story, fold.end().unwrap())
+}
+
+fn shown(format: StoryFormat) -> String {
+    let (story, turn) = story();
+    story.head(format) + &turn.shown(format, true) + Story::tail(format)
+}
+
+#[test]
+fn as_data_it_is_one_object() {
+    let (story, turn) = story();
+    let text = shown(StoryFormat::Json);
+    let mut data: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(data["turns"][0]["ending"]["text"], "Nothing & all.");
+    assert_eq!(data["title"], "<title>");
+    let format = StoryFormat::Json;
+    let two = [turn.shown(format, true), turn.shown(format, false)].concat();
+    let text = story.head(format) + &two + Story::tail(format);
+    data = serde_json::from_str(&text).unwrap();
+    assert_eq!(data["turns"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn records_become_steps_with_their_figures() {
-    let story = story();
-    let [turn] = &story.turns[..] else {
-        panic!("{story:?}")
-    };
+    let (_, turn) = story();
     assert_eq!((turn.took_ms, turn.usage.input), (1000, 200));
     let cost = turn.cost_usd.unwrap();
     assert!((cost - 2.0 * turn.steps[0].cost_usd.unwrap()).abs() < 1e-12 && cost > 0.0);
@@ -141,7 +161,7 @@ fn records_become_steps_with_their_figures() {
 
 #[test]
 fn markdown_has_what_was_said_and_fences_that_hold() {
-    let text = markdown(&story());
+    let text = shown(StoryFormat::Markdown);
     assert!(text.starts_with("# <title>\n\nSession `s-1` in `/a & b`\n"));
     assert!(text.contains("**User**\n\nWhat <b>is</b> it?\n"));
     assert!(
@@ -152,7 +172,7 @@ fn markdown_has_what_was_said_and_fences_that_hold() {
 
 #[test]
 fn a_page_holds_no_markup_of_others() {
-    let page = html(&story());
+    let page = shown(StoryFormat::Html);
     assert!(page.contains("<title>&lt;title&gt;</title>"));
     assert!(page.contains("What &lt;b&gt;is&lt;/b&gt; it?"));
     assert!(page.contains("/a &amp; b"));

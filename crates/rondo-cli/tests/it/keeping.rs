@@ -96,7 +96,9 @@ async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
     env.run(&["session", "export", &id, "-o", to_file])
         .await
         .check("", "", 0);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
+    let root = env.project().parent().unwrap().display().to_string();
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written.replace(&root, "[ROOT]"), exported);
 
     let other = TestEnv::new().stdin(&exported);
     let imported = other.run(&["session", "import"]).await;
@@ -168,4 +170,28 @@ async fn a_damaged_session_is_set_aside_repaired_and_stops_no_other() {
     let url = server.url("/v1");
     let resumed = env.run(&["resume", &ids[1], "--base-url", &url]).await;
     assert_eq!(resumed.stdout, "Fourth.\n", "{resumed:?}");
+}
+
+#[tokio::test]
+async fn an_id_that_commands_could_not_be_given_is_refused() {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(1);
+    let exported = env.run(&["session", "export", &id]).await.stdout;
+    let other = TestEnv::new().stdin(&exported);
+    for (odd, reason) in [
+        ("latest", "it stands for the session that was written last"),
+        ("--", "it begins like an option"),
+        ("a/b", "only letters, digits and any of -_.:@+ may be in it"),
+        ("a.jsonl", "it looks like the file of an exported session"),
+        ("", "it is empty"),
+    ] {
+        let refused = other
+            .run(&["session", "import", &format!("--as={odd}")])
+            .await;
+        let line = format!("error: {odd:?} cannot be a session's id: {reason}\n");
+        assert_eq!((refused.stderr, refused.code), (line, Some(42)));
+    }
+    let kept = other.run(&["session", "import", "--as=user:42@web"]).await;
+    assert_eq!(kept.stdout, "user:42@web\n");
+    assert_eq!(listed(&other).await[0]["directory"], "[ROOT]/project");
 }

@@ -26,4 +26,5 @@ mod signals;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod terminal;
+mod versions;
 mod wire;

@@ -214,6 +214,6 @@ async fn the_sessions_of_the_repository_are_replayed_as_they_were_recorded() {
     assert!(
         shown
             .stdout
-            .ends_with("sessions: 3 as recorded, 0 changed, 0 failed\n")
+            .ends_with("sessions: 5 as recorded, 0 changed, 0 failed\n")
     );
 }

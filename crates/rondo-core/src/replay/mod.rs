@@ -149,47 +149,88 @@ pub fn replay(
     records: &[Record],
     changes: &Changes,
 ) -> Result<Replay, ReplayError> {
-    let played = play(
-        session,
-        records,
-        changes,
-        &mut Keep::Differing(DETAILED_MAX),
-    )?;
-    let differing = played.iter().flat_map(Played::kept).collect::<HashSet<_>>();
-    let mut recorded = HashMap::new();
-    if !changes.is_empty() && !differing.is_empty() {
-        let mut keep = Keep::These(differing);
-        for turn in play(session, records, &Changes::default(), &mut keep)? {
-            recorded.extend(turn.requests());
-        }
+    let mut replayer = Replayer::new(session.clone(), changes.clone());
+    let turns = records.chunk_by(|one, next| one.turn == next.turn);
+    let turns: Vec<_> = turns
+        .map(|turn| replayer.turn(turn))
+        .collect::<Result<_, _>>()?;
+    match turns.is_empty() {
+        true => Err(ReplayError::Empty),
+        false => Ok(Replay { turns }),
     }
-    let turns = played.into_iter().map(|it| it.compared(&recorded));
-    Ok(Replay {
-        turns: turns.collect(),
-    })
 }
 
-fn play(
-    session: &SessionId,
-    records: &[Record],
-    changes: &Changes,
-    keep: &mut Keep,
-) -> Result<Vec<Played>, ReplayError> {
-    let mut played: Vec<Played> = Vec::new();
-    let mut first = 0;
-    let (mut before, mut after) = (Transcript::new(), Transcript::new());
-    for turn in records.chunk_by(|one, next| one.turn == next.turn) {
-        let number = played.len() + 1;
-        let player = Player::new(session, turn, (number, first), changes)?;
-        before = history(turn, before, after);
-        let mut done = player.play(before.clone(), keep);
-        after = crate::pairing::paired(std::mem::take(&mut done.transcript));
-        played.push(done);
-        first += turn.len();
+/// Drives a session again turn by turn, so that no more of it than a turn and the conversation is
+/// held.
+#[derive(Debug)]
+pub struct Replayer {
+    session: SessionId,
+    changes: Changes,
+    turns: usize,
+    /// Records so far.
+    records: usize,
+    /// Differing requests of which it is still said where.
+    detailed_left: usize,
+    now: Course,
+    /// As it was recorded; followed where something is changed.
+    recorded: Course,
+}
+
+/// What was said before the last turn, and after it.
+#[derive(Debug, Default)]
+struct Course {
+    before: Transcript,
+    after: Transcript,
+}
+
+impl Replayer {
+    /// Begins with a session's first turn.
+    #[must_use]
+    pub fn new(session: SessionId, changes: Changes) -> Self {
+        Self {
+            session,
+            changes,
+            turns: 0,
+            records: 0,
+            detailed_left: DETAILED_MAX,
+            now: Course::default(),
+            recorded: Course::default(),
+        }
     }
-    match played.is_empty() {
-        true => Err(ReplayError::Empty),
-        false => Ok(played),
+
+    /// Drives the next turn again. `records` are all of it, in order.
+    ///
+    /// # Errors
+    /// When the records do not hold what the turn worked with.
+    pub fn turn(&mut self, records: &[Record]) -> Result<ReplayedTurn, ReplayError> {
+        self.turns += 1;
+        let place = (self.turns, self.records);
+        self.records += records.len();
+        let mut keep = Keep::Differing(self.detailed_left);
+        let player = Player::new(&self.session, records, place, &self.changes)?;
+        let played = self.now.play(player, records, &mut keep);
+        let differing: HashSet<usize> = played.kept().collect();
+        self.detailed_left = self.detailed_left.saturating_sub(differing.len());
+        let mut recorded = HashMap::new();
+        if !self.changes.is_empty() {
+            let mut keep = Keep::These(differing);
+            let player = Player::new(&self.session, records, place, &Changes::default())?;
+            recorded.extend(self.recorded.play(player, records, &mut keep).requests());
+        }
+        Ok(played.compared(&recorded))
+    }
+}
+
+impl Course {
+    fn play(&mut self, player: Player<'_>, records: &[Record], keep: &mut Keep) -> Played {
+        let (before, after) = (
+            std::mem::take(&mut self.before),
+            std::mem::take(&mut self.after),
+        );
+        self.before = history(records, before, after);
+        let mut played = player.play(self.before.clone(), keep);
+        self.after = crate::pairing::paired(std::mem::take(&mut played.transcript));
+        played
     }
 }
 

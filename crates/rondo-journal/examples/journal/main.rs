@@ -2,7 +2,8 @@
 //!
 //! `journal measure DIR` prints one JSON object of figures; `journal open DIR SESSION` opens a
 //! session and prints how much memory that took at most. Every figure is taken next to what a bare
-//! `fdatasync` costs in the same run.
+//! `fdatasync` costs in the same run. `journal large DIR TURNS` builds the large session alone, of so
+//! many turns, and `journal fixtures DIR` the sessions that are kept for later versions.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,10 +11,12 @@
 )]
 
 mod appends;
+mod fixtures;
 mod opening;
 mod raw;
 mod sessions;
 mod steps;
+mod turns;
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -27,7 +30,9 @@ fn main() -> ExitCode {
     let figures = match arguments.as_slice() {
         ["measure", dir] => measure(Path::new(dir)),
         ["open", dir, session] => opening::open(Path::new(dir), session),
-        _ => Err("usage: journal measure DIR | journal open DIR SESSION".into()),
+        ["large", dir, turns] => large(Path::new(dir), turns),
+        ["fixtures", dir] => block_on(fixtures::write(Path::new(dir))),
+        _ => Err(USAGE.into()),
     };
     match figures {
         Ok(figures) => {
@@ -39,6 +44,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
+     journal large DIR TURNS | journal fixtures DIR";
+
+fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}
+
+fn large(dir: &Path, turns: &str) -> Result<Value, Failure> {
+    let turns = turns.parse()?;
+    block_on(async { Ok(json!({ "bytes": opening::large(dir, turns).await? })) })
 }
 
 fn measure(dir: &Path) -> Result<Value, Failure> {

@@ -2,25 +2,31 @@
 
 use crate::Failure;
 use crate::sessions::{TURN_RECORDS, append, store, turn};
+use crate::turns::{Goal, Scene, turn as run};
 use rondo_core::ports::Seq;
 use rondo_journal::{Durability, Store};
-use rondo_types::{SessionId, TimeMs};
+use rondo_types::{SessionId, TimeMs, Transcript};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Records of the long session.
 const LONG: u32 = 10_000;
 /// Turns between two summaries: about what fits a context of 128,000 tokens.
 const COMPACT_EVERY: u32 = 150;
-/// Bytes of each result in the large session: the bound on one.
-const LARGE_RESULT: usize = 256 << 10;
-/// Results of the large session: two gigabytes.
+/// The large session: results of the bound on one, and a model that holds a few of them, so that it
+/// is summed up again and again, as a session of that size is.
+const LARGE: Scene = Scene {
+    context_tokens: Some(400_000),
+    result_bytes: 256 << 10,
+};
+/// Turns of the large session, of one result each: two gigabytes.
 const LARGE_TURNS: u32 = 8192;
-/// Turns between two summaries there.
-const LARGE_COMPACT_EVERY: u32 = 4;
+/// Its name.
+const LARGE_NAME: &str = "large";
 /// Openings of which the median counts.
 const OPENINGS: usize = 9;
 
@@ -35,20 +41,11 @@ pub(crate) async fn measure(dir: &Path) -> Result<Value, Failure> {
         .len();
     fs::remove_dir_all(&long)?;
     let large = dir.join("large");
-    let name = SessionId::new("large");
-    build(
-        &large,
-        &name,
-        LARGE_TURNS,
-        LARGE_RESULT,
-        LARGE_COMPACT_EVERY,
-    )
-    .await?;
-    let bytes = fs::metadata(store(&large, Durability::Full)?.path())?.len();
+    let bytes = self::large(&large, LARGE_TURNS).await?;
     let opened = Command::new(std::env::current_exe()?)
         .arg("open")
         .args([&large])
-        .arg("large")
+        .arg(LARGE_NAME)
         .output()?;
     let opened: Value = serde_json::from_slice(&opened.stdout)?;
     fs::remove_dir_all(&large)?;
@@ -80,6 +77,18 @@ pub(crate) fn open(dir: &Path, session: &str) -> Result<Value, Failure> {
         "peak_kib": kib,
         "took_s": took,
     }))
+}
+
+/// Builds a session of turns under the driver, and returns the size of its file.
+pub(crate) async fn large(dir: &Path, turns: u32) -> Result<u64, Failure> {
+    let store = store(dir, Durability::Normal)?;
+    let session = Arc::new(store.create(&SessionId::new(LARGE_NAME), TimeMs(1))?);
+    let mut history = Transcript::new();
+    for number in 1..=turns {
+        let goal = Goal::Ask(number, history);
+        history = run(LARGE, &session, goal).await?.transcript;
+    }
+    Ok(fs::metadata(store.path())?.len())
 }
 
 async fn build(

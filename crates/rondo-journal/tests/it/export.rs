@@ -1,6 +1,6 @@
-use crate::support::{Journal, id, journal, say, three};
+use crate::support::{Journal, append, id, journal, meddle, said, say, three};
 use rondo_core::ports::Seq;
-use rondo_journal::{Exported, StoreError};
+use rondo_journal::{Exported, NewSession, SessionState, StoreError};
 use rondo_types::TimeMs;
 
 fn exported(journal: &Journal, name: &str) -> Vec<u8> {
@@ -130,4 +130,99 @@ async fn an_exported_file_is_read_without_a_store() {
         refused,
         Err(StoreError::BadExport { line: 3, .. })
     ));
+}
+
+#[tokio::test]
+async fn the_directory_goes_with_the_session_and_may_be_missing() {
+    let (from, to) = (journal(), journal());
+    let new = NewSession {
+        directory: "/home/me/notes".to_owned(),
+        ..NewSession::new(id("a"), TimeMs(1))
+    };
+    say(&from.store.begin(new).unwrap(), Seq(0), &["one"]).await;
+    let file = exported(&from, "a");
+    to.store.import(&mut file.as_slice(), None).unwrap();
+    assert_eq!(
+        to.store.session(&id("a")).unwrap().directory,
+        "/home/me/notes"
+    );
+    let without = String::from_utf8(file).unwrap();
+    let without = without.replace(",\"directory\":\"/home/me/notes\"", "");
+    assert!(!without.contains("directory"));
+    to.store
+        .import(&mut without.as_bytes(), Some(&id("b")))
+        .unwrap();
+    assert_eq!(to.store.session(&id("b")).unwrap().directory, "");
+}
+
+#[tokio::test]
+async fn an_id_that_no_session_can_have_is_refused_and_named() {
+    let journal = journal();
+    drop(three(&journal, "a").await);
+    let file = exported(&journal, "a");
+    for odd in ["", "two\nlines", &"x".repeat(129)] {
+        let refused = journal.store.import(&mut file.as_slice(), Some(&id(odd)));
+        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd:?}");
+        let refused = journal.store.create(&id(odd), TimeMs(1));
+        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd:?}");
+    }
+    let longest = "x".repeat(128);
+    journal
+        .store
+        .import(&mut file.as_slice(), Some(&id(&longest)))
+        .unwrap();
+}
+
+/// More than one batch, with bodies of their own place, and a bad line behind them.
+#[tokio::test]
+async fn a_long_file_is_imported_in_parts_and_whole_or_not_at_all() {
+    let (from, to) = (journal(), journal());
+    let session = from.store.create(&id("a"), TimeMs(1)).unwrap();
+    let batch: Vec<_> = (0..2500).map(|n| said(&format!("{n}"))).collect();
+    append(&session, Seq(0), batch).await.unwrap();
+    append(&session, Seq(2500), vec![said(&"long ".repeat(10_000))])
+        .await
+        .unwrap();
+    let file = exported(&from, "a");
+    let spoilt = [&file[..], b"nonsense\n"].concat();
+    let refused = to.store.import(&mut spoilt.as_slice(), None).unwrap_err();
+    assert!(matches!(refused, StoreError::BadExport { line: 2503, .. }));
+    assert!(to.store.sessions(9).unwrap().is_empty());
+    let left = rusqlite::Connection::open(to.store.path()).unwrap();
+    let count = "SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM blobs)";
+    let rows: i64 = left.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 0);
+    let imported = to.store.import(&mut file.as_slice(), None).unwrap();
+    assert_eq!(imported.records, 2501);
+    assert_eq!(exported(&to, "a"), file);
+    let info = |journal: &Journal| journal.store.session(&id("a")).unwrap();
+    assert_eq!(info(&to), info(&from));
+}
+
+/// What a process leaves that was killed in an import: the row, and some of the records.
+#[tokio::test]
+async fn an_import_that_was_cut_off_is_begun_anew_or_gone_on_from_nothing() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = exported(&from, "a");
+    let cut_off = || {
+        let journal = journal();
+        journal.store.import(&mut file.as_slice(), None).unwrap();
+        meddle(
+            &journal,
+            "UPDATE sessions SET epoch = 0, head_seq = 0, head_hash = zeroblob(32), open = 1;
+             DELETE FROM records WHERE seq = 3",
+        );
+        journal
+    };
+    let again = cut_off();
+    let state = again.store.session(&id("a")).unwrap().state;
+    assert_eq!(state, SessionState::CutOff);
+    assert!(again.store.load(&id("a")).unwrap().is_empty());
+    again.store.import(&mut file.as_slice(), None).unwrap();
+    assert_eq!(exported(&again, "a"), file);
+    let other = cut_off();
+    let owned = other.store.own(&id("a")).unwrap();
+    say(&owned, Seq(0), &["anew"]).await;
+    assert_eq!(other.store.check(&id("a")).unwrap().sound, 1);
 }

@@ -2,9 +2,9 @@
 
 use crate::support::{Journal, append, id, journal, meddle, said};
 use rondo_core::history::History;
-use rondo_core::ports::{Record, Seq};
-use rondo_journal::{OwnedSession, StoreError};
-use rondo_types::{Message, TimeMs};
+use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_journal::{Exported, OwnedSession, StoreError};
+use rondo_types::{CallId, Message, TimeMs, ToolOutcome};
 
 async fn session_of(journal: &Journal, records: u64) -> OwnedSession {
     let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
@@ -112,4 +112,68 @@ async fn large_records_are_followed_too() {
     append(&session, Seq(0), vec![said(&long)]).await.unwrap();
     let transcript = journal.store.history(&id("a")).unwrap().transcript();
     assert_eq!(transcript[0].as_ref(), &Message::user(long));
+}
+
+/// A turn in which one call ends `ends` times, behind as many other records as `before` says.
+async fn ended(journal: &Journal, before: u64, ends: usize) {
+    let session = session_of(journal, before).await;
+    for n in 0..ends as u64 {
+        append(&session, Seq(before + n), vec![call_ended()])
+            .await
+            .unwrap();
+        if n == 0 {
+            journal.store.history(&id("a")).unwrap();
+        }
+    }
+}
+
+fn call_ended() -> Record {
+    Record {
+        body: RecordBody::ToolFinished {
+            call_id: CallId::new("c1"),
+            outcome: ToolOutcome::text("done"),
+            duration_ms: 1,
+        },
+        ..said("")
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_ended_twice_is_damage_to_whoever_reads_it() {
+    // Behind 999 others the first end is in a snapshot, and the second behind it.
+    for before in [0, 999] {
+        let sound = journal();
+        ended(&sound, before, 1).await;
+        sound.store.history(&id("a")).unwrap();
+        let journal = journal();
+        ended(&journal, before, 2).await;
+        let store = &journal.store;
+        let damaged = before + 2;
+        let found = store.check(&id("a")).unwrap().defect.unwrap();
+        assert_eq!(found.seq.0, damaged);
+        assert!(found.reason.contains("ended before"), "{}", found.reason);
+        for error in [
+            store.history(&id("a")).unwrap_err(),
+            store.load(&id("a")).unwrap_err(),
+        ] {
+            let is_named = matches!(&error, StoreError::Damaged { seq, .. } if *seq == damaged);
+            assert!(is_named, "{error}");
+        }
+        let mut file = Vec::new();
+        store.export(&id("a"), &mut file).unwrap();
+        let refused = Exported::read(&mut file.as_slice()).unwrap_err();
+        assert!(refused.to_string().contains("ended before"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_end_is_damage_to_whoever_goes_on() {
+    let journal = journal();
+    let _session = session_of(&journal, 3).await;
+    meddle(&journal, "DELETE FROM records WHERE seq = 3");
+    let error = journal.store.history(&id("a")).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Damaged { seq: 3, .. }),
+        "{error}"
+    );
 }

@@ -11,4 +11,5 @@ mod history;
 mod owner;
 mod sessions;
 mod support;
+mod versions;
 mod wal;

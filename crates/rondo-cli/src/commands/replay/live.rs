@@ -3,32 +3,72 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::profiles;
 use crate::settings::Settings;
-use crate::tools;
-use rondo_core::ports::RecordBody;
+use crate::tools::{self, Offer};
+use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Rerun, rerun as run_again};
-use rondo_types::{Effects, Profile, SessionId, ToolSpec};
+use rondo_types::{Effects, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
 
 /// Whose directory tools have when the session's name is none for a directory.
 const NOBODY: &str = "replay";
 
-/// Runs the recorded calls of tools that only look again, in the working directory.
-///
-/// # Errors
-/// When the tools cannot be built.
-pub(super) fn rerun(recorded: &Recorded, settings: &Settings) -> Result<Vec<Rerun>> {
-    let names = reading_tools(recorded);
-    let session = directory_of(&recorded.session);
-    let offer = tools::offer(&names, &[], settings, &session)?;
-    let profile = profile_of(recorded, settings)?;
-    let gate = tools::gate(&offer, &profile, settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| CliError::caused(Exit::Error, err))?;
-    let again = run_again(&recorded.session, &recorded.records, &offer.tools, &*gate);
-    Ok(runtime.block_on(again))
+/// The tools that only look, ready to be run again in the working directory.
+pub(super) struct Live {
+    session: SessionId,
+    offer: Offer,
+    gate: Arc<dyn Gate>,
+    runtime: Runtime,
+}
+
+impl Live {
+    /// Finds out what the session's turns were equipped with, and builds it.
+    ///
+    /// # Errors
+    /// When the session cannot be read, or the tools cannot be built.
+    pub(super) fn new(recorded: &Recorded, settings: &Settings) -> Result<Self> {
+        let (mut names, mut began) = (BTreeSet::new(), None);
+        recorded.each_turn(|records| {
+            records.iter().for_each(|it| match &it.body {
+                RecordBody::Equipped { tools, .. } => names.extend(reading(tools)),
+                RecordBody::TurnStarted { profile, .. } => {
+                    began.get_or_insert_with(|| Arc::clone(profile));
+                }
+                _ => {}
+            });
+            Ok(())
+        })?;
+        // The gate looks at the profile of the first turn; without one, at that in force.
+        let profile = match began {
+            Some(profile) => profile,
+            None => Arc::new(profiles::resolve(settings, settings.profile_name())?.profile),
+        };
+        let names: Vec<String> = names.into_iter().collect();
+        let offer = tools::offer(&names, &[], settings, &directory_of(&recorded.session))?;
+        let gate = tools::gate(&offer, &profile, settings)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|err| CliError::caused(Exit::Error, err))?;
+        Ok(Self {
+            session: recorded.session.clone(),
+            offer,
+            gate,
+            runtime,
+        })
+    }
+
+    /// Runs the recorded calls of a turn again, where they only look.
+    pub(super) fn rerun(&self, records: &[Record]) -> Vec<Rerun> {
+        let again = run_again(&self.session, records, &self.offer.tools, &*self.gate);
+        self.runtime.block_on(again)
+    }
+}
+
+fn reading(tools: &[ToolSpec]) -> impl Iterator<Item = String> + '_ {
+    let reads = |spec: &&ToolSpec| spec.effects == Effects::ReadOnly;
+    tools.iter().filter(reads).map(|spec| spec.name.clone())
 }
 
 /// The session may come from a file that anybody wrote.
@@ -37,31 +77,5 @@ fn directory_of(session: &SessionId) -> SessionId {
     match session.as_str().bytes().all(is_plain) {
         true => session.clone(),
         false => SessionId::new(NOBODY),
-    }
-}
-
-fn reading_tools(recorded: &Recorded) -> Vec<String> {
-    let offered = recorded.records.iter().filter_map(|it| match &it.body {
-        RecordBody::Equipped { tools, .. } => Some(tools),
-        _ => None,
-    });
-    let reads = |spec: &&ToolSpec| spec.effects == Effects::ReadOnly;
-    let names = offered.flat_map(|tools| tools.iter().filter(reads));
-    let names: BTreeSet<_> = names.map(|spec| spec.name.clone()).collect();
-    names.into_iter().collect()
-}
-
-/// The gate looks at the profile of the first turn; without one, at that in force.
-fn profile_of(recorded: &Recorded, settings: &Settings) -> Result<Arc<Profile>> {
-    let began = recorded.records.iter().find_map(|it| match &it.body {
-        RecordBody::TurnStarted { profile, .. } => Some(Arc::clone(profile)),
-        _ => None,
-    });
-    match began {
-        Some(profile) => Ok(profile),
-        None => {
-            let resolved = profiles::resolve(settings, settings.profile_name())?;
-            Ok(Arc::new(resolved.profile))
-        }
     }
 }

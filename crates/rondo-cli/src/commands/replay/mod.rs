@@ -1,4 +1,5 @@
-//! `rondo replay`: a session driven again from its records, without a network and without tools.
+//! `rondo replay`: a session driven again from its records, without a network and without tools. No
+//! more of it than a turn and the conversation is held.
 
 mod changes;
 mod differences;
@@ -10,15 +11,17 @@ pub(super) use changes::changes;
 pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
-use super::run::{current_dir, write_failed};
+use super::run::current_dir;
 use crate::cli::{AskArgs, OutputFormat, ReplayArgs, ToolResults};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::settings::Settings;
-use report::Replayed;
-use rondo_core::replay::{Changes, Replay, replay};
+use live::Live;
+use report::Report;
+use rondo_core::ports::Record;
+use rondo_core::replay::{Changes, ReplayError, ReplayedTurn, Replayer};
 
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> {
@@ -28,39 +31,52 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
     };
     let settings = Settings::load(env, current_dir()?, &flags, output)?;
     let recorded = source::find(&args.session, &settings)?;
-    if recorded.torn {
-        output.note("the last line of the file was cut short and is left out");
-    }
     let changes = changes(&args.changes, &settings)?;
-    let replay = play(&recorded, &changes)?;
-    let reruns = match args.tools {
-        ToolResults::Recorded => Vec::new(),
-        ToolResults::Live => live::rerun(&recorded, &settings)?,
-    };
-    let shown = Replayed {
-        recorded: &recorded,
-        replay: &replay,
-        reruns: &reruns,
-        strict: args.strict,
+    let live = match args.tools {
+        ToolResults::Recorded => None,
+        ToolResults::Live => Some(Live::new(&recorded, &settings)?),
     };
     let format = match args.json {
         true => OutputFormat::Json,
         false => args.output_format,
     };
-    output.stdout(&shown.show(format)).map_err(write_failed)?;
-    Ok(match args.strict && shown.differs() {
+    let mut report = Report::new(recorded.session.clone(), format, args.strict, *output);
+    let is_torn = play(&recorded, &changes, |turn, records| {
+        report.turn(&turn)?;
+        let reruns = live.as_ref().map(|live| live.rerun(records));
+        reruns.iter().flatten().try_for_each(|it| report.rerun(it))
+    })?;
+    if is_torn {
+        output.note("the last line of the file was cut short and is left out");
+    }
+    let differs = report.end()?;
+    Ok(match args.strict && differs {
         true => Exit::Differs,
         false => Exit::Answer,
     })
 }
 
-/// Drives a session again.
+/// Drives a session again, turn by turn, and returns whether its file was cut short.
 ///
 /// # Errors
-/// When its records cannot be.
-pub(super) fn play(recorded: &Recorded, changes: &Changes) -> Result<Replay> {
-    replay(&recorded.session, &recorded.records, changes).map_err(|err| {
+/// When its records cannot be, and whatever `take` fails with.
+pub(super) fn play(
+    recorded: &Recorded,
+    changes: &Changes,
+    mut take: impl FnMut(ReplayedTurn, &[Record]) -> Result<()>,
+) -> Result<bool> {
+    let failed = |err: ReplayError| {
         let context = format!("failed to replay session `{}`", recorded.session);
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
-    })
+    };
+    let mut replayer = Replayer::new(recorded.session.clone(), changes.clone());
+    let mut is_empty = true;
+    let is_torn = recorded.each_turn(|records| {
+        is_empty = false;
+        take(replayer.turn(records).map_err(failed)?, records)
+    })?;
+    match is_empty {
+        true => Err(failed(ReplayError::Empty)),
+        false => Ok(is_torn),
+    }
 }

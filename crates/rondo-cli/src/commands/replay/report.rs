@@ -1,97 +1,174 @@
 use super::differences::{data, full, line, rerun};
-use super::source::Recorded;
 use crate::cli::OutputFormat;
+use crate::commands::run::write_failed;
+use crate::error::Result;
 use crate::exit::{Circumstances, Exit};
+use crate::output::Output;
 use crate::render::sanitize;
-use rondo_core::replay::{Replay, ReplayedTurn, Rerun};
-use rondo_types::{EventBody, Outcome, TurnEvent};
+use rondo_core::replay::{ReplayedTurn, Rerun};
+use rondo_types::{EventBody, Outcome, SessionId, TurnEvent};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Differences of a turn that are named; the rest is counted.
 const NAMED_MAX: usize = 10;
 
-/// A replay, ready to be shown.
-pub(super) struct Replayed<'a> {
-    pub(super) recorded: &'a Recorded,
-    pub(super) replay: &'a Replay,
-    pub(super) reruns: &'a [Rerun],
-    pub(super) strict: bool,
+/// What a replay tells, gathered turn by turn. Events and calls that were run again go out at once.
+pub(super) struct Report {
+    session: SessionId,
+    format: OutputFormat,
+    strict: bool,
+    output: Output,
+    turns: usize,
+    requests: usize,
+    differs: bool,
+    /// Whether a difference was shown in full, behind which nothing is told.
+    is_full: bool,
+    /// What is told of the turns, and of the calls that were run again.
+    lines: [String; 2],
+    /// The turns as data.
+    data: Vec<Value>,
+    reruns: usize,
 }
 
-impl Replayed<'_> {
-    /// Returns whether anything is not as it was recorded.
-    pub(super) fn differs(&self) -> bool {
-        let turns = self.replay.turns.iter();
-        turns.flat_map(|turn| &turn.differences).next().is_some()
-            || self.reruns.iter().any(Rerun::has_drifted)
-    }
-
-    /// Returns what standard output carries.
-    pub(super) fn show(&self, format: OutputFormat) -> String {
-        match format {
-            OutputFormat::Text => sanitize::plain(&self.text()),
-            OutputFormat::Json => format!("{}\n", self.data()),
-            OutputFormat::StreamJson => self.stream(),
+impl Report {
+    /// Begins a report.
+    pub(super) fn new(
+        session: SessionId,
+        format: OutputFormat,
+        strict: bool,
+        output: Output,
+    ) -> Self {
+        Self {
+            session,
+            format,
+            strict,
+            output,
+            turns: 0,
+            requests: 0,
+            differs: false,
+            is_full: false,
+            lines: Default::default(),
+            data: Vec::new(),
+            reruns: 0,
         }
     }
 
-    fn text(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(text, "{}: {}", self.recorded.session, summary(self.replay));
-        for (number, turn) in (1..).zip(&self.replay.turns) {
-            let _ = writeln!(text, "turn {number}: {}", turn_line(turn));
-            for difference in turn.differences.iter().take(NAMED_MAX) {
-                let _ = writeln!(text, "  {}", line(difference));
-                if self.strict {
-                    text.push_str(&full(difference));
-                    return text;
-                }
-            }
-            let more = turn.differences.len().saturating_sub(NAMED_MAX);
-            if more > 0 {
-                let _ = writeln!(text, "  and {more} more");
-            }
+    /// Takes the next turn.
+    ///
+    /// # Errors
+    /// When nobody reads standard output.
+    pub(super) fn turn(&mut self, turn: &ReplayedTurn) -> Result<()> {
+        self.turns += 1;
+        self.requests += turn.requests;
+        self.differs |= !turn.differences.is_empty();
+        match self.format {
+            OutputFormat::Text => self.tell(turn),
+            OutputFormat::Json => self.data.push(turn_data(turn)),
+            OutputFormat::StreamJson => return self.events(turn),
         }
-        text.extend(self.reruns.iter().map(rerun));
-        text
+        Ok(())
     }
 
-    fn data(&self) -> Value {
-        let turns = self.replay.turns.iter().map(turn_data);
-        let reruns = self.reruns.iter().map(|call| {
-            json!({
-                "call": call.call_id,
-                "tool": call.tool,
-                "arguments": call.arguments,
-                "recorded": call.recorded,
-                "now": call.now,
-                "drifted": call.has_drifted(),
-            })
-        });
-        json!({
-            "session": self.recorded.session,
-            "same": !self.differs(),
-            "turns": turns.collect::<Vec<_>>(),
-            "reruns": reruns.collect::<Vec<_>>(),
-        })
+    fn tell(&mut self, turn: &ReplayedTurn) {
+        if self.is_full {
+            return;
+        }
+        let [lines, _] = &mut self.lines;
+        let _ = writeln!(lines, "turn {}: {}", self.turns, turn_line(turn));
+        for difference in turn.differences.iter().take(NAMED_MAX) {
+            let _ = writeln!(lines, "  {}", line(difference));
+            if self.strict {
+                lines.push_str(&full(difference));
+                self.is_full = true;
+                return;
+            }
+        }
+        let more = turn.differences.len().saturating_sub(NAMED_MAX);
+        if more > 0 {
+            let _ = writeln!(lines, "  and {more} more");
+        }
     }
 
     /// What `rondo ask` and `rondo resume` printed, with the deltas joined.
-    fn stream(&self) -> String {
+    fn events(&self, turn: &ReplayedTurn) -> Result<()> {
         let mut text = String::new();
-        for turn in &self.replay.turns {
-            for event in turn.streams.iter().flatten() {
-                let event = with_exit_code(event, turn.outcome.as_ref());
-                let _ = writeln!(
-                    text,
-                    "{}",
-                    serde_json::to_string(&event).unwrap_or_default()
-                );
-            }
+        for event in turn.streams.iter().flatten() {
+            let event = with_exit_code(event, turn.outcome.as_ref());
+            let line = serde_json::to_string(&event).unwrap_or_default();
+            let _ = writeln!(text, "{line}");
         }
-        text
+        self.output.stdout(&text).map_err(write_failed)
     }
+
+    /// Takes the next call that was run again.
+    ///
+    /// # Errors
+    /// When nobody reads standard output.
+    pub(super) fn rerun(&mut self, call: &Rerun) -> Result<()> {
+        self.differs |= call.has_drifted();
+        self.reruns += 1;
+        match self.format {
+            OutputFormat::Text => {
+                let [_, lines] = &mut self.lines;
+                lines.push_str(&rerun(call));
+            }
+            OutputFormat::Json => {
+                let before = if self.reruns == 1 { RERUNS } else { "," };
+                let text = format!("{before}{}", rerun_data(call));
+                return self.output.stdout(&text).map_err(write_failed);
+            }
+            OutputFormat::StreamJson => {}
+        }
+        Ok(())
+    }
+
+    /// Tells what is left, and returns whether anything is not as it was recorded.
+    ///
+    /// # Errors
+    /// When nobody reads standard output.
+    pub(super) fn end(self) -> Result<bool> {
+        let text = match self.format {
+            OutputFormat::Text => sanitize::plain(&self.text()),
+            OutputFormat::Json => self.rest(),
+            OutputFormat::StreamJson => String::new(),
+        };
+        self.output.stdout(&text).map_err(write_failed)?;
+        Ok(self.differs)
+    }
+
+    fn text(&self) -> String {
+        let [turns, reruns] = &self.lines;
+        let reruns = if self.is_full { "" } else { reruns };
+        format!(
+            "{}: {}, {}\n{turns}{reruns}",
+            self.session,
+            counted(self.turns, "turn"),
+            counted(self.requests, "request")
+        )
+    }
+
+    /// The end of the object that the calls begin.
+    fn rest(&self) -> String {
+        let before = if self.reruns == 0 { RERUNS } else { "" };
+        let (same, session) = (json!(!self.differs), json!(self.session));
+        let turns = json!(self.data);
+        format!("{before}],\"same\":{same},\"session\":{session},\"turns\":{turns}}}\n")
+    }
+}
+
+/// The beginning of the object that `--json` prints.
+const RERUNS: &str = "{\"reruns\":[";
+
+fn rerun_data(call: &Rerun) -> Value {
+    json!({
+        "call": call.call_id,
+        "tool": call.tool,
+        "arguments": call.arguments,
+        "recorded": call.recorded,
+        "now": call.now,
+        "drifted": call.has_drifted(),
+    })
 }
 
 /// How the process ended is the command line's own addition to the last event.
@@ -102,17 +179,6 @@ fn with_exit_code(event: &TurnEvent, outcome: Option<&Outcome>) -> TurnEvent {
         result.exit_code = Some(i32::from(exit.code()));
     }
     event
-}
-
-/// Says what a replay went through, in a line.
-fn summary(replay: &Replay) -> String {
-    let requests: usize = replay.turns.iter().map(|turn| turn.requests).sum();
-    let turns = replay.turns.len();
-    format!(
-        "{}, {}",
-        counted(turns, "turn"),
-        counted(requests, "request")
-    )
 }
 
 fn turn_line(turn: &ReplayedTurn) -> String {

@@ -4,41 +4,106 @@ use crate::sessions;
 use crate::settings::Settings;
 use anyhow::Error;
 use rondo_core::ports::Record;
-use rondo_journal::Exported;
+use rondo_journal::{ExportReader, Store};
 use rondo_types::SessionId;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The ending of exported files.
 pub(in crate::commands) const EXTENSION: &str = "jsonl";
 
-/// A recorded session, from the journal or from a file.
+/// A recorded session, from the journal or from a file. It is read turn by turn.
 pub(in crate::commands) struct Recorded {
     /// Its id.
     pub(in crate::commands) session: SessionId,
-    /// Its records.
-    pub(in crate::commands) records: Vec<Record>,
-    /// Whether the file it was read from was cut short.
-    pub(in crate::commands) torn: bool,
+    place: Place,
+}
+
+enum Place {
+    Journal(Store),
+    File(PathBuf),
 }
 
 impl Recorded {
-    /// Reads an exported file.
+    /// Looks at the first line of an exported file.
     ///
     /// # Errors
     /// When it cannot be read, or is none.
     pub(in crate::commands) fn from_file(path: &Path) -> Result<Self> {
-        let context = || format!("failed to read the session `{}`", path.display());
-        let failed = |err: Error| CliError::caused(Exit::Input, err.context(context()));
-        let file = File::open(path).map_err(|err| failed(err.into()))?;
-        let read = Exported::read(&mut BufReader::new(file)).map_err(|err| failed(err.into()))?;
+        let mut file = opened(path)?;
+        let reader = ExportReader::open(&mut file).map_err(|err| unreadable(path, err.into()))?;
         Ok(Self {
-            session: read.session,
-            records: read.records,
-            torn: read.torn,
+            session: reader.session().clone(),
+            place: Place::File(path.to_owned()),
         })
     }
+
+    /// Hands over the records of one turn after the other, and returns whether the file was cut
+    /// short.
+    ///
+    /// # Errors
+    /// When a record is damaged or cannot be read, and whatever `take` fails with.
+    pub(in crate::commands) fn each_turn(
+        &self,
+        take: impl FnMut(&[Record]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut turns = Turns {
+            records: Vec::new(),
+            take,
+        };
+        let is_torn = match &self.place {
+            Place::Journal(store) => {
+                store.records(&self.session, |record| turns.record(record))?;
+                false
+            }
+            Place::File(path) => {
+                let failed = |err| unreadable(path, Error::from(err));
+                let mut file = opened(path)?;
+                let mut reader = ExportReader::open(&mut file).map_err(failed)?;
+                while let Some(record) = reader.next_record().map_err(failed)? {
+                    turns.record(record)?;
+                }
+                reader.is_torn()
+            }
+        };
+        turns.over()?;
+        Ok(is_torn)
+    }
+}
+
+/// Gathers the records of a turn.
+struct Turns<F> {
+    records: Vec<Record>,
+    take: F,
+}
+
+impl<F: FnMut(&[Record]) -> Result<()>> Turns<F> {
+    fn record(&mut self, record: Record) -> Result<()> {
+        if self.records.last().is_some_and(|it| it.turn != record.turn) {
+            self.over()?;
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn over(&mut self) -> Result<()> {
+        let records = std::mem::take(&mut self.records);
+        match records.is_empty() {
+            true => Ok(()),
+            false => (self.take)(&records),
+        }
+    }
+}
+
+fn opened(path: &Path) -> Result<BufReader<File>> {
+    let file = File::open(path).map_err(|err| unreadable(path, err.into()))?;
+    Ok(BufReader::new(file))
+}
+
+fn unreadable(path: &Path, err: Error) -> CliError {
+    let context = format!("failed to read the session `{}`", path.display());
+    CliError::caused(Exit::Input, err.context(context))
 }
 
 /// Finds a session by its id, the beginning of it, `latest`, or the path of an exported file.
@@ -53,10 +118,8 @@ pub(super) fn find(text: &str, settings: &Settings) -> Result<Recorded> {
     }
     let store = sessions::open(settings)?;
     let session = sessions::find(&store, text)?.id;
-    let records = store.load(&session).map_err(sessions::failed)?;
     Ok(Recorded {
         session,
-        records,
-        torn: false,
+        place: Place::Journal(store),
     })
 }

@@ -30,7 +30,10 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
                 false => list::table(&found, output.columns()),
             }
         }
-        SessionCommand::Show { session, format } => show::show(&store, session, *format)?,
+        SessionCommand::Show { session, format } => {
+            show::show(&store, session, *format, output)?;
+            return Ok(Exit::Answer);
+        }
         SessionCommand::Rm { sessions, yes } => keep::remove(&store, sessions, *yes, output)?,
         SessionCommand::Prune(args) => keep::prune(&store, args)?,
         SessionCommand::Export { session, output } => {

@@ -54,7 +54,7 @@ pub(super) fn import(
         )),
         None => Box::new(io::stdin().lock()),
     };
-    let id = id.map(SessionId::new);
+    let id = id.map(named).transpose()?;
     let imported = store.import(&mut input, id.as_ref()).map_err(failed)?;
     if imported.torn {
         output.note(&format!(
@@ -63,6 +63,20 @@ pub(super) fn import(
         ));
     }
     Ok(format!("{}\n", imported.session))
+}
+
+/// Takes the id that an imported session is to have: one that other commands can be given.
+fn named(id: &str) -> Result<SessionId> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.:@+".contains(c);
+    let reason = match id {
+        "latest" => "it stands for the session that was written last",
+        _ if id.starts_with('-') => "it begins like an option",
+        _ if id.ends_with(".jsonl") => "it looks like the file of an exported session",
+        _ if !id.chars().all(is_plain) => "only letters, digits and any of -_.:@+ may be in it",
+        _ => return Ok(SessionId::new(id)),
+    };
+    let message = format!("{id:?} cannot be a session's id: {reason}");
+    Err(CliError::new(Exit::Input, message))
 }
 
 fn unusable(path: &Path, err: io::Error) -> CliError {

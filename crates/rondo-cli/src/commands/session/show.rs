@@ -1,30 +1,39 @@
 use crate::cli::StoryFormat;
-use crate::error::Result;
-use crate::render::sanitize;
-use crate::sessions::{self, failed};
-use crate::story::{self, Story};
+use crate::commands::run::write_failed;
+use crate::error::{CliError, Result};
+use crate::output::Output;
+use crate::sessions;
+use crate::story::{Fold, Story, Turn};
 use rondo_journal::Store;
 
-/// Returns what happened in a session.
+/// Prints what happened in a session, turn by turn.
 ///
 /// # Errors
-/// When there is no such session, or it is damaged.
-pub(super) fn show(store: &Store, session: &str, format: StoryFormat) -> Result<String> {
+/// When there is no such session, or it is damaged: then what came before is printed.
+pub(super) fn show(
+    store: &Store,
+    session: &str,
+    format: StoryFormat,
+    output: &Output,
+) -> Result<()> {
     let info = sessions::find(store, session)?;
-    let records = store.load(&info.id).map_err(failed)?;
     let story = Story {
         session: info.id.to_string(),
         title: info.title,
         directory: info.directory,
-        ..Story::of(&records)
     };
-    Ok(match format {
-        StoryFormat::Markdown => sanitize::plain(&story::markdown(&story)),
-        StoryFormat::Html => story::html(&story),
-        StoryFormat::Json => {
-            let mut line = serde_json::to_string(&story).unwrap_or_default();
-            line.push('\n');
-            line
-        }
-    })
+    let print = |text: &str| output.stdout(text).map_err(write_failed);
+    print(&story.head(format))?;
+    let mut is_first = true;
+    let mut tell = |turn: Turn| {
+        let text = turn.shown(format, is_first);
+        is_first = false;
+        print(&text)
+    };
+    let mut fold = Fold::default();
+    store.records::<CliError>(&info.id, |record| {
+        fold.take(&record).map_or(Ok(()), &mut tell)
+    })?;
+    fold.end().map_or(Ok(()), &mut tell)?;
+    print(Story::tail(format))
 }

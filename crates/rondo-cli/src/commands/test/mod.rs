@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize;
 use crate::settings::Settings;
-use rondo_core::replay::{Changes, Replay};
+use rondo_core::replay::Changes;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,11 +97,8 @@ impl Case {
     fn run(file: &Path, changes: &Changes) -> Self {
         let name = file.file_name().unwrap_or_default();
         let started = Instant::now();
-        let replayed = Recorded::from_file(file).and_then(|it| play(&it, changes));
-        let verdict = match replayed {
-            Ok(replay) => Verdict::of(&replay),
-            Err(error) => Verdict::Unreadable(error.line()),
-        };
+        let verdict = Tally::of(file, changes)
+            .map_or_else(|error| Verdict::Unreadable(error.line()), Tally::verdict);
         Self {
             name: name.to_string_lossy().into_owned(),
             verdict,
@@ -121,28 +118,41 @@ impl Case {
     }
 }
 
-impl Verdict {
-    fn of(replay: &Replay) -> Self {
-        let turns = &replay.turns;
-        let requests = turns.iter().map(|turn| turn.requests).sum();
-        let all: Vec<_> = turns.iter().flat_map(|turn| &turn.differences).collect();
-        let Some(first) = all.first() else {
-            return Self::Same {
-                turns: turns.len(),
-                requests,
-            };
+/// What the turns of a session came to.
+#[derive(Default)]
+struct Tally {
+    turns: usize,
+    requests: usize,
+    changed: usize,
+    differences: Vec<String>,
+}
+
+impl Tally {
+    fn of(file: &Path, changes: &Changes) -> Result<Self> {
+        let mut tally = Self::default();
+        play(&Recorded::from_file(file)?, changes, |turn, _| {
+            tally.turns += 1;
+            tally.requests += turn.requests;
+            tally.changed += turn.requests_changed();
+            let lines = turn.differences.iter().map(difference_line);
+            tally.differences.extend(lines);
+            Ok(())
+        })?;
+        Ok(tally)
+    }
+
+    fn verdict(self) -> Verdict {
+        let (turns, requests) = (self.turns, self.requests);
+        let Some(first) = self.differences.first() else {
+            return Verdict::Same { turns, requests };
         };
-        let changed: usize = turns.iter().map(|turn| turn.requests_changed()).sum();
-        let summary = match changed {
-            0 => difference_line(first),
-            changed => format!(
-                "{changed} of {requests} requests differ; {}",
-                difference_line(first)
-            ),
+        let summary = match self.changed {
+            0 => first.clone(),
+            changed => format!("{changed} of {requests} requests differ; {first}"),
         };
-        Self::Changed {
+        Verdict::Changed {
             summary,
-            differences: all.into_iter().map(difference_line).collect(),
+            differences: self.differences,
         }
     }
 }

@@ -1,19 +1,21 @@
 //! A turn is cut off at every point there is, goes on from its records, and ends as it would have.
 
-use super::fakes::{AllowAll, Beat, NobodyThere, ScriptedModel, answer, calls};
+use super::fakes::{AllowAll, Beat, NobodyThere, ScriptedModel, answer, calls, lines};
 use crate::driver::{ResumeError, TurnSetup, control, resume_turn, run_turn};
 use crate::events;
+use crate::joined::joined;
 use crate::ports::{
     AppendError, DoubtfulCall, Fence, Journal, MemoryJournal, Model, ModelStream, Reconciled,
     Record, RecordBody, Seq, Tool, ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
+use crate::replay::{Changes, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
     Concurrency, Effects, InDoubtDecision, Message, ModelInfo, ModelRequest, Outcome, Recovery,
-    SessionId, StopReason, ToolOutcome, ToolSpec, Transcript, TurnId,
+    SessionId, StopReason, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -215,8 +217,18 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
     }
 }
 
+/// What a life left behind besides the world.
+struct Life {
+    /// None where the process died.
+    outcome: Option<Outcome>,
+    /// What was told.
+    events: Vec<TurnEvent>,
+    /// Points at which it could have died.
+    points: usize,
+}
+
 /// Lives until the turn ends or the process dies; then nothing of it is left.
-async fn live(world: &Arc<World>, death: Death) -> (Option<Outcome>, usize) {
+async fn live(world: &Arc<World>, death: Death) -> Life {
     let process = Arc::new(Process {
         world: Arc::clone(world),
         death,
@@ -225,8 +237,9 @@ async fn live(world: &Arc<World>, death: Death) -> (Option<Outcome>, usize) {
         died: Notify::new(),
     });
     let setup = setup(&process);
-    let (tx, _rx) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
     let (_handle, turn_control) = control();
+    let mut told = Vec::new();
     let records = world.records.lock().unwrap().clone();
     let turn = async {
         if records.is_empty() {
@@ -238,13 +251,22 @@ async fn live(world: &Arc<World>, death: Death) -> (Option<Outcome>, usize) {
                 .unwrap()
         }
     };
+    let listen = async {
+        while let Some(event) = rx.next().await {
+            told.push(event);
+        }
+    };
     let outcome = tokio::select! {
-        outcome = turn => Some(outcome),
+        (outcome, ()) = async { tokio::join!(turn, listen) } => Some(outcome),
         () = process.died.notified() => None,
     };
     let calls = *process.calls.lock().unwrap();
     let appends = *process.appends.lock().unwrap();
-    (outcome, calls.max(appends))
+    Life {
+        outcome,
+        events: told,
+        points: calls.max(appends),
+    }
 }
 
 fn is_over(world: &World) -> bool {
@@ -304,11 +326,32 @@ async fn live_through(deaths: &[Death]) {
         }
     }
     // Nothing was begun before the first commit: then it is the first turn that runs.
-    let outcome = match is_over(&world) {
-        true => return,
-        false => live(&world, Death::Never).await.0.unwrap(),
+    if is_over(&world) {
+        check_replayed(&world, None, deaths);
+        return;
+    }
+    let last = live(&world, Death::Never).await;
+    check(&world, last.outcome.as_ref().unwrap(), deaths);
+    check_replayed(&world, Some(last), deaths);
+}
+
+/// A replay of what all lives recorded differs in nothing, and tells what the last one told, byte
+/// for byte. What a process told that died may be less than it recorded.
+fn check_replayed(world: &World, last: Option<Life>, deaths: &[Death]) {
+    let records = world.records.lock().unwrap().clone();
+    let again = replay(&SessionId::new("s"), &records, &Changes::default()).unwrap();
+    let [turn] = &again.turns[..] else {
+        panic!("{deaths:?}: {again:?}")
     };
-    check(&world, &outcome, deaths);
+    assert_eq!(turn.differences, [], "{deaths:?}");
+    let resumed = |it: &&Record| matches!(it.body, RecordBody::Resumed { .. });
+    let lives = 1 + records.iter().filter(resumed).count();
+    assert_eq!(turn.streams.len(), lives, "{deaths:?}");
+    if let Some(last) = last {
+        assert_eq!(turn.outcome, last.outcome, "{deaths:?}");
+        let stream = turn.streams.last().unwrap();
+        assert_eq!(lines(stream), lines(&joined(last.events)), "{deaths:?}");
+    }
 }
 
 fn deaths(points: usize) -> Vec<Death> {
@@ -325,18 +368,20 @@ fn deaths(points: usize) -> Vec<Death> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_cut_off_anywhere_goes_on_and_ends_as_it_would_have() {
+async fn a_turn_cut_off_anywhere_goes_on_and_ends_and_replays_as_it_would_have() {
     let world = Arc::new(World::default());
-    let (outcome, points) = live(&world, Death::Never).await;
-    check(&world, &outcome.unwrap(), &[]);
+    let life = live(&world, Death::Never).await;
+    check(&world, life.outcome.as_ref().unwrap(), &[]);
+    let points = life.points;
     assert!(points >= 10, "{points}");
+    check_replayed(&world, Some(life), &[]);
     for death in deaths(points) {
         live_through(&[death]).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_cut_off_twice_goes_on_all_the_same() {
+async fn a_turn_cut_off_twice_goes_on_and_replays_all_the_same() {
     for first in deaths(10) {
         for second in deaths(10) {
             live_through(&[first, second]).await;

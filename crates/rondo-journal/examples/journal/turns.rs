@@ -1,0 +1,224 @@
+//! Whole turns under the driver, with a model and a tool that only this program has.
+
+use crate::Failure;
+use async_trait::async_trait;
+use futures_util::stream;
+use rondo_core::ports::Record;
+use rondo_core::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
+    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, resume_turn, run_turn,
+};
+use rondo_journal::OwnedSession;
+use rondo_types::{
+    Concurrency, Effects, FinishReason, Message, ModelEvent, ModelInfo, ModelRequest, Origin,
+    Outcome, Recovery, Role, ToolOutcome, ToolSpec, Transcript, TurnId,
+};
+use serde_json::json;
+use std::future::pending;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What the turns of a session have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scene {
+    /// What the model holds.
+    pub(crate) context_tokens: Option<u64>,
+    /// Bytes of each result.
+    pub(crate) result_bytes: usize,
+}
+
+/// What a turn is about.
+pub(crate) enum Goal<'a> {
+    /// A message, which the model answers after a call.
+    Ask(u32, Transcript),
+    /// The records of a turn that was cut off, and what was said before it.
+    CarryOn(u32, Transcript, &'a [Record]),
+}
+
+/// Runs a turn to its end.
+pub(crate) async fn turn(
+    scene: Scene,
+    session: &Arc<OwnedSession>,
+    goal: Goal<'_>,
+) -> Result<Outcome, Failure> {
+    let (number, history, records) = match goal {
+        Goal::Ask(number, history) => (number, history, None),
+        Goal::CarryOn(number, history, records) => (number, history, Some(records)),
+    };
+    let look = Look { scene, stop: None };
+    let setup = setup(scene, session, number, look)?;
+    let (events, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (_handle, control) = control();
+    let turn = async {
+        match records {
+            Some(records) => resume_turn(setup, history, records, events, control).await,
+            None => Ok(run_turn(setup, history, question(number), events, control).await),
+        }
+    };
+    let listen = async { while listener.next().await.is_some() {} };
+    let (outcome, ()) = tokio::join!(turn, listen);
+    Ok(outcome?)
+}
+
+/// Runs a turn into its first call, and drops it there: what a process leaves that was killed.
+pub(crate) async fn cut_off_turn(
+    scene: Scene,
+    session: &Arc<OwnedSession>,
+    number: u32,
+) -> Result<(), Failure> {
+    let stop = Arc::new(Notify::new());
+    let look = Look {
+        scene,
+        stop: Some(Arc::clone(&stop)),
+    };
+    let setup = setup(scene, session, number, look)?;
+    let (events, _listener) = events::channel(setup.session.clone(), setup.turn.clone());
+    let (_handle, control) = control();
+    let turn = run_turn(setup, Transcript::new(), question(number), events, control);
+    tokio::select! {
+        outcome = turn => Err(format!("the turn ended: {:?}", outcome.stop_reason).into()),
+        () = stop.notified() => Ok(()),
+    }
+}
+
+fn question(number: u32) -> Message {
+    Message::user(format!("Question {number}?"))
+}
+
+fn setup(
+    scene: Scene,
+    session: &Arc<OwnedSession>,
+    number: u32,
+    look: Look,
+) -> Result<TurnSetup, Failure> {
+    Ok(TurnSetup {
+        session: session.id().clone(),
+        turn: TurnId::new(format!("t-{number}")),
+        turn_number: number,
+        model: Arc::new(Caller(scene)),
+        fallbacks: Vec::new(),
+        tools: Toolbox::new([Arc::new(look) as Arc<dyn Tool>])?,
+        gate: Arc::new(Everything),
+        approver: Arc::new(Everything),
+        journal: Arc::clone(session) as Arc<dyn Journal>,
+        profile: Arc::new(profile::builtin("default")?),
+        system: vec!["Be brief.".to_owned()],
+        response_schema: None,
+        seed: 1,
+    })
+}
+
+/// Looks once after each question, then answers; sums up where it is offered no tools.
+struct Caller(Scene);
+
+impl Model for Caller {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            origin: Origin {
+                dialect: "none".to_owned(),
+                provider: "p".to_owned(),
+                model: "m".to_owned(),
+            },
+            streaming: true,
+            price: None,
+            context_tokens: self.0.context_tokens,
+        }
+    }
+
+    fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
+        let is_asked = request
+            .messages
+            .last()
+            .is_some_and(|it| it.role == Role::User);
+        let events = match (request.tools.is_empty(), is_asked) {
+            (true, _) => says("A summary of what was said before."),
+            (false, true) => looks(request.messages.len()),
+            (false, false) => says("That is the answer."),
+        };
+        Box::pin(stream::iter(events.into_iter().map(Ok)))
+    }
+}
+
+fn says(text: &str) -> Vec<ModelEvent> {
+    let text = text.to_owned();
+    vec![
+        ModelEvent::TextDelta { candidate: 0, text },
+        finished(FinishReason::Stop),
+    ]
+}
+
+fn looks(n: usize) -> Vec<ModelEvent> {
+    vec![
+        ModelEvent::ToolCallStarted {
+            candidate: 0,
+            call: 0,
+            wire_id: Some(format!("w{n}")),
+            name: "look".to_owned(),
+        },
+        ModelEvent::ToolCallDelta {
+            call: 0,
+            arguments: format!(r#"{{"n":{n}}}"#),
+        },
+        ModelEvent::ToolCallFinished {
+            call: 0,
+            opaque: None,
+        },
+        finished(FinishReason::ToolCalls),
+    ]
+}
+
+fn finished(reason: FinishReason) -> ModelEvent {
+    ModelEvent::Finished {
+        candidate: 0,
+        reason,
+        raw: reason.as_str().to_owned(),
+    }
+}
+
+struct Look {
+    scene: Scene,
+    /// Told when a call begins that does not end.
+    stop: Option<Arc<Notify>>,
+}
+
+#[async_trait]
+impl Tool for Look {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "look".to_owned(),
+            description: "Looks.".to_owned(),
+            parameters: json!({ "type": "object" }),
+            effects: Effects::ReadOnly,
+            concurrency: Concurrency::Shared,
+            recovery: Recovery::ReadOnly,
+        }
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        if let Some(stop) = &self.stop {
+            stop.notify_one();
+            return pending().await;
+        }
+        let turn = invocation.turn;
+        ToolOutcome::text(format!(
+            "{turn} {}",
+            "seen ".repeat(self.scene.result_bytes / 5)
+        ))
+    }
+}
+
+struct Everything;
+
+#[async_trait]
+impl Gate for Everything {
+    async fn check(&self, _request: &GateRequest) -> Verdict {
+        Verdict::Allow
+    }
+}
+
+#[async_trait]
+impl Approver for Everything {
+    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
+        Approval::Approved
+    }
+}

@@ -1,0 +1,242 @@
+//! Every version of the format that was ever written, against today's reader and writer. A new
+//! version adds a folder to `fixtures/journal` and a row to [`VERSIONS`].
+
+use crate::support::{Journal, append, id, journal, meddle, said};
+use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_journal::{
+    Body, ChainHash, EXPORT_VERSION, Entry, Exported, Options, RECORD_VERSION, SessionState, Store,
+    StoreError,
+};
+use rondo_types::{TimeMs, TurnId};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A session's name, its turns, and the messages that its next turn begins with.
+type Kept = (&'static str, u32, usize);
+
+/// Each version's folder, and its sessions.
+const VERSIONS: [(&str, &[Kept]); 1] = [(
+    "v1",
+    &[
+        ("plain", 2, 8),
+        ("resumed", 2, 8),
+        ("forked", 2, 8),
+        ("compacted", 4, 9),
+    ],
+)];
+
+fn folder(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/journal")
+        .join(version)
+}
+
+fn exported_file(version: &str, name: &str) -> String {
+    fs::read_to_string(folder(version).join(format!("{name}.jsonl"))).unwrap()
+}
+
+/// A copy of the store that a version wrote.
+fn kept(version: &str) -> Journal {
+    let dir = TempDir::new().unwrap();
+    fs::copy(
+        folder(version).join("journal.db"),
+        dir.path().join("journal.db"),
+    )
+    .unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    Journal { dir, store }
+}
+
+fn exported(store: &Store, name: &str) -> String {
+    let mut file = Vec::new();
+    store.export(&id(name), &mut file).unwrap();
+    String::from_utf8(file).unwrap()
+}
+
+#[test]
+fn todays_reader_opens_what_each_version_wrote_and_loses_nothing() {
+    for (version, sessions) in VERSIONS {
+        let kept = kept(version);
+        let store = &kept.store;
+        assert_eq!(store.sessions(99).unwrap().len(), sessions.len());
+        for (name, turns, messages) in sessions {
+            let info = store.session(&id(name)).unwrap();
+            assert_eq!(
+                (info.turns, info.state),
+                (*turns, SessionState::Done),
+                "{name}"
+            );
+            let report = store.check(&id(name)).unwrap();
+            assert_eq!((report.sound, report.defect), (info.head.0, None), "{name}");
+            let history = store.history(&id(name)).unwrap();
+            assert_eq!(history.transcript().len(), *messages, "{name}");
+            let records = store.load(&id(name)).unwrap();
+            assert_eq!(records.len() as u64, info.head.0, "{name}");
+            let file = exported_file(version, name);
+            assert_eq!(exported(store, name), file, "{name}");
+            let read = Exported::read(&mut file.as_bytes()).unwrap();
+            assert_eq!(read.records, records, "{name}");
+        }
+    }
+}
+
+#[test]
+fn todays_reader_imports_what_each_version_exported() {
+    for (version, sessions) in VERSIONS {
+        let journal = journal();
+        let store = &journal.store;
+        for (name, turns, _) in sessions {
+            let file = exported_file(version, name);
+            store.import(&mut file.as_bytes(), None).unwrap();
+            assert_eq!(store.session(&id(name)).unwrap().turns, *turns, "{name}");
+            // Where a fork came from is told by the file; the copy is a session of its own.
+            let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(lines(&exported(store, name)), lines(&file), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
+    for (version, sessions) in VERSIONS {
+        let kept = kept(version);
+        let store = &kept.store;
+        for (name, ..) in sessions {
+            let head = store.session(&id(name)).unwrap().head;
+            let before = exported(store, name);
+            let owned = store.own(&id(name)).unwrap();
+            append(&owned, head, vec![said("and today")]).await.unwrap();
+            assert!(exported(store, name).starts_with(&before), "{name}");
+            let fork = format!("{name}-fork");
+            store.fork(&id(name), head, &id(&fork), TimeMs(1)).unwrap();
+            let other = store.own(&id(&fork)).unwrap();
+            append(&other, head, vec![said("elsewhere")]).await.unwrap();
+        }
+        for info in store.sessions(99).unwrap() {
+            assert_eq!(store.check(&info.id).unwrap().defect, None, "{}", info.id);
+        }
+        let parent = store.session(&id("forked")).unwrap().parent;
+        assert_eq!(parent.unwrap().0, id("plain"));
+    }
+}
+
+/// Adds a record to a file, which has one a line behind its first, as a later version would write it.
+fn with(file: &str, version: u32, json: &str) -> String {
+    let last: serde_json::Value = serde_json::from_str(file.lines().last().unwrap()).unwrap();
+    let hash = last
+        .get("hash")
+        .and_then(serde_json::Value::as_str)
+        .unwrap();
+    let mut entry = Entry {
+        seq: Seq(file.lines().count() as u64),
+        version,
+        epoch: 1,
+        turn: TurnId::new("t-9"),
+        step: 0,
+        at: TimeMs(1_795_000_001_000),
+        json: json.to_owned(),
+        hash: ChainHash::GENESIS,
+    };
+    entry.hash = entry.chained(ChainHash::from_hex(hash).unwrap());
+    let Entry { seq, hash, .. } = &entry;
+    format!(
+        "{file}{{\"seq\":{},\"version\":{version},\"epoch\":1,\"turn\":\"t-9\",\"step\":0,\
+         \"at_ms\":1795000001000,\"hash\":\"{hash}\",\"body\":{json}}}\n",
+        seq.0
+    )
+}
+
+const UNKNOWN_KIND: &str = r#"{"kind":"dreamt","of":["sheep"]}"#;
+const UNKNOWN_FIELD: &str = r#"{"kind":"resumed","downtime_ms":7,"mood":{"is":"good"}}"#;
+
+#[tokio::test]
+async fn what_a_newer_minor_version_adds_is_kept_and_passed_over() {
+    let file = exported_file("v1", "plain");
+    let file = with(&file, RECORD_VERSION + 1, UNKNOWN_KIND);
+    let file = with(&file, RECORD_VERSION + 1, UNKNOWN_FIELD);
+    let journal = journal();
+    let store = &journal.store;
+    let records = store.import(&mut file.as_bytes(), None).unwrap().records;
+    assert_eq!(store.check(&id("plain")).unwrap().defect, None);
+    let entries = store.read_all(&id("plain")).unwrap();
+    let [.., unknown, known] = &entries[..] else {
+        panic!("{entries:?}")
+    };
+    let kind = "dreamt".to_owned();
+    assert_eq!(unknown.body().unwrap(), Body::Unknown { kind });
+    let downtime_ms = 7;
+    let body = Box::new(RecordBody::Resumed { downtime_ms });
+    assert_eq!(known.body().unwrap(), Body::Known(body));
+    let history = store.history(&id("plain")).unwrap();
+    assert_eq!(history.head(), Seq(records));
+    assert_eq!(store.load(&id("plain")).unwrap().len() as u64, records - 1);
+    // Today's writer goes on behind it, and nothing of it is lost.
+    let owned = store.own(&id("plain")).unwrap();
+    append(&owned, Seq(records), vec![said("and today")])
+        .await
+        .unwrap();
+    assert!(exported(store, "plain").starts_with(&file));
+    assert_eq!(store.check(&id("plain")).unwrap().defect, None);
+}
+
+#[test]
+fn a_kind_that_its_own_version_does_not_have_is_damage() {
+    let file = with(&exported_file("v1", "plain"), RECORD_VERSION, UNKNOWN_KIND);
+    let journal = journal();
+    let store = &journal.store;
+    let refused = store.import(&mut file.as_bytes(), None).unwrap_err();
+    let line = file.lines().count();
+    let is_named = matches!(&refused, StoreError::BadExport { line: at, .. } if *at == line);
+    assert!(is_named, "{refused}");
+}
+
+#[test]
+fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
+    let journal = kept("v1");
+    meddle(&journal, "PRAGMA user_version = 2");
+    let before = fs::read(journal.store.path()).unwrap();
+    let refused = Store::open(journal.dir.path(), Options::default()).unwrap_err();
+    let is_named = matches!(
+        refused,
+        StoreError::TooNew {
+            found: 2,
+            known: 1,
+            ..
+        }
+    );
+    assert!(is_named, "{refused}");
+    assert_eq!(fs::read(journal.store.path()).unwrap(), before);
+    let newer = format!("{{\"rondo_session\":{}", EXPORT_VERSION + 1);
+    let file = exported_file("v1", "plain").replacen("{\"rondo_session\":1", &newer, 1);
+    let refused = Exported::read(&mut file.as_bytes()).unwrap_err();
+    assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
+}
+
+/// A record that the fixtures must hold, so that the matrix is about something.
+#[test]
+fn the_kept_sessions_hold_what_they_are_kept_for() {
+    for (version, _) in VERSIONS {
+        let kept = kept(version);
+        let store = &kept.store;
+        let has = |name: &str, is: fn(&RecordBody) -> bool| {
+            let records: Vec<Record> = store.load(&id(name)).unwrap();
+            records.iter().any(|it| is(&it.body))
+        };
+        assert!(has("resumed", |it| matches!(
+            it,
+            RecordBody::Resumed { .. }
+        )));
+        assert!(has("resumed", |it| matches!(
+            it,
+            RecordBody::ToolInDoubt { .. }
+        )));
+        assert!(has("compacted", |it| matches!(
+            it,
+            RecordBody::Compacted(_)
+        )));
+        let large = |entry: &Entry| entry.json.len() > 16 << 10;
+        let entries = store.read_all(&id("compacted")).unwrap();
+        assert!(entries.iter().any(large), "a body beside the records");
+    }
+}
