@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::writer::{self, FIRST_EPOCH, to_u64};
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub struct NewSession {
     pub id: SessionId,
     /// When it begins.
     pub at: TimeMs,
-    /// What it is about: usually the beginning of its first message. May be empty.
+    /// What it is about; where it is empty, the beginning of the first message is taken, if that is
+    /// among the first records.
     pub title: String,
     /// The directory it works in; empty where it has none.
     pub directory: String,
@@ -40,8 +41,16 @@ impl NewSession {
         }
     }
 
-    pub(crate) fn title(&self) -> String {
-        title(&self.title)
+    /// Returns what is shown of it: where nothing was said, its first message.
+    pub(crate) fn title(&self, first: &[Record]) -> String {
+        let said = first.iter().find_map(|record| match &record.body {
+            RecordBody::UserMessage { message } => Some(message.text()),
+            _ => None,
+        });
+        match self.title.is_empty() {
+            true => title(&said.unwrap_or_default()),
+            false => title(&self.title),
+        }
     }
 }
 
@@ -85,7 +94,7 @@ impl Store {
         let owned = self.begin(NewSession::new(session.clone(), at))?;
         if let Some(new) = owned.new.clone() {
             self.writer().run(move |connection| {
-                writer::begin(connection, &new)?;
+                writer::begin(connection, &new, &[])?;
                 Ok(())
             })?;
         }

@@ -233,7 +233,7 @@ fn append(connection: &Connection, work: &Work) -> Result<Result<Seq, AppendErro
     if let Some(new) = &work.new
         && expected == Seq(0)
     {
-        begin(connection, new)?;
+        begin(connection, new, &work.batch)?;
     }
     let Some(head) = head(connection, fence)? else {
         let session = fence.session.clone();
@@ -269,8 +269,12 @@ struct Head {
     tally: Tally,
 }
 
-/// Makes a session's row, unless it is there.
-pub(crate) fn begin(connection: &Connection, new: &NewSession) -> Result<bool, StoreError> {
+/// Makes a session's row, unless it is there. `first` are the records it begins with.
+pub(crate) fn begin(
+    connection: &Connection,
+    new: &NewSession,
+    first: &[Record],
+) -> Result<bool, StoreError> {
     let inserted = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO sessions
@@ -282,7 +286,7 @@ pub(crate) fn begin(connection: &Connection, new: &NewSession) -> Result<bool, S
             to_i64(new.at.0),
             to_i64(FIRST_EPOCH),
             ChainHash::GENESIS.0,
-            new.title(),
+            new.title(first),
             &new.directory,
         ))?;
     Ok(inserted > 0)

@@ -5,18 +5,24 @@ use std::fmt::Write as _;
 
 /// The page needs nothing but itself: no script, no font, no address.
 const STYLE: &str = "\
-:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}
-h2{border-top:1px solid #8886;padding-top:1rem;margin-top:2.5rem}
+:root{color-scheme:light dark;--faint:#666;--bad:#b00020}
+@media(prefers-color-scheme:dark){:root{--faint:#a0a0a0;--bad:#ff8a80}}
+body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.25;margin:0 0 .5rem}
+h2{font-size:1.25rem;border-top:1px solid #8886;padding-top:1rem;margin:2.5rem 0 .25rem}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
-.figures{color:#888;font-size:.85rem;margin:0 0 .75rem}
-.said{white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0}
+.figures{color:var(--faint);font-size:.85rem;margin:0 0 .75rem}
+.said{white-space:pre-wrap;margin:.5rem 0}
 .user{background:#8882;border-radius:.5rem;padding:.5rem .75rem}
-.note{color:#888;font-style:italic}
-.failed summary{color:#c33}
+.note,.result summary{color:var(--faint)}
+.note{font-style:italic}
+.note pre{font-style:normal}
+.failed summary{color:var(--bad)}
+code{font-size:.9em;font-style:normal}
 details{margin:.5rem 0}
-summary{cursor:pointer;overflow-wrap:anywhere}
-pre{background:#8881;border-radius:.5rem;padding:.5rem .75rem;white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}
+summary{cursor:pointer}
+pre{background:#8881;border-radius:.5rem;padding:.5rem .75rem;white-space:pre-wrap;font-size:.9em;margin:.25rem 0;max-height:60vh;overflow:auto}
+@media print{pre{max-height:none}}
 ";
 
 /// Renders the beginning of a session's page.
@@ -24,7 +30,7 @@ pub(super) fn head(story: &Story) -> String {
     let title = xml(title(story));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n<h1>{title}</h1>\n"
     );
@@ -57,7 +63,7 @@ pub(super) fn turn(turn: &Turn) -> String {
         said(&mut page, "said", answer);
     }
     if let Some(ending) = ending(turn) {
-        said(&mut page, "said note", &ending);
+        note(&mut page, &ending);
     }
     page
 }
@@ -71,6 +77,20 @@ fn figures(page: &mut String, text: &str) {
 
 fn said(page: &mut String, class: &str, text: &str) {
     let _ = writeln!(page, "<div class=\"{class}\">{}</div>", xml(text));
+}
+
+/// A note has its names between backticks.
+fn note(page: &mut String, text: &str) {
+    let text = xml(text);
+    let mut parts = text.split('`');
+    let mut marked = parts.next().unwrap_or_default().to_owned();
+    while let Some(name) = parts.next() {
+        let _ = match parts.next() {
+            Some(rest) => write!(marked, "<code>{name}</code>{rest}"),
+            None => write!(marked, "`{name}"),
+        };
+    }
+    let _ = writeln!(page, "<div class=\"said note\">{marked}</div>");
 }
 
 fn folded(page: &mut String, class: &str, summary: &str, text: &str) {
@@ -106,6 +126,6 @@ fn write_item(page: &mut String, item: &Item) {
             let summary = format!("{tool} {what} after {}", seconds(*took_ms));
             folded(page, class, &summary, text);
         }
-        Item::Note { text } => said(page, "said note", text),
+        Item::Note { text } => note(page, text),
     }
 }

@@ -95,6 +95,10 @@ fn story() -> (Story, Turn) {
             outcome: ToolOutcome::error(ToolErrorCode::Failed, "no ``` here"),
             duration_ms: 1234,
         },
+        RecordBody::ApprovalRequested {
+            call_id: CallId::new("r2"),
+            prompt: "run `a & b` or `not?".into(),
+        },
         requested(),
         reply(vec![Part::text("Nothing & all.")]),
         RecordBody::Final {
@@ -103,7 +107,7 @@ fn story() -> (Story, Turn) {
             degraded: false,
         },
     ]);
-    let steps = [0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2];
+    let steps = [0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2];
     let records = (0..)
         .zip(bodies)
         .zip(steps)
@@ -147,7 +151,7 @@ fn as_data_it_is_one_object() {
 #[test]
 fn records_become_steps_with_their_figures() {
     let (_, turn) = story();
-    assert_eq!((turn.took_ms, turn.usage.input), (1000, 200));
+    assert_eq!((turn.took_ms, turn.usage.input), (1100, 200));
     let cost = turn.cost_usd.unwrap();
     assert!((cost - 2.0 * turn.steps[0].cost_usd.unwrap()).abs() < 1e-12 && cost > 0.0);
     let steps: Vec<_> = turn
@@ -155,7 +159,7 @@ fn records_become_steps_with_their_figures() {
         .iter()
         .map(|it| (it.number, it.requests, it.replied_after_ms, it.items.len()))
         .collect();
-    assert_eq!(steps, [(1, 2, Some(200), 3), (2, 1, Some(100), 1)]);
+    assert_eq!(steps, [(1, 2, Some(200), 4), (2, 1, Some(100), 1)]);
     assert_eq!(turn.ending.as_ref().unwrap().text, "Nothing & all.");
 }
 
@@ -177,4 +181,5 @@ fn a_page_holds_no_markup_of_others() {
     assert!(page.contains("What &lt;b&gt;is&lt;/b&gt; it?"));
     assert!(page.contains("/a &amp; b"));
     assert!(!page.contains("<b>") && !page.contains("<script"));
+    assert!(page.contains("asked: run <code>a &amp; b</code> or `not?"));
 }

@@ -15,8 +15,9 @@ pub(super) fn of_turn(turn: &Turn) -> String {
         utc(turn.began_ms),
         format!("profile {}", turn.profile),
         seconds(turn.took_ms),
-        tokens(turn.usage),
     ];
+    let is_told = turn.usage != Usage::default();
+    words.extend(is_told.then(|| tokens(turn.usage)));
     words.extend(turn.cost_usd.map(dollars));
     words.join(", ")
 }
@@ -61,7 +62,10 @@ pub(super) fn built_answer(turn: &Turn) -> Option<&str> {
 }
 
 pub(super) fn seconds(ms: u64) -> String {
-    format!("{}.{:02} s", ms / 1000, ms % 1000 / 10)
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        _ => format!("{}.{:02} s", ms / 1000, ms % 1000 / 10),
+    }
 }
 
 fn tokens(usage: Usage) -> String {

@@ -222,7 +222,8 @@ impl AgentBuilder {
         if self.system.is_empty() && (self.is_profile_chosen || is_built_in) {
             self.system.extend(profile.system_prompt.clone());
         }
-        let judge = add_built_in(&mut self.judged, self.commands, self.files)?;
+        let built_in = add_built_in(&mut self.judged, self.commands, self.files)?;
+        let (judge, directory) = built_in.map(|it| (it.gate, it.directory)).unzip();
         let gate = self.gate.unwrap_or_else(|| {
             let own = self.own.iter().map(|tool| tool.spec().name);
             Arc::new(OwnToolsRun::new(own, judge))
@@ -239,6 +240,7 @@ impl AgentBuilder {
             profile: Arc::new(profile),
             system: self.system,
             response_schema: self.response_schema,
+            directory,
         };
         Ok(Agent {
             parts: Arc::new(parts),
@@ -246,12 +248,20 @@ impl AgentBuilder {
     }
 }
 
-/// Adds the built-in tools and returns the gate that knows what they do.
+/// What comes with the built-in tools.
+struct BuiltIn {
+    /// Knows what they do.
+    gate: Arc<dyn Gate>,
+    /// Where they work.
+    directory: PathBuf,
+}
+
+/// Adds the built-in tools, where there are any.
 fn add_built_in(
     tools: &mut Vec<Arc<dyn Tool>>,
     commands: Option<ExecOptions>,
     files: Option<PathBuf>,
-) -> Result<Option<Arc<dyn Gate>>, BuildError> {
+) -> Result<Option<BuiltIn>, BuildError> {
     let mut directories = Vec::new();
     if let Some(mut options) = commands {
         options.directory = canonical(&options.directory)?;
@@ -270,9 +280,11 @@ fn add_built_in(
         return Ok(None);
     };
     let allowed = AllowedDirs::new(current, more).map_err(|source| unusable(current, source))?;
-    Ok(Some(Arc::new(StandardGate::new(GateOptions::new(
-        allowed,
-    ))?)))
+    let gate = StandardGate::new(GateOptions::new(allowed))?;
+    Ok(Some(BuiltIn {
+        gate: Arc::new(gate),
+        directory: current.clone(),
+    }))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, BuildError> {

@@ -34,11 +34,12 @@ impl Agent {
     ///
     /// Each turn is recorded before it happens. It is this process's alone until the session, its
     /// clones and its runs are dropped. A new one is there for others from its first turn on. Where
-    /// its last turn was cut off, [`Session::resume`] carries that on.
+    /// its last turn was cut off, [`Session::resume`] carries that on. Lists show it by the beginning
+    /// of its first message, and by the directory of the agent's built-in tools.
     ///
     /// # Errors
-    /// When another process has the session, its name is empty or longer than 128 bytes, its
-    /// records are damaged, or the disk fails.
+    /// When another process has the session, its name is empty, longer than 128 bytes or has control
+    /// characters, its records are damaged, or the disk fails.
     ///
     /// # Cancel safety
     /// Cancel safe: a session that is being opened is let go of again, a moment later.
@@ -64,8 +65,13 @@ impl Agent {
 
     async fn open(&self, store: &Store, id: SessionId) -> Result<Session, OpenError> {
         let runtime = Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
-        let (store, name) = (store.clone(), id.clone());
-        let opening = runtime.spawn_blocking(move || opened(&store, name));
+        let directory = self.parts.directory.as_deref();
+        let new = NewSession {
+            directory: directory.map_or_else(String::new, |it| it.display().to_string()),
+            ..NewSession::new(id.clone(), Clock::system().now())
+        };
+        let store = store.clone();
+        let opening = runtime.spawn_blocking(move || opened(&store, new));
         let found = match opening.await {
             Ok(found) => found?,
             Err(error) => match error.try_into_panic() {
@@ -79,10 +85,10 @@ impl Agent {
     }
 }
 
-fn opened(store: &Store, id: SessionId) -> Result<Opened, StoreError> {
+fn opened(store: &Store, new: NewSession) -> Result<Opened, StoreError> {
+    let id = new.id.clone();
     let owned = match store.own(&id) {
         Err(StoreError::Unknown { .. }) => {
-            let new = NewSession::new(id, Clock::system().now());
             return Ok(Opened {
                 owned: store.begin(new)?,
                 history: History::default(),

@@ -5,6 +5,7 @@ use rondo_core::ports::MemoryJournal;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Message, Profile, SessionId, Transcript};
 use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -29,6 +30,12 @@ pub(super) struct Parts {
     pub(super) profile: Arc<Profile>,
     pub(super) system: Vec<String>,
     pub(super) response_schema: Option<Value>,
+    /// Where the built-in tools work, for the list of sessions that are kept.
+    #[cfg_attr(
+        not(feature = "journal"),
+        expect(dead_code, reason = "only a journal tells it")
+    )]
+    pub(super) directory: Option<PathBuf>,
 }
 
 /// One turn that is asked for.

@@ -150,6 +150,10 @@ impl Session {
     ///
     /// A session that goes on without it has its messages as far as they were recorded, each call
     /// with a result.
+    ///
+    /// A turn whose [`Run`] was dropped is no such turn to the session it was dropped in, which goes
+    /// on as if it had not been. Its records are there: drop the session with its clones and open it
+    /// again, and this carries it on.
     pub fn resume(&self) -> Option<Run> {
         let cut_off = self.take_cut_off()?;
         let task = self.task(cut_off.number, None);

@@ -198,3 +198,39 @@ async fn sessions_that_begin_later_sort_behind() {
     // Milliseconds since 1970 have eleven hexadecimal digits from 2004 to 2527.
     assert_eq!(time(&first).unwrap().len(), 11);
 }
+
+#[tokio::test]
+async fn a_session_is_listed_by_its_first_message_and_its_directory() {
+    let (dir, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let server = Server::start([says("Yes."), says("No.")]).await;
+    let agent = Agent::builder(model(&server, "m")).files(files.path());
+    let agent = agent.build().unwrap();
+    let session = agent.open_session(&store, "till").await.unwrap();
+    session.run("Is it\n paid?").await.unwrap();
+    session.run("Is it not?").await.unwrap();
+    let listed = store.sessions(9).unwrap();
+    let [only] = &listed[..] else {
+        panic!("{listed:?}")
+    };
+    let directory = files.path().canonicalize().unwrap();
+    assert_eq!(only.title, "Is it paid?");
+    assert_eq!(only.directory, directory.display().to_string());
+}
+
+#[tokio::test]
+async fn a_dropped_turn_is_carried_on_once_its_session_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("It is done.")]).await;
+    let agent = counts.agent(&server);
+    let session = agent.open_session(&store, "till").await.unwrap();
+    cut_off(session.clone(), &counts).await;
+    assert!(session.resume().is_none());
+    drop(session);
+    let session = open(&agent, &store, "till").await;
+    let outcome = session.resume().unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.text, "It is done.");
+    assert_eq!(counts.both(), (1, 2));
+}
