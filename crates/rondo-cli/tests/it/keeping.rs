@@ -195,3 +195,21 @@ async fn an_id_that_commands_could_not_be_given_is_refused() {
     assert_eq!(kept.stdout, "user:42@web\n");
     assert_eq!(listed(&other).await[0]["directory"], "[ROOT]/project");
 }
+
+#[tokio::test]
+async fn of_a_damaged_session_what_is_sound_is_shown_and_the_rest_is_named() {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(1);
+    let path = env.home().join(".local/share/rondo/sessions/journal.db");
+    let last = "DELETE FROM records WHERE seq = (SELECT head_seq FROM sessions WHERE name = ?1)
+         AND session = (SELECT id FROM sessions WHERE name = ?1)";
+    let connection = rusqlite::Connection::open(path).unwrap();
+    assert_eq!(connection.execute(last, [&id]).unwrap(), 1);
+    drop(connection);
+    let shown = env.run(&["session", "show", &id]).await;
+    assert!(shown.stdout.starts_with("# one\n"), "{shown:?}");
+    assert_eq!(shown.code, Some(54));
+    for part in ["is damaged at record", "it is not there", "fsck"] {
+        assert!(shown.stderr.contains(part), "{part}: {shown:?}");
+    }
+}

@@ -177,3 +177,28 @@ async fn a_lost_end_is_damage_to_whoever_goes_on() {
         "{error}"
     );
 }
+
+/// Each record fills a page, so none is read before the one ahead of it was taken.
+#[tokio::test]
+async fn a_session_is_read_a_page_at_a_time_and_its_file_is_free_meanwhile() {
+    let journal = journal();
+    let session = journal.store.create(&id("a"), TimeMs(1)).unwrap();
+    for n in 0..3 {
+        let long = said(&"long ".repeat(300_000));
+        append(&session, Seq(n), vec![long]).await.unwrap();
+    }
+    let mut taken = Vec::new();
+    let read = journal.store.each(&id("a"), Seq(1), |entry| {
+        taken.push(entry.seq.0);
+        // Whoever reads may ask the store, and what lies ahead is not read yet.
+        assert_eq!(journal.store.session(&id("a"))?.head, Seq(3));
+        meddle(&journal, "DELETE FROM records WHERE seq = 3");
+        Ok::<_, StoreError>(())
+    });
+    assert_eq!(taken, [1, 2]);
+    assert!(matches!(read, Err(StoreError::Damaged { seq: 3, .. })));
+    assert_eq!(
+        journal.store.history(&id("a")).unwrap_err().to_string(),
+        read.unwrap_err().to_string()
+    );
+}
