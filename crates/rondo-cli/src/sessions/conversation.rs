@@ -1,4 +1,4 @@
-use super::{Watched, directory_name, failed, new_session};
+use super::{Watched, directory_name, new_session};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::clock::Clock;
@@ -54,7 +54,7 @@ impl Conversation {
             title,
             directory: directory_name(directory),
         };
-        let owned = store.begin(new).map_err(failed)?;
+        let owned = store.begin(new)?;
         Ok(Self::new(session, Arc::new(Watched::new(Arc::new(owned)))))
     }
 
@@ -63,8 +63,8 @@ impl Conversation {
     /// # Errors
     /// When another process works on it, when its records are damaged, or the disk fails.
     pub(crate) fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
-        let owned = store.own(&info.id).map_err(failed)?;
-        let history = store.history(&info.id).map_err(failed)?;
+        let owned = store.own(&info.id)?;
+        let history = store.history(&info.id)?;
         let journal = Arc::new(Watched::new(Arc::new(owned)));
         let mut taken = Self::new(info.id.clone(), journal);
         taken.history = history.before_open_turn();
@@ -72,7 +72,7 @@ impl Conversation {
         taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
             let entries = store.read(&info.id, open.first, usize::MAX);
-            let entries = entries.map_err(failed)?.into_iter();
+            let entries = entries?.into_iter();
             let records = entries.filter_map(Entry::into_record).collect();
             taken.cut_off = Some(Box::new(CutOff::of(records)?));
             // It has its number already.

@@ -90,7 +90,7 @@ impl From<StoreError> for CliError {
 /// # Errors
 /// When none or several fit.
 pub(crate) fn find(store: &Store, text: &str) -> Result<SessionInfo> {
-    let id = store.resolve(text).map_err(failed)?;
+    let id = store.resolve(text)?;
     store.session(&id).map_err(failed)
 }
 
@@ -99,9 +99,7 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<SessionInfo> {
 /// # Errors
 /// When there is none.
 pub(crate) fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
-    let here = store
-        .latest_in(&directory_name(directory))
-        .map_err(failed)?;
+    let here = store.latest_in(&directory_name(directory))?;
     here.map_or_else(|| find(store, "latest"), Ok)
 }
 

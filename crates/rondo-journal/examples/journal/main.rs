@@ -11,6 +11,7 @@
 )]
 
 mod appends;
+mod fakes;
 mod fixtures;
 mod opening;
 mod raw;

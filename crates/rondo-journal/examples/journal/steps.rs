@@ -1,18 +1,17 @@
 //! What journaling adds to a step of one call, under the driver itself.
 
 use crate::Failure;
+use crate::fakes::{self, Everything, calls, replied, says};
 use crate::sessions::store;
 use async_trait::async_trait;
-use futures_util::stream;
 use rondo_core::ports::NoJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
-    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
+    Journal, Model, ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, control, events,
+    profile, run_turn,
 };
 use rondo_journal::Durability;
 use rondo_types::{
-    Concurrency, Effects, FinishReason, Message, ModelEvent, ModelInfo, ModelRequest, Origin,
-    Outcome, Recovery, SessionId, TimeMs, ToolOutcome, ToolSpec, TurnId,
+    Message, ModelInfo, ModelRequest, Outcome, SessionId, TimeMs, ToolOutcome, ToolSpec, TurnId,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,51 +64,16 @@ struct Caller;
 
 impl Model for Caller {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            origin: Origin {
-                dialect: "none".to_owned(),
-                provider: "p".to_owned(),
-                model: "m".to_owned(),
-            },
-            streaming: true,
-            price: None,
-            context_tokens: None,
-        }
+        fakes::info(None)
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
         let step = request.messages.len() / 2;
-        let finished = |reason: FinishReason| ModelEvent::Finished {
-            candidate: 0,
-            reason,
-            raw: reason.as_str().to_owned(),
-        };
-        let events = if step < usize::try_from(STEPS).unwrap_or(usize::MAX) {
-            vec![
-                ModelEvent::ToolCallStarted {
-                    candidate: 0,
-                    call: 0,
-                    wire_id: None,
-                    name: "noop".to_owned(),
-                },
-                ModelEvent::ToolCallDelta {
-                    call: 0,
-                    arguments: format!(r#"{{"n":{step}}}"#),
-                },
-                ModelEvent::ToolCallFinished {
-                    call: 0,
-                    opaque: None,
-                },
-                finished(FinishReason::ToolCalls),
-            ]
-        } else {
-            let text = "done".to_owned();
-            vec![
-                ModelEvent::TextDelta { candidate: 0, text },
-                finished(FinishReason::Stop),
-            ]
-        };
-        Box::pin(stream::iter(events.into_iter().map(Ok)))
+        let is_over = step >= usize::try_from(STEPS).unwrap_or(usize::MAX);
+        replied(match is_over {
+            true => says("done"),
+            false => calls("noop", None, step),
+        })
     }
 }
 
@@ -118,33 +82,10 @@ struct Noop;
 #[async_trait]
 impl Tool for Noop {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "noop".to_owned(),
-            description: String::new(),
-            parameters: json!({ "type": "object" }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-        }
+        fakes::tool("noop", "")
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         ToolOutcome::text(invocation.arguments.to_string())
-    }
-}
-
-struct Everything;
-
-#[async_trait]
-impl Gate for Everything {
-    async fn check(&self, _request: &GateRequest) -> Verdict {
-        Verdict::Allow
-    }
-}
-
-#[async_trait]
-impl Approver for Everything {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
     }
 }

@@ -1,19 +1,17 @@
 //! Whole turns under the driver, with a model and a tool that only this program has.
 
 use crate::Failure;
+use crate::fakes::{self, Everything, calls, replied, says};
 use async_trait::async_trait;
-use futures_util::stream;
 use rondo_core::ports::Record;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
-    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, resume_turn, run_turn,
+    Journal, Model, ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, control, events,
+    profile, resume_turn, run_turn,
 };
 use rondo_journal::OwnedSession;
 use rondo_types::{
-    Concurrency, Effects, FinishReason, Message, ModelEvent, ModelInfo, ModelRequest, Origin,
-    Outcome, Recovery, Role, ToolOutcome, ToolSpec, Transcript, TurnId,
+    Message, ModelInfo, ModelRequest, Outcome, Role, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
-use serde_json::json;
 use std::future::pending;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -113,16 +111,7 @@ struct Caller(Scene);
 
 impl Model for Caller {
     fn info(&self) -> ModelInfo {
-        ModelInfo {
-            origin: Origin {
-                dialect: "none".to_owned(),
-                provider: "p".to_owned(),
-                model: "m".to_owned(),
-            },
-            streaming: true,
-            price: None,
-            context_tokens: self.0.context_tokens,
-        }
+        fakes::info(self.0.context_tokens)
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
@@ -130,48 +119,12 @@ impl Model for Caller {
             .messages
             .last()
             .is_some_and(|it| it.role == Role::User);
-        let events = match (request.tools.is_empty(), is_asked) {
+        let looks = |n: usize| calls("look", Some(format!("w{n}")), n);
+        replied(match (request.tools.is_empty(), is_asked) {
             (true, _) => says("A summary of what was said before."),
             (false, true) => looks(request.messages.len()),
             (false, false) => says("That is the answer."),
-        };
-        Box::pin(stream::iter(events.into_iter().map(Ok)))
-    }
-}
-
-fn says(text: &str) -> Vec<ModelEvent> {
-    let text = text.to_owned();
-    vec![
-        ModelEvent::TextDelta { candidate: 0, text },
-        finished(FinishReason::Stop),
-    ]
-}
-
-fn looks(n: usize) -> Vec<ModelEvent> {
-    vec![
-        ModelEvent::ToolCallStarted {
-            candidate: 0,
-            call: 0,
-            wire_id: Some(format!("w{n}")),
-            name: "look".to_owned(),
-        },
-        ModelEvent::ToolCallDelta {
-            call: 0,
-            arguments: format!(r#"{{"n":{n}}}"#),
-        },
-        ModelEvent::ToolCallFinished {
-            call: 0,
-            opaque: None,
-        },
-        finished(FinishReason::ToolCalls),
-    ]
-}
-
-fn finished(reason: FinishReason) -> ModelEvent {
-    ModelEvent::Finished {
-        candidate: 0,
-        reason,
-        raw: reason.as_str().to_owned(),
+        })
     }
 }
 
@@ -184,14 +137,7 @@ struct Look {
 #[async_trait]
 impl Tool for Look {
     fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "look".to_owned(),
-            description: "Looks.".to_owned(),
-            parameters: json!({ "type": "object" }),
-            effects: Effects::ReadOnly,
-            concurrency: Concurrency::Shared,
-            recovery: Recovery::ReadOnly,
-        }
+        fakes::tool("look", "Looks.")
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
@@ -204,21 +150,5 @@ impl Tool for Look {
             "{turn} {}",
             "seen ".repeat(self.scene.result_bytes / 5)
         ))
-    }
-}
-
-struct Everything;
-
-#[async_trait]
-impl Gate for Everything {
-    async fn check(&self, _request: &GateRequest) -> Verdict {
-        Verdict::Allow
-    }
-}
-
-#[async_trait]
-impl Approver for Everything {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn remove(
     }
     let mut text = String::new();
     for info in infos {
-        store.remove(&info.id).map_err(failed)?;
+        store.remove(&info.id)?;
         let _ = writeln!(text, "removed {}", info.id);
     }
     Ok(text)
@@ -63,7 +63,7 @@ pub(super) fn prune(store: &Store, args: &PruneArgs) -> Result<String> {
         before,
         keep_bytes: args.keep_bytes,
     };
-    let mut left = store.surplus(&retention).map_err(failed)?;
+    let mut left = store.surplus(&retention)?;
     let mut text = String::new();
     if args.dry_run {
         for info in &left {
@@ -91,7 +91,7 @@ pub(super) fn prune(store: &Store, args: &PruneArgs) -> Result<String> {
         left = kept;
     }
     if !text.is_empty() {
-        store.vacuum().map_err(failed)?;
+        store.vacuum()?;
     }
     Ok(text)
 }

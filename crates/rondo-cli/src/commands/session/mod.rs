@@ -24,7 +24,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
     let store = sessions::open(&settings)?;
     let text = match &args.command {
         SessionCommand::List { limit, json } => {
-            let found = store.sessions(*limit).map_err(failed)?;
+            let found = store.sessions(*limit)?;
             match json {
                 true => list::json(&found),
                 false => list::table(&found, output.columns()),
@@ -54,7 +54,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
 fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> Result<Exit> {
     let infos = match session {
         Some(text) => vec![sessions::find(store, text)?],
-        None => store.sessions(usize::MAX).map_err(failed)?,
+        None => store.sessions(usize::MAX)?,
     };
     let mut exit = Exit::Answer;
     for info in infos {

@@ -1,7 +1,7 @@
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions::{self, failed};
+use crate::sessions;
 use rondo_journal::Store;
 use rondo_types::SessionId;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ pub(super) fn export(store: &Store, session: &str, file: Option<&Path>) -> Resul
         Some(path) => Box::new(BufWriter::new(created(path)?)),
         None => Box::new(BufWriter::new(io::stdout().lock())),
     };
-    store.export(&id, &mut out).map_err(failed)?;
+    store.export(&id, &mut out)?;
     out.flush().map_err(|err| {
         let context = "failed to write the exported session";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
@@ -55,7 +55,7 @@ pub(super) fn import(
         None => Box::new(io::stdin().lock()),
     };
     let id = id.map(named).transpose()?;
-    let imported = store.import(&mut input, id.as_ref()).map_err(failed)?;
+    let imported = store.import(&mut input, id.as_ref())?;
     if imported.torn {
         output.note(&format!(
             "the last line was cut short and is left out; {} records are there",
