@@ -28,8 +28,8 @@ use crate::eval_local::DEFAULT_MODEL;
 use crate::workspace;
 use anyhow::{Context, Result};
 use figures::{Figures, Steps};
-use program::{Keeping, Program};
-use server::Server;
+pub(crate) use program::{Keeping, Program};
+pub(crate) use server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

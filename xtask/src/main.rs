@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask test`, `conformance`, `live` and `bench`.
+//! Developer tasks: `cargo xtask test`, `conformance`, `live`, `bench` and `layout`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod eval_local;
 mod http;
+mod layout;
 mod live;
 mod stats;
 mod table;
@@ -39,6 +40,8 @@ enum Task {
     EvalLocal(eval_local::Args),
     /// Measures cold start, step gap and command overhead
     Bench(bench::Args),
+    /// Records which functions a turn calls, for the linker
+    Layout(layout::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Live(args) => live::run(&args),
         Task::EvalLocal(args) => eval_local::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Layout(args) => layout::run(&args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -41,6 +41,16 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     Ok(target_dir().join("release").join("rondo"))
 }
 
+/// Builds the release binary and returns its path; its functions keep their names.
+pub(crate) fn release_binary_with_symbols() -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["rustc", "--release", "-p", "rondo-cli", "--bin", "rondo"]);
+    // For this one program: a change of the profile would build everything anew.
+    command.args(["--", "-Cstrip=none"]);
+    succeed(command, "rondo with symbols")?;
+    Ok(target_dir().join("release").join("rondo"))
+}
+
 /// Builds a package's example in release mode and returns its path.
 pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
     build_release(&["-p", package, "--example", name])?;
@@ -50,9 +60,13 @@ pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
 fn build_release(what: &[&str]) -> Result<()> {
     let mut command = cargo();
     command.args(["build", "--release"]).args(what);
+    succeed(command, &what.join(" "))
+}
+
+fn succeed(mut command: Command, what: &str) -> Result<()> {
     let status = command.status().context("failed to start cargo")?;
     if !status.success() {
-        bail!("`{}` does not build", what.join(" "));
+        bail!("`{what}` does not build");
     }
     Ok(())
 }

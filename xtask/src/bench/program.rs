@@ -16,6 +16,8 @@ const FILES: u32 = 200;
 
 /// The binary with a home and a directory of its own.
 pub(crate) struct Program {
+    /// What runs the binary, with arguments; empty where it runs by itself.
+    tracer: Vec<String>,
     binary: PathBuf,
     home: tempfile::TempDir,
 }
@@ -45,7 +47,17 @@ impl Program {
         for file in 0..FILES {
             fs::write(work.join(format!("{file}.txt")), format!("note {file}\n"))?;
         }
-        Ok(Self { binary, home })
+        Ok(Self {
+            tracer: Vec::new(),
+            binary,
+            home,
+        })
+    }
+
+    /// Runs the binary under another program.
+    pub(crate) fn under(mut self, tracer: &[String]) -> Self {
+        tracer.clone_into(&mut self.tracer);
+        self
     }
 
     /// Measures `--version`: what starting a process costs anyhow.
@@ -83,7 +95,14 @@ impl Program {
     }
 
     fn command(&self) -> Command {
-        let mut command = bare(&self.binary);
+        let mut command = match self.tracer.split_first() {
+            Some((tracer, arguments)) => {
+                let mut command = bare(Path::new(tracer));
+                command.args(arguments).arg(&self.binary);
+                command
+            }
+            None => bare(&self.binary),
+        };
         command
             .env("HOME", self.home.path())
             .env("OPENAI_API_KEY", "bench");

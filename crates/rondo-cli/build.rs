@@ -1,0 +1,48 @@
+//! Has the linker put the functions that a turn calls side by side; `cargo xtask layout` writes the
+//! list and says what it is good for.
+//!
+//! Names hold the versions of compiler and crates: what the linker does not know of a list that is
+//! behind stays where it would be anyway. Only the linker that rustup's toolchains bring is asked,
+//! since others end with an error on this flag.
+
+use std::env::var;
+use std::path::Path;
+
+fn main() {
+    println!("cargo::rerun-if-changed=layout");
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Some(list) = list() {
+        println!(
+            "cargo::rustc-link-arg-bin=rondo=-Wl,--symbol-ordering-file={list},--no-warn-symbol-ordering"
+        );
+    }
+}
+
+/// The list's path, where this build can make use of it.
+fn list() -> Option<String> {
+    let target = var("TARGET").ok()?;
+    if var("PROFILE").ok()? != "release" || !brings_lld(&target)? {
+        return None;
+    }
+    let list = format!("{}/layout/{target}.txt", var("CARGO_MANIFEST_DIR").ok()?);
+    // The compiler's driver splits what follows `-Wl` at commas.
+    (Path::new(&list).is_file() && !list.contains(',')).then_some(list)
+}
+
+/// Whether binaries for `target` are linked by the toolchain's own linker: it is rustc's choice on
+/// this target, unless flags or configuration name another.
+fn brings_lld(target: &str) -> Option<bool> {
+    let named = format!(
+        "CARGO_TARGET_{}_LINKER",
+        target.to_uppercase().replace('-', "_")
+    );
+    let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    if var("RUSTC_LINKER").is_ok() || var(named).is_ok() || flags.contains("link") {
+        return Some(false);
+    }
+    // A toolchain has cargo in its `bin`; a distribution's own may lack the linker.
+    let cargo = var("CARGO").ok()?;
+    let toolchain = Path::new(&cargo).parent()?.parent()?;
+    let linker = format!("lib/rustlib/{target}/bin/gcc-ld/ld.lld");
+    Some(target == "x86_64-unknown-linux-gnu" && toolchain.join(linker).exists())
+}
