@@ -1,10 +1,12 @@
 //! The arguments as they were typed. What they mean is decided in [`crate::settings`].
 
 mod fork;
+mod repl;
 mod replay;
 mod session;
 
 pub(crate) use fork::{ForkArgs, StepPlace};
+pub(crate) use repl::{EditKeys, ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     /// Ask, let the model work, and print the answer
     #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
+    /// Work at one prompt for the agent, a shell and Python
+    #[command(after_help = EXIT_CODES)]
+    Repl(Box<ReplArgs>),
     /// Carry on a turn that was cut off, from where it was
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),
@@ -437,7 +442,13 @@ macro_rules! from_str_by_value_enum {
     )*};
 }
 
-from_str_by_value_enum!(ColorChoice, OutputFormat, EffortLevel, DurabilityLevel);
+from_str_by_value_enum!(
+    ColorChoice,
+    OutputFormat,
+    EffortLevel,
+    DurabilityLevel,
+    EditKeys
+);
 
 /// A length of time as people write it: numbers with `ms`, `s`, `m`, `h` or `d`, the largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

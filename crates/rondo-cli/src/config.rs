@@ -1,6 +1,6 @@
 //! One layer of settings: a file, the environment, or the flags.
 
-use crate::cli::{AskArgs, ColorChoice, DurabilityLevel, OutputFormat, TimeSpan};
+use crate::cli::{AskArgs, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -69,6 +69,8 @@ pub(crate) struct Layer {
     pub(crate) quiet: Option<bool>,
     /// When to use colours.
     pub(crate) color: Option<ColorChoice>,
+    /// Whose keys edit a line of `rondo repl`.
+    pub(crate) edit_keys: Option<EditKeys>,
     /// A PEM file of certificate authorities to trust besides the system's.
     pub(crate) ca_file: Option<PathBuf>,
     /// Folders whose own configuration is honoured whole; only the user's file may set it.
@@ -132,6 +134,7 @@ impl Layer {
             strict_complete: env.switch("RONDO_STRICT_COMPLETE")?,
             quiet: env.switch("RONDO_QUIET")?,
             color: env.parsed("RONDO_COLOR")?,
+            edit_keys: env.parsed("RONDO_EDIT_KEYS")?,
             ca_file: env.text("RONDO_CA_FILE").map(PathBuf::from),
             ..Self::default()
         })

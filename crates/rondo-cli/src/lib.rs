@@ -7,6 +7,7 @@
 //! - `weights`, `embedded`: the weights of the models in the box, and such a model to ask.
 //! - `sessions`: where they are kept and which one is meant; `secrets`: what is kept out of them.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
+//! - `repl`: one prompt for the agent, a shell and Python.
 //! - `story`: what happened in a recorded session.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
@@ -32,6 +33,7 @@ mod profiles;
 mod prompt;
 mod providers;
 mod render;
+mod repl;
 mod request_limits;
 mod screen;
 mod secrets;

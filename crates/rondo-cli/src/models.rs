@@ -4,7 +4,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_types::{NanoUsd, Price};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &str = include_str!("../data/models.toml");
 
@@ -72,6 +72,14 @@ pub(crate) fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<Mo
     })?;
     let name = format!("{provider}/{model}");
     Ok(lookup(user, &name).or(lookup(&shipped.models, &name)))
+}
+
+/// Returns the names of all models that something is known of.
+pub(crate) fn names(user: &ModelTable) -> BTreeSet<String> {
+    let shipped = toml::from_str::<Table>(TABLE).map(|table| table.models);
+    let shipped = shipped.unwrap_or_default();
+    let keys = user.keys().chain(shipped.keys());
+    keys.filter(|key| !key.ends_with('*')).cloned().collect()
 }
 
 fn lookup(table: &ModelTable, name: &str) -> ModelFacts {

@@ -75,8 +75,26 @@ pub(crate) fn read(words: &[String], directory: &Path) -> Result<Prompt> {
             ),
         }
     };
-    let (text, files) = attachments(&text, directory)?;
+    let (text, files) = attachments(&text, directory, Missing::AMistake)?;
     finish(&text, files, piped.as_deref(), note)
+}
+
+/// Builds the message of a text that was typed or pasted. As with [`read`], a word that begins with
+/// `@` attaches the file it names; where there is no such file, the word is just that, since what is
+/// pasted may hold any.
+///
+/// # Errors
+/// When there is nothing to ask, or a file cannot be attached.
+pub(crate) fn of_text(text: &str, directory: &Path) -> Result<Prompt> {
+    let (text, files) = attachments(text, directory, Missing::IsAWord)?;
+    finish(&text, files, None, None)
+}
+
+/// What a file that is named and not there is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    AMistake,
+    IsAWord,
 }
 
 fn finish(
@@ -155,7 +173,7 @@ fn readable_within(stream: impl AsFd, wait: Duration) -> io::Result<bool> {
 }
 
 /// Takes the files out of a prompt. The text keeps their names, so that it still reads well.
-fn attachments(text: &str, directory: &Path) -> Result<(String, Vec<Part>)> {
+fn attachments(text: &str, directory: &Path, missing: Missing) -> Result<(String, Vec<Part>)> {
     let mut kept = String::with_capacity(text.len());
     let mut files = Vec::new();
     let mut rest = text;
@@ -173,7 +191,9 @@ fn attachments(text: &str, directory: &Path) -> Result<(String, Vec<Part>)> {
             rest = literal;
             continue;
         }
-        match named_file(after).filter(|_| begins_word) {
+        let is_meant = |name: &str| missing == Missing::AMistake || directory.join(name).is_file();
+        let named = named_file(after).filter(|(name, _)| begins_word && is_meant(name));
+        match named {
             Some((name, remaining)) => {
                 if files.len() == FILES_MAX {
                     let message = format!("more than {FILES_MAX} files are attached");
@@ -202,7 +222,11 @@ fn named_file(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-fn attach(name: &str, directory: &Path) -> Result<Part> {
+/// Reads a file as a part of a message: text in a block, images and documents as what they are.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is neither.
+pub(crate) fn attach(name: &str, directory: &Path) -> Result<Part> {
     let failed = |err: io::Error| {
         let context = format!("failed to read `{name}`");
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
@@ -277,7 +301,7 @@ mod tests {
     fn files_are_attached_and_signs_that_are_no_files_stay() {
         let folder = folder();
         let text = "sum @a.txt and @\"b c.txt\" for me@example.org, @@home @ now";
-        let (kept, files) = attachments(text, folder.path()).unwrap();
+        let (kept, files) = attachments(text, folder.path(), Missing::AMistake).unwrap();
         assert_eq!(
             kept,
             "sum a.txt and b c.txt for me@example.org, @home @ now"
@@ -292,8 +316,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_typed_may_hold_signs_that_name_no_file() {
+        let folder = folder();
+        let prompt = of_text("@property and @a.txt", folder.path()).unwrap();
+        let text = prompt.message.text();
+        assert!(text.starts_with("@property and a.txt"), "{text}");
+        assert!(text.contains("alpha"), "{text}");
+    }
+
+    #[test]
     fn an_image_is_recognised_by_its_bytes() {
-        let (_, files) = attachments("@dot.png", folder().path()).unwrap();
+        let (_, files) = attachments("@dot.png", folder().path(), Missing::AMistake).unwrap();
         let [Part::Media(media)] = files.as_slice() else {
             panic!("one image")
         };
@@ -312,7 +345,7 @@ mod tests {
             ("@.", "failed to read `.`"),
             ("@bad.bin", "neither text nor an image"),
         ] {
-            let error = attachments(text, folder.path()).unwrap_err();
+            let error = attachments(text, folder.path(), Missing::AMistake).unwrap_err();
             assert_eq!(error.exit, Exit::Input);
             assert!(error.line().contains(said), "{}", error.line());
         }
@@ -329,7 +362,7 @@ mod tests {
             let text = "x".repeat(usize::try_from(size).unwrap());
             fs::write(folder.path().join("big.txt"), text).unwrap();
             assert_eq!(
-                attachments("@big.txt", folder.path()).is_ok(),
+                attachments("@big.txt", folder.path(), Missing::AMistake).is_ok(),
                 fits,
                 "{size}"
             );

@@ -1,4 +1,4 @@
-//! Who has the terminal: the view, or a question.
+//! Who has the terminal: the view, or a question; and what is being typed below the view.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,33 @@ const ASIDE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Lets the view, which draws on a thread of its own, step aside before a question is printed.
 #[derive(Debug, Clone)]
-pub(crate) struct Screen(Arc<watch::Sender<bool>>);
+pub(crate) struct Screen {
+    aside: Arc<watch::Sender<bool>>,
+    typed: Arc<watch::Sender<String>>,
+}
 
 impl Screen {
     /// Gives the terminal to the view.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
+        Self {
+            aside: Arc::new(watch::Sender::new(false)),
+            typed: Arc::new(watch::Sender::new(String::new())),
+        }
     }
 
     /// Says whether the view stands aside.
     pub(crate) fn set_aside(&self, aside: bool) {
-        self.0.send_replace(aside);
+        self.aside.send_replace(aside);
+    }
+
+    /// Says what stands on the line that is being typed.
+    pub(crate) fn set_typed(&self, typed: &str) {
+        self.typed.send_replace(typed.to_owned());
+    }
+
+    /// Returns what tells of each change of that line.
+    pub(crate) fn typed(&self) -> watch::Receiver<String> {
+        self.typed.subscribe()
     }
 
     /// Waits until the view stands aside, within a bound.
@@ -29,7 +45,7 @@ impl Screen {
     /// # Cancel safety
     /// Cancel safe.
     pub(crate) async fn aside(&self) {
-        let mut changes = self.0.subscribe();
+        let mut changes = self.aside.subscribe();
         let _ = timeout(ASIDE_TIMEOUT, changes.wait_for(|aside| *aside)).await;
     }
 }

@@ -158,6 +158,7 @@ fn merge(sources: &[Source]) -> Layer {
             strict_complete,
             quiet,
             color,
+            edit_keys,
             ca_file
         );
         if let Some(names) = &layer.disallowed_tools {

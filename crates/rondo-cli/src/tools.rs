@@ -145,11 +145,16 @@ fn private_dir(path: &Path) -> Result<()> {
         })
 }
 
-/// Builds the gate: it asks about whatever does more than look, unless told otherwise.
+/// Returns what opens and closes the gate: it asks about whatever does more than look, unless told
+/// otherwise.
 ///
 /// # Errors
-/// When a directory cannot be found, or a pattern of the settings cannot be read.
-pub(crate) fn gate(offer: &Offer, profile: &Profile, settings: &Settings) -> Result<Arc<dyn Gate>> {
+/// When a directory cannot be found.
+pub(crate) fn gate_options(
+    offer: &Offer,
+    profile: &Profile,
+    settings: &Settings,
+) -> Result<GateOptions> {
     let (current, more) = offer
         .directories
         .split_first()
@@ -166,6 +171,14 @@ pub(crate) fn gate(offer: &Offer, profile: &Profile, settings: &Settings) -> Res
             .map(|name| (*name).to_owned())
             .collect();
     }
+    Ok(options)
+}
+
+/// Builds the gate.
+///
+/// # Errors
+/// When a pattern cannot be read.
+pub(crate) fn standard_gate(options: GateOptions) -> Result<Arc<dyn Gate>> {
     let gate = StandardGate::new(options).map_err(|err| {
         CliError::caused(Exit::Usage, err).hint("write a tool's name, or `exec(git status *)`")
     })?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -130,11 +130,16 @@ fn watch_turn(
     let mut pipe_closed = false;
     runtime.block_on(async {
         let mut ticks = interval(TICK);
+        let mut changes = view.changes();
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             let event = tokio::select! {
                 biased;
                 event = events.next() => event,
+                () = changed(&mut changes) => {
+                    view.tick();
+                    continue;
+                }
                 _ = ticks.tick() => {
                     view.tick();
                     continue;
@@ -149,6 +154,16 @@ fn watch_turn(
         }
     });
     Ok((view, pipe_closed))
+}
+
+async fn changed(changes: &mut Option<watch::Receiver<String>>) {
+    let changed = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// The signals that stop a run.

@@ -1,15 +1,17 @@
 //! One file for each command, and what they share.
 
-mod ask;
+pub(crate) mod ask;
 mod completion;
 mod doctor;
 mod fork;
 mod models;
 mod profiles;
+mod repl;
 mod replay;
-mod run;
+pub(crate) mod run;
 mod session;
 mod test;
 mod wire;
 
 pub use run::run;
+pub(crate) use session::table as session_table;

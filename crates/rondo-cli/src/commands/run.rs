@@ -1,5 +1,5 @@
 use super::ask::{Aim, Started};
-use super::{ask, completion, doctor, fork, models, profiles, replay, session, test, wire};
+use super::{ask, completion, doctor, fork, models, profiles, repl, replay, session, test, wire};
 use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
 use crate::config::Layer;
 use crate::env::Env;
@@ -63,6 +63,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
                 format,
             });
         }
+        Command::Repl(args) => repl::run(*args, env, color, &output),
         Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),
         Command::Replay(args) => replay::run(&args, env, &output),
@@ -89,7 +90,7 @@ fn with_settings(
 }
 
 /// Prints an error and returns how the process ends.
-pub(super) fn report(error: &CliError, output: &Output) -> Exit {
+pub(crate) fn report(error: &CliError, output: &Output) -> Exit {
     if is_broken_pipe(error) {
         return Exit::PipeClosed;
     }
@@ -98,7 +99,7 @@ pub(super) fn report(error: &CliError, output: &Output) -> Exit {
 }
 
 /// Returns the directory the process was started in.
-pub(super) fn current_dir() -> Result<PathBuf> {
+pub(crate) fn current_dir() -> Result<PathBuf> {
     std::env::current_dir().map_err(|err| {
         let context = "failed to find the current directory";
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
@@ -106,13 +107,13 @@ pub(super) fn current_dir() -> Result<PathBuf> {
 }
 
 /// Turns a failure to write to standard output into an error.
-pub(super) fn write_failed(err: io::Error) -> CliError {
+pub(crate) fn write_failed(err: io::Error) -> CliError {
     let context = "failed to write to standard output";
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }
 
 /// Prints the `result` line of a run that failed before its turn, where one is expected.
-pub(super) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
+pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
     if format != OutputFormat::Text {
         let at = Clock::system().now();
         let _ = output.stdout(&early_result(error, at, &fresh_id(at)));
@@ -190,7 +191,7 @@ fn first_command<'a>(words: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Returns the output of a command under its settings.
-pub(super) fn output_of(values: &Layer, env: &Env, flag: Option<ColorChoice>) -> Output {
+pub(crate) fn output_of(values: &Layer, env: &Env, flag: Option<ColorChoice>) -> Output {
     Output::detect(env, flag.or(values.color), values.quiet.unwrap_or(false))
 }
 

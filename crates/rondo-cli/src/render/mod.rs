@@ -14,4 +14,5 @@ mod view;
 pub(crate) use json::{JsonView, early_result};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
+pub(crate) use tool_line::tool_line;
 pub(crate) use view::{Ending, View};

@@ -7,6 +7,8 @@ use std::time::Duration;
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Returns the cursor to the line's beginning and erases the line.
 const ERASE: &str = "\r\x1b[K";
+/// Columns of the mark before what is being typed, and one that stays free.
+const MARK_COLUMNS: usize = 5;
 
 /// The line. It is drawn only where nothing else stands on its line.
 pub(super) struct Spinner {
@@ -58,8 +60,9 @@ impl Spinner {
         }
     }
 
-    /// Returns what draws the line's next state.
-    pub(super) fn draw(&mut self) -> String {
+    /// Returns what draws the line's next state, with what is being typed behind it, within so many
+    /// columns.
+    pub(super) fn draw(&mut self, typed: &str, columns: usize) -> String {
         if self.paused {
             return self.clear().to_owned();
         }
@@ -70,12 +73,30 @@ impl Spinner {
         let of = self.timeout.map_or(String::new(), |timeout| {
             format!(" of {}", seconds(timeout.as_secs()))
         });
-        format!(
-            "{ERASE}\x1b[2m{frame} {} {}{of}\x1b[0m",
-            self.label,
-            seconds(elapsed)
-        )
+        let line = format!("{frame} {} {}{of}", self.label, seconds(elapsed));
+        let typed = behind(typed, columns.saturating_sub(line.chars().count()));
+        format!("{ERASE}\x1b[2m{line}\x1b[0m{typed}")
     }
+}
+
+/// Returns the end of what is being typed, which is where the typing goes on.
+fn behind(typed: &str, columns: usize) -> String {
+    if typed.is_empty() {
+        return String::new();
+    }
+    let kept = columns.saturating_sub(MARK_COLUMNS);
+    let mut end = Vec::new();
+    let mut used = 0;
+    for c in typed.chars().rev() {
+        // Whatever is not ASCII may be two columns wide.
+        used += if c.is_ascii() { 1 } else { 2 };
+        if used > kept {
+            break;
+        }
+        end.push(if c.is_control() { ' ' } else { c });
+    }
+    let end: String = end.iter().rev().collect();
+    format!("  › {end}")
 }
 
 fn seconds(total: u64) -> String {
@@ -94,11 +115,19 @@ mod tests {
     fn the_line_is_drawn_cleared_once_and_paused() {
         let mut spinner = Spinner::new();
         assert_eq!(spinner.clear(), "");
-        assert!(spinner.draw().contains("thinking 0s"));
+        assert!(spinner.draw("", 80).contains("thinking 0s"));
         assert_eq!(spinner.clear(), ERASE);
         assert_eq!(spinner.clear(), "");
         spinner.pause(true);
-        assert_eq!(spinner.draw(), "");
+        assert_eq!(spinner.draw("", 80), "");
+    }
+
+    #[test]
+    fn the_end_of_what_is_typed_is_shown() {
+        let mut spinner = Spinner::new();
+        assert!(spinner.draw("and then?", 80).ends_with("  › and then?"));
+        assert!(spinner.draw("abcdefghij", 24).ends_with("  › fghij"));
+        assert!(spinner.draw("日本語", 20).ends_with("  › "));
     }
 
     #[test]

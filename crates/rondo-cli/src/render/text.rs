@@ -12,6 +12,7 @@ use rondo_types::{CallId, CompactionKind, EventBody, InDoubtDecision, ToolErrorC
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
+use tokio::sync::watch;
 
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
 const LIVE_BYTES_MAX: usize = 1 << 20;
@@ -190,6 +191,12 @@ impl TextView {
         self.spinner.label("thinking");
     }
 
+    fn steered(&mut self, text: &str) -> io::Result<()> {
+        self.end_text()?;
+        self.aside(&format!("› {text}"));
+        Ok(())
+    }
+
     /// Said wherever notes are: who answers may cost something else and know less.
     fn fell_back(&mut self, from: &str, to: &str, message: &str) {
         self.clear_spinner();
@@ -327,8 +334,8 @@ impl View for TextView {
                 self.end_text()?;
                 self.aside(&in_doubt(&name, decision));
             }
+            EventBody::Steered { text } => self.steered(&text)?,
             EventBody::ArgumentsRepaired { .. }
-            | EventBody::Steered { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
             | EventBody::Result(_) => {}
@@ -342,9 +349,14 @@ impl View for TextView {
         // Without colours there may be no erasing either, as on a dumb terminal.
         let drawable = self.lively && self.output.stderr_color && !self.between_steps;
         if drawable && calls_fresh && !same_terminal_busy {
-            let line = self.spinner.draw();
+            let columns = self.output.columns();
+            let line = self.spinner.draw(&self.screen.typed().borrow(), columns);
             self.output.stderr(&line);
         }
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<String>> {
+        Some(self.screen.typed())
     }
 
     fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {

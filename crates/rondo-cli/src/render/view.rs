@@ -1,6 +1,7 @@
 use crate::exit::Exit;
 use rondo_types::{Outcome, TurnEvent};
 use std::io;
+use tokio::sync::watch;
 
 /// One way to show a turn. It runs on a thread that may block.
 pub(crate) trait View: Send {
@@ -12,6 +13,11 @@ pub(crate) trait View: Send {
 
     /// Shows that time passes.
     fn tick(&mut self);
+
+    /// Returns what tells of changes that want to be drawn at once, if anything does.
+    fn changes(&self) -> Option<watch::Receiver<String>> {
+        None
+    }
 
     /// Shows how the turn ended.
     ///

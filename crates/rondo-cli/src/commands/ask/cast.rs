@@ -12,17 +12,18 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Who answers a turn, and under what.
-pub(super) struct Cast {
-    pub(super) profile: Profile,
-    pub(super) choice: Choice,
-    pub(super) fallbacks: Vec<Choice>,
-    pub(super) tool_names: Vec<String>,
+pub(crate) struct Cast {
+    pub(crate) profile: Profile,
+    pub(crate) choice: Choice,
+    pub(crate) fallbacks: Vec<Choice>,
+    pub(crate) tool_names: Vec<String>,
 }
 
 /// A model that can be asked, and the key that it is asked with.
-pub(super) struct Answerer {
-    pub(super) model: Arc<dyn Model>,
-    pub(super) key: Option<String>,
+#[derive(Clone)]
+pub(crate) struct Answerer {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) key: Option<String>,
 }
 
 impl Cast {
@@ -30,7 +31,7 @@ impl Cast {
     ///
     /// # Errors
     /// When they name nobody, or somebody who cannot do what the profile needs.
-    pub(super) fn of(settings: &Settings, output: &Output) -> Result<Self> {
+    pub(crate) fn of(settings: &Settings, output: &Output) -> Result<Self> {
         let choice = Choice::make(settings)?;
         let profile = profiles::resolve(settings, profile_name(&choice, settings))?.profile;
         check_dialect(&profile)?;
@@ -41,7 +42,7 @@ impl Cast {
     ///
     /// # Errors
     /// When its models are not known here.
-    pub(super) fn of_cut_off(turn: &CutOff, settings: &Settings, output: &Output) -> Result<Self> {
+    pub(crate) fn of_cut_off(turn: &CutOff, settings: &Settings, output: &Output) -> Result<Self> {
         let mut settings = settings.clone();
         let mut models = turn.models.iter().cloned();
         settings.values.model = models.next();
@@ -66,7 +67,7 @@ impl Cast {
     ///
     /// # Errors
     /// When there is no key, or none in time, or there are no weights.
-    pub(super) async fn model(&self, settings: &Settings, output: &Output) -> Result<Answerer> {
+    pub(crate) async fn model(&self, settings: &Settings, output: &Output) -> Result<Answerer> {
         let choice = &self.choice;
         if let Some(weights) = embedded::prepare(choice, settings, output).await? {
             let model = embedded::model(choice, weights)?;
@@ -86,13 +87,13 @@ impl Cast {
     }
 
     /// Returns the variables that may hold a key.
-    pub(super) fn key_variables(&self) -> Vec<String> {
+    pub(crate) fn key_variables(&self) -> Vec<String> {
         let variables = self.choices().flat_map(Choice::key_variables);
         variables.cloned().collect()
     }
 
     /// Returns who was asked last.
-    pub(super) fn asked(&self, outcome: &Outcome) -> &Choice {
+    pub(crate) fn asked(&self, outcome: &Outcome) -> &Choice {
         let name = outcome.model.as_deref();
         self.choices()
             .find(|choice| Some(choice.full_name().as_str()) == name)

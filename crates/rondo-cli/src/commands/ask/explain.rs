@@ -6,7 +6,7 @@ use crate::target::Choice;
 use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
 
 /// Says on standard error why there is no answer, or why it is less than it could be.
-pub(super) fn explain(
+pub(crate) fn explain(
     outcome: &Outcome,
     exit: Exit,
     circumstances: Circumstances,
@@ -82,7 +82,7 @@ fn failure(error: &ModelError, exit: Exit, choice: &Choice) -> CliError {
     }
 }
 
-pub(super) fn stopped_by(reason: StopReason) -> &'static str {
+pub(crate) fn stopped_by(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Complete => "the model gave none",
         StopReason::MaxSteps => "the limit on steps was reached",

@@ -11,7 +11,11 @@ mod input;
 mod prepare;
 mod turn;
 
+pub(crate) use cast::{Answerer, Cast};
+pub(crate) use explain::explain;
 pub(super) use prepare::Aim;
+pub(crate) use prepare::{Work, working_directory};
+pub(crate) use turn::{Scene, drive, setup};
 
 use super::run::{print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};

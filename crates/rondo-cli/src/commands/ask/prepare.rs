@@ -46,7 +46,7 @@ pub(super) struct Planned {
 }
 
 /// What a turn begins with.
-pub(super) enum Work {
+pub(crate) enum Work {
     /// A message.
     Ask(Box<Message>),
     /// What is recorded of it.
@@ -235,7 +235,11 @@ fn no_thread(err: std::io::Error) -> CliError {
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }
 
-fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
+/// Returns the directory that is worked in: the one that is named, or the process's own.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
     let current = current_dir()?;
     let Some(named) = named else {
         return Ok(current);

@@ -9,14 +9,20 @@ use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
+use crate::sessions::Conversation;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use crate::turn_loop::{self, Ended};
 use crate::{fallbacks, tools};
 use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
-use rondo_core::{ResumeError, TurnSetup, control, events, resume_turn, run_turn};
-use rondo_types::{Outcome, Profile, TurnId};
+use rondo_core::{
+    Approver, EventSender, Gate, ResumeError, TurnControl, TurnSetup, control, events, resume_turn,
+    run_turn,
+};
+use rondo_exec::GateOptions;
+use rondo_types::{Outcome, Profile, Transcript, TurnId};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +41,15 @@ pub(super) async fn run(
     let screen = Screen::new();
     let env = &prepared.settings.env;
     let approver = Arc::new(TerminalApprover::new(env, screen.clone()));
-    let setup = setup(prepared, &cast, answerer, &approver, &secrets)?;
+    let scene = Scene {
+        settings: &prepared.settings,
+        output: &prepared.output,
+        conversation: &prepared.conversation,
+        schema: prepared.schema.clone(),
+    };
+    let asking = Arc::clone(&approver) as _;
+    let gate = tools::standard_gate;
+    let setup = setup(&scene, &cast, answerer, asking, &gate, &secrets)?;
     let turn = match &work {
         Work::Ask(_) => setup.turn.clone(),
         Work::CarryOn(cut_off) => cut_off.turn(),
@@ -46,18 +60,9 @@ pub(super) async fn run(
     let view = view(prepared.format, prepared.output, screen, is_last);
     let (handle, turn_control) = control();
     let history = prepared.conversation.history.clone();
-    let turn = async {
-        match work {
-            Work::Ask(message) => {
-                Ok(run_turn(setup, history, *message, events_tx, turn_control).await)
-            }
-            Work::CarryOn(turn) => {
-                resume_turn(setup, history, &turn.records, events_tx, turn_control).await
-            }
-        }
-    };
+    let turn = drive(setup, history, work, events_tx, turn_control);
     let (outcome, ended) = tokio::join!(turn, turn_loop::show(events_rx, view, handle));
-    let outcome = outcome.map_err(cannot_go_on)?;
+    let outcome = outcome?;
     prepared.conversation.took(&outcome);
     let ended = ended.map_err(|err| {
         let context = "failed to start a thread";
@@ -68,19 +73,55 @@ pub(super) async fn run(
     exit
 }
 
-fn setup(
-    prepared: &Prepared,
+/// What a turn is set up from, beside who answers it.
+pub(crate) struct Scene<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) output: &'a Output,
+    pub(crate) conversation: &'a Conversation,
+    /// The JSON Schema that the answer must fit.
+    pub(crate) schema: Option<Value>,
+}
+
+/// Builds the gate of a turn from what opens and closes it.
+pub(crate) type MakeGate<'a> = &'a dyn Fn(GateOptions) -> Result<Arc<dyn Gate>>;
+
+/// Runs a turn to its outcome, from its beginning or from what is recorded of it.
+///
+/// # Errors
+/// When a turn that was cut off cannot be carried on.
+pub(crate) async fn drive(
+    setup: TurnSetup,
+    history: Transcript,
+    work: Work,
+    events: EventSender,
+    control: TurnControl,
+) -> Result<Outcome> {
+    match work {
+        Work::Ask(message) => Ok(run_turn(setup, history, *message, events, control).await),
+        Work::CarryOn(turn) => resume_turn(setup, history, &turn.records, events, control)
+            .await
+            .map_err(cannot_go_on),
+    }
+}
+
+/// Puts together everything that a turn runs with.
+///
+/// # Errors
+/// When its tools or its models cannot be built.
+pub(crate) fn setup(
+    scene: &Scene<'_>,
     cast: &Cast,
     answerer: Answerer,
-    approver: &Arc<TerminalApprover>,
+    approver: Arc<dyn Approver>,
+    gate: MakeGate<'_>,
     secrets: &Secrets,
 ) -> Result<TurnSetup> {
-    let Prepared {
+    let Scene {
         settings,
         output,
         conversation,
-        ..
-    } = prepared;
+        schema,
+    } = scene;
     let profile = &cast.profile;
     let now = Clock::system().now();
     let session = conversation.session.clone();
@@ -107,13 +148,13 @@ fn setup(
         turn_number: conversation.turns.saturating_add(1),
         model: answerer.model,
         fallbacks: fallbacks::models(&cast.fallbacks, profile, settings)?,
-        gate: tools::gate(&offer, profile, settings)?,
+        gate: gate(tools::gate_options(&offer, profile, settings)?)?,
         system: system_prompt(profile, settings, secrets),
         tools: offer.tools.redacted(secrets),
-        approver: Arc::clone(approver) as _,
+        approver,
         journal: Arc::clone(&conversation.journal) as _,
         profile: Arc::new(profile.clone()),
-        response_schema: prepared.schema.clone(),
+        response_schema: schema.clone(),
         seed: now.0,
     })
 }

@@ -46,7 +46,7 @@ impl Live {
         };
         let names: Vec<String> = names.into_iter().collect();
         let offer = tools::offer(&names, &[], settings, &directory_of(&recorded.session))?;
-        let gate = tools::gate(&offer, &profile, settings)?;
+        let gate = tools::standard_gate(tools::gate_options(&offer, &profile, settings)?)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()

@@ -10,7 +10,7 @@ const TITLE_COLUMNS_MIN: usize = 20;
 const DIRECTORY_COLUMNS_MAX: usize = 30;
 
 /// Returns one line for each session, cut to the terminal.
-pub(super) fn table(sessions: &[SessionInfo], columns: usize) -> String {
+pub(crate) fn table(sessions: &[SessionInfo], columns: usize) -> String {
     let now = Clock::system().now();
     let rows: Vec<[String; 5]> = sessions.iter().map(|it| row(it, now)).collect();
     let heads = ["ID", "WRITTEN", "STATE", "TURNS", "DIRECTORY"].map(str::to_owned);

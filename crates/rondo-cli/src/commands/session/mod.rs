@@ -5,6 +5,8 @@ mod list;
 mod portable;
 mod show;
 
+pub(crate) use list::table;
+
 use super::run::{current_dir, write_failed};
 use crate::cli::{AskArgs, SessionArgs, SessionCommand};
 use crate::env::Env;

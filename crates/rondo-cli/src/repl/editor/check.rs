@@ -1,0 +1,33 @@
+use super::shared::Shared;
+use crate::repl::mode::Mode;
+use reedline::{ValidationResult, Validator};
+
+/// Says whether a line is whole, or Enter begins another one below it.
+pub(super) struct Whole {
+    shared: Shared,
+}
+
+impl Whole {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { shared }
+    }
+}
+
+impl Validator for Whole {
+    fn validate(&self, line: &str) -> ValidationResult {
+        let goes_on = match self.shared.mode() {
+            Mode::Agent | Mode::Shell => ends_open(line),
+            Mode::Python => false,
+        };
+        match goes_on {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Complete,
+        }
+    }
+}
+
+/// Returns whether a line ends with a backslash that is not itself quoted by one.
+fn ends_open(line: &str) -> bool {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    backslashes % 2 == 1
+}

@@ -1,0 +1,125 @@
+//! The line editor, and what it knows.
+//!
+//! # Layout
+//! - `keys`: what keys do; `prompt`: what stands around the line.
+//! - `complete`, `paths`, `programs`: what could be typed next.
+//! - `highlight`, `check`: how a line looks, and whether it is whole.
+//! - `history`: what was typed before; `shared`: what all of these know together.
+
+mod check;
+mod complete;
+mod highlight;
+mod history;
+mod keys;
+mod paths;
+mod programs;
+mod prompt;
+mod shared;
+
+pub(super) use complete::Names;
+pub(super) use prompt::Face;
+pub(super) use shared::Shared;
+
+use crate::cli::EditKeys;
+use check::Whole;
+use complete::Words;
+use highlight::Paint;
+use history::Lines;
+use keys::{Keys, MENU};
+use reedline::{
+    Color, ColumnarMenu, DefaultHinter, EditCommand, HistoryItem, MenuBuilder as _, Reedline,
+    ReedlineMenu, Signal,
+};
+use rondo_core::redact::Secrets;
+use std::io;
+use std::path::PathBuf;
+
+/// What the editor is built from.
+pub(super) struct EditorSettings {
+    /// Whose keys edit the line.
+    pub(super) keys: EditKeys,
+    /// Where what was typed is kept; nowhere if there is none.
+    pub(super) history: Option<PathBuf>,
+    /// What is not to be kept.
+    pub(super) secrets: Secrets,
+    /// Whether there are colours.
+    pub(super) color: bool,
+    /// Names that could be typed.
+    pub(super) names: Names,
+}
+
+/// Reads lines from the person at the terminal.
+pub(super) struct Editor {
+    inner: Reedline,
+    shared: Shared,
+}
+
+/// What a person did at the prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Entered a line.
+    Line(String),
+    /// Wants the next mode.
+    TurnWheel,
+    /// Wants none of what stood there.
+    Dropped,
+    /// Wants to leave.
+    End,
+}
+
+impl Editor {
+    /// Builds the editor.
+    pub(super) fn new(settings: EditorSettings, shared: Shared) -> Self {
+        let lines = Lines::read(settings.history, shared.clone(), settings.secrets);
+        let menu = ColumnarMenu::default().with_name(MENU);
+        let hint = DefaultHinter::default().with_style(Color::DarkGray.normal());
+        let inner = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(settings.color)
+            .with_history(Box::new(lines))
+            // As shells have it: what begins with a blank is not remembered.
+            .with_history_exclusion_prefix(Some(" ".to_owned()))
+            .with_hinter(Box::new(hint))
+            .with_completer(Box::new(Words::new(shared.clone(), settings.names)))
+            .with_partial_completions(true)
+            .with_quick_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_highlighter(Box::new(Paint::new(shared.clone(), settings.color)))
+            .with_validator(Box::new(Whole::new(shared.clone())))
+            .with_edit_mode(Box::new(Keys::new(settings.keys, shared.clone())));
+        Self { inner, shared }
+    }
+
+    /// Reads a line. What was dropped with Ctrl-C is one step up in the history.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn read(&mut self, face: &Face) -> io::Result<Typed> {
+        let signal = self.inner.read_line(face).map_err(io::Error::other)?;
+        Ok(match signal {
+            Signal::Success(line) => Typed::Line(line),
+            Signal::HostCommand(_) => Typed::TurnWheel,
+            Signal::CtrlD => Typed::End,
+            _ => {
+                self.remember(&self.shared.take_line());
+                Typed::Dropped
+            }
+        })
+    }
+
+    /// Puts a line where the key for the line before finds it.
+    pub(super) fn remember(&mut self, line: &str) {
+        if line.trim().is_empty() || line.starts_with(' ') {
+            return;
+        }
+        let item = HistoryItem::from_command_line(line);
+        // It is in reach or it is not; the prompt goes on.
+        let _ = self.inner.history_mut().save(item);
+    }
+
+    /// Begins the next line with a text.
+    pub(super) fn begin_with(&mut self, text: &str) {
+        let insert = EditCommand::InsertString(text.to_owned());
+        self.inner.run_edit_commands(&[insert]);
+    }
+}

@@ -1,0 +1,97 @@
+use crate::repl::mode::Mode;
+use reedline::{
+    Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, PromptViMode,
+};
+use std::borrow::Cow;
+
+/// What stands before and behind the line that is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::repl) struct Face {
+    /// What a line is taken for.
+    pub(in crate::repl) mode: Mode,
+    /// The directory, as people write it.
+    pub(in crate::repl) directory: String,
+    /// The branch of git, or the commit where there is none.
+    pub(in crate::repl) branch: Option<String>,
+    /// Who answers.
+    pub(in crate::repl) model: String,
+    /// How much of the context was used by the last request, in percent.
+    pub(in crate::repl) context_percent: Option<u64>,
+}
+
+impl Face {
+    /// Returns what stands before a line that nobody typed here.
+    pub(in crate::repl) fn echo(&self) -> String {
+        format!("{}{}", self.render_prompt_left(), self.mark())
+    }
+
+    fn mark(&self) -> &'static str {
+        match self.mode {
+            Mode::Agent => "› ",
+            Mode::Shell => "$ ",
+            Mode::Python => ">>> ",
+        }
+    }
+}
+
+impl Prompt for Face {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        let mut left = format!("{} {}", self.mode.name(), self.directory);
+        if let Some(branch) = &self.branch {
+            left.push_str(&format!(" ({branch})"));
+        }
+        left.push(' ');
+        left.into()
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        match self.context_percent {
+            Some(percent) => format!("{} {percent}%", self.model).into(),
+            None => self.model.as_str().into(),
+        }
+    }
+
+    fn render_prompt_indicator(&self, keys: PromptEditMode) -> Cow<'_, str> {
+        match keys {
+            PromptEditMode::Vi(PromptViMode::Normal | PromptViMode::Visual) => {
+                format!(":{}", self.mark()).into()
+            }
+            _ => self.mark().into(),
+        }
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        match self.mode {
+            Mode::Python => "... ".into(),
+            Mode::Agent | Mode::Shell => "  ".into(),
+        }
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let failed = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "no ",
+        };
+        format!("({failed}match for `{}`) ", search.term).into()
+    }
+
+    fn get_prompt_color(&self) -> Color {
+        match self.mode {
+            Mode::Agent => Color::Cyan,
+            Mode::Shell => Color::Green,
+            Mode::Python => Color::Yellow,
+        }
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        self.get_prompt_color()
+    }
+
+    fn get_prompt_multiline_color(&self) -> Color {
+        Color::DarkGray
+    }
+
+    fn get_prompt_right_color(&self) -> Color {
+        Color::DarkGray
+    }
+}

@@ -1,0 +1,182 @@
+//! Bytes of a terminal, as keys.
+
+/// What one key, or one paste, means while a turn runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    /// Text that was typed or pasted.
+    Text(String),
+    Enter,
+    /// Takes back the last character.
+    Erase,
+    /// Takes back the last word.
+    EraseWord,
+    /// Takes back everything.
+    EraseLine,
+    /// Ctrl-C or Esc.
+    Stop,
+}
+
+/// The bound on bytes that wait for the end of a sequence or of a paste.
+const PENDING_BYTES_MAX: usize = 1 << 20;
+const ESCAPE: u8 = 0x1b;
+const PASTE_BEGINS: &[u8] = b"\x1b[200~";
+const PASTE_ENDS: &[u8] = b"\x1b[201~";
+
+/// Reads keys out of bytes, wherever those are cut.
+#[derive(Debug, Default)]
+pub(super) struct KeyReader {
+    pending: Vec<u8>,
+}
+
+impl KeyReader {
+    /// Takes bytes and returns the keys that are whole by now.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+        self.pending.extend_from_slice(bytes);
+        let mut keys = Vec::new();
+        while let Some((key, length)) = next(&self.pending) {
+            self.pending.drain(..length);
+            keys.extend(key);
+        }
+        if self.pending.len() > PENDING_BYTES_MAX {
+            self.pending.clear();
+        }
+        keys
+    }
+
+    /// Returns whether an escape stands there that may be a key, or the beginning of another one.
+    pub(super) fn is_open(&self) -> bool {
+        self.pending == [ESCAPE]
+    }
+
+    /// Takes that escape for a key.
+    pub(super) fn settle(&mut self) -> Option<Key> {
+        let is_open = self.is_open();
+        self.pending.clear();
+        is_open.then_some(Key::Stop)
+    }
+}
+
+/// Returns the first key and its length; a sequence that means nothing here is no key.
+fn next(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+    let key = match *bytes.first()? {
+        ESCAPE => return sequence(bytes),
+        0x03 => Some(Key::Stop),
+        b'\r' | b'\n' => Some(Key::Enter),
+        0x08 | 0x7f => Some(Key::Erase),
+        0x17 => Some(Key::EraseWord),
+        0x15 => Some(Key::EraseLine),
+        b'\t' => Some(Key::Text(" ".to_owned())),
+        0x00..=0x1f => None,
+        _ => return text(bytes),
+    };
+    Some((key, 1))
+}
+
+fn text(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+    let end = bytes.iter().position(|byte| *byte < 0x20 || *byte == 0x7f);
+    let bytes = bytes.get(..end.unwrap_or(bytes.len()))?;
+    let (good, bad) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text.len(), None),
+        Err(err) => (err.valid_up_to(), Some(err.error_len())),
+    };
+    match (good, bad) {
+        // The rest of a character is on its way.
+        (0, Some(None)) if end.is_none() => None,
+        (0, Some(length)) => Some((None, length.unwrap_or(bytes.len()))),
+        _ => {
+            let text = String::from_utf8_lossy(bytes.get(..good)?).into_owned();
+            Some((Some(Key::Text(text)), good))
+        }
+    }
+}
+
+fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+    if bytes.starts_with(PASTE_BEGINS) {
+        return paste(bytes);
+    }
+    match bytes.get(1)? {
+        b'[' => {
+            let end = bytes
+                .iter()
+                .skip(2)
+                .position(|byte| (0x40..=0x7e).contains(byte))?;
+            Some((None, end + 3))
+        }
+        b'O' => bytes.get(2).map(|_| (None, 3)),
+        // Twice is once, in a hurry.
+        &ESCAPE => Some((Some(Key::Stop), 2)),
+        // A key together with Alt.
+        _ => Some((None, 2)),
+    }
+}
+
+fn paste(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
+    let inner = bytes.get(PASTE_BEGINS.len()..)?;
+    let end = inner
+        .windows(PASTE_ENDS.len())
+        .position(|it| it == PASTE_ENDS)?;
+    let text = String::from_utf8_lossy(inner.get(..end)?).replace('\r', "\n");
+    let length = PASTE_BEGINS.len() + end + PASTE_ENDS.len();
+    Some((Some(Key::Text(text)), length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Key {
+        Key::Text(text.to_owned())
+    }
+
+    #[test]
+    fn keys_are_the_same_wherever_their_bytes_are_cut() {
+        let bytes =
+            "né\u{65e5}\x1b[A\x7f\x17\x15\r\x1bOP\x1b[200~a\rb\x1b[201~\x03\x01x".as_bytes();
+        let joined = |keys: Vec<Key>| {
+            let mut all: Vec<Key> = Vec::new();
+            for key in keys {
+                match (all.last_mut(), key) {
+                    (Some(Key::Text(before)), Key::Text(more)) => before.push_str(&more),
+                    (_, key) => all.push(key),
+                }
+            }
+            all
+        };
+        let expected = [
+            text("né日"),
+            Key::Erase,
+            Key::EraseWord,
+            Key::EraseLine,
+            Key::Enter,
+            text("a\nb"),
+            Key::Stop,
+            text("x"),
+        ];
+        for cut in 0..bytes.len() {
+            let (head, tail) = bytes.split_at(cut);
+            let mut reader = KeyReader::default();
+            let mut keys = reader.push(head);
+            keys.extend(reader.push(tail));
+            assert_eq!(joined(keys), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn an_escape_is_a_key_once_nothing_follows_it() {
+        let mut reader = KeyReader::default();
+        assert_eq!(reader.push(b"\x1b"), []);
+        assert!(reader.is_open());
+        assert_eq!(reader.push(b"[A"), []);
+        assert!(!reader.is_open());
+        assert_eq!(reader.settle(), None);
+        assert_eq!(reader.push(b"\x1b"), []);
+        assert_eq!(reader.settle(), Some(Key::Stop));
+        assert_eq!(reader.push(b"\x1b\x1b"), [Key::Stop]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_passed_over() {
+        let mut reader = KeyReader::default();
+        assert_eq!(reader.push(b"\xffa\xc3\r"), [text("a"), Key::Enter]);
+    }
+}

@@ -1,0 +1,332 @@
+//! `rondo repl`: one prompt for the agent, a shell and Python.
+//!
+//! # Layout
+//! - `mode`: what a line is; `editor`: how it is typed.
+//! - `slash`: what the prompt itself can do.
+//! - `talk`, `turn`: the conversation with the agent, and one turn of it.
+//! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
+//! - `approver`, `permissions`: questions, and what was allowed for good.
+//! - `ledger`: what turns took; `place`: where the prompt stands.
+//!
+//! Whatever takes time is made when it is first needed: the prompt is there at once.
+
+mod approver;
+mod editor;
+mod keyboard;
+mod keys;
+mod ledger;
+mod mode;
+mod permissions;
+mod place;
+mod slash;
+mod talk;
+mod turn;
+mod unix;
+
+use crate::cli::{AskArgs, ColorChoice, EditKeys, ReplArgs};
+use crate::commands::ask::working_directory;
+use crate::commands::run::{output_of, write_failed};
+use crate::env::Env;
+use crate::error::{CliError, Result};
+use crate::exit::{Exit, Stop};
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::{models, profiles, providers, secrets, sessions};
+use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
+use mode::{Line, Mode};
+use rondo_journal::SessionInfo;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use talk::Talk;
+use tokio::runtime::Runtime;
+use turn::Over;
+use unix::Terminal;
+
+/// The file of what was typed, in the state directory.
+const HISTORY: &str = "repl-history.jsonl";
+
+/// What comes after a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The prompt.
+    Prompt,
+    /// The end.
+    Leave(Exit),
+}
+
+/// A prompt, and all that it knows.
+struct Repl {
+    talk: Talk,
+    editor: Editor,
+    shared: Shared,
+    home: Option<PathBuf>,
+    /// Lines that are entered before anybody types one.
+    queue: VecDeque<String>,
+    runtime: Option<Arc<Runtime>>,
+    /// Who would answer, as the prompt shows it, and how much fits their context.
+    answers: Option<(String, Option<u64>)>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When there is no terminal, the settings make no sense, or the session that is named cannot be had.
+pub(crate) fn run(
+    args: ReplArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: &Output,
+) -> Result<Exit> {
+    let mode = args.mode.map_or(Mode::Agent, Mode::from);
+    let args = AskArgs::from(args);
+    let directory = working_directory(args.directory.as_deref())?;
+    let settings = Settings::load(env, directory, &args, early)?;
+    let output = output_of(&settings.values, &settings.env, color);
+    if !(output.stdout_terminal && output.stderr_terminal) {
+        return Err(no_terminal());
+    }
+    let terminal = Terminal::find().map_err(|_| no_terminal())?;
+    let mut repl = Repl::new(settings, output, terminal.clone(), mode);
+    repl.go_on(&args)?;
+    unix::end_when_told(terminal).map_err(|err| {
+        let context = "failed to start a thread";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    let exit = repl.lines();
+    repl.end();
+    exit
+}
+
+fn no_terminal() -> CliError {
+    CliError::new(Exit::Usage, "there is no terminal to work at")
+        .hint("`rondo ask` answers one question without one")
+}
+
+impl Repl {
+    fn new(settings: Settings, output: Output, terminal: Terminal, mode: Mode) -> Self {
+        let shared = Shared::new(mode);
+        shared.set_directory(settings.directory.clone());
+        let home = settings.env.text("HOME").map(PathBuf::from);
+        let secrets = secrets::of_env(&settings);
+        let history = settings.paths.state.join(HISTORY);
+        let kept = settings.values.ephemeral != Some(true);
+        let editor = EditorSettings {
+            keys: settings.values.edit_keys.unwrap_or(EditKeys::Emacs),
+            history: kept.then_some(history),
+            secrets: secrets.clone(),
+            color: output.stdout_color,
+            names: names(&settings, home.clone()),
+        };
+        Self {
+            editor: Editor::new(editor, shared.clone()),
+            talk: Talk::new(settings, output, secrets, terminal),
+            shared,
+            home,
+            queue: VecDeque::new(),
+            runtime: None,
+            answers: None,
+        }
+    }
+
+    /// Takes the session that the arguments name, if they name one.
+    fn go_on(&mut self, args: &AskArgs) -> Result<()> {
+        if !args.continue_latest && args.session.is_none() {
+            return Ok(());
+        }
+        if self.talk.settings.values.ephemeral == Some(true) {
+            let message = "a session that goes on cannot be ephemeral";
+            return Err(CliError::new(Exit::Usage, message));
+        }
+        let directory = self.talk.settings.directory.clone();
+        let store = self.talk.store()?;
+        let info = match &args.session {
+            Some(text) => sessions::find(store, text)?,
+            None => sessions::latest(store, &directory)?,
+        };
+        if args.directory.is_none() {
+            let own = PathBuf::from(&info.directory);
+            if own.is_dir() {
+                self.set_directory(own);
+            }
+        }
+        self.take(&info)
+    }
+
+    /// Goes on with a session, and says so.
+    fn take(&mut self, info: &SessionInfo) -> Result<()> {
+        let conversation = self.talk.take(info)?;
+        let (turns, is_cut_off) = (conversation.turns, conversation.cut_off.is_some());
+        let what = match is_cut_off {
+            true => {
+                "its last turn was cut off, and is carried on by `/resume` or the next question"
+            }
+            false => "the next question goes on with it",
+        };
+        let id = &info.id;
+        self.talk
+            .output
+            .note(&format!("session `{id}` of {turns} turns: {what}"));
+        Ok(())
+    }
+
+    /// Reads lines and does what they say, until somebody leaves.
+    fn lines(&mut self) -> Result<Exit> {
+        loop {
+            let after = match self.queue.pop_front() {
+                Some(line) => {
+                    let echo = format!("{}{line}\n", self.face().echo());
+                    self.print(&echo)?;
+                    self.enter(&line)
+                }
+                None => match self.read()? {
+                    Typed::Line(line) => self.enter(&line),
+                    Typed::TurnWheel => {
+                        self.set_mode(self.mode().next());
+                        Ok(After::Prompt)
+                    }
+                    Typed::Dropped => Ok(After::Prompt),
+                    Typed::End => Ok(After::Leave(Exit::Answer)),
+                },
+            };
+            match after {
+                Ok(After::Prompt) => {}
+                Ok(After::Leave(exit)) => return Ok(exit),
+                Err(error) => self.talk.output.error(&error),
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Typed> {
+        let face = self.face();
+        self.editor.read(&face).map_err(|err| {
+            let context = "failed to read from the terminal";
+            CliError::caused(Exit::Terminated, anyhow::Error::new(err).context(context))
+        })
+    }
+
+    fn enter(&mut self, line: &str) -> Result<After> {
+        match self.mode().read(line, slash::is_name) {
+            Line::Empty => Ok(After::Prompt),
+            Line::Slash { name, rest } => self.slash(name, rest),
+            Line::Ask(question) => {
+                let runtime = self.runtime()?;
+                let over = runtime.block_on(self.talk.ask(question))?;
+                Ok(self.turn_over(over))
+            }
+            Line::Run { .. } | Line::Python(_) => Err(not_yet()),
+        }
+    }
+
+    /// Takes what a turn leaves for the prompt.
+    fn turn_over(&mut self, over: Over) -> After {
+        self.queue(over.unheard);
+        self.editor.begin_with(&over.typed);
+        match over.stopped_by {
+            Some(Stop::Terminate) => After::Leave(Exit::Terminated),
+            Some(Stop::PipeClosed) => After::Leave(Exit::PipeClosed),
+            Some(Stop::Interrupt) | None => After::Prompt,
+        }
+    }
+
+    /// Has lines entered before anybody types one.
+    fn queue(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.queue.extend(lines);
+    }
+
+    fn mode(&self) -> Mode {
+        self.shared.mode()
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        self.shared.set_mode(mode);
+    }
+
+    fn set_directory(&mut self, directory: PathBuf) {
+        self.shared.set_directory(directory.clone());
+        self.talk.settings.directory = directory;
+    }
+
+    fn print(&self, text: &str) -> Result<()> {
+        let text = crate::render::sanitize::plain(text);
+        self.talk.output.stdout(&text).map_err(write_failed)
+    }
+
+    fn face(&mut self) -> Face {
+        let settings = &self.talk.settings;
+        let (model, context) = self.answers.get_or_insert_with(|| answers(settings));
+        let used = self.talk.books.open().context_tokens;
+        Face {
+            mode: self.shared.mode(),
+            directory: place::shown(&settings.directory, self.home.as_deref()),
+            branch: place::branch(&settings.directory),
+            model: model.clone(),
+            context_percent: used
+                .zip(*context)
+                .and_then(|(used, fits)| used.saturating_mul(100).checked_div(fits)),
+        }
+    }
+
+    /// Has the prompt look anew at who answers.
+    fn forget_face(&mut self) {
+        self.answers = None;
+    }
+
+    fn runtime(&mut self) -> Result<Arc<Runtime>> {
+        if let Some(runtime) = &self.runtime {
+            return Ok(Arc::clone(runtime));
+        }
+        let built = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = Arc::new(built.map_err(|err| {
+            let context = "failed to start the runtime";
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })?);
+        self.runtime = Some(Arc::clone(&runtime));
+        Ok(runtime)
+    }
+
+    /// Ends what outlives lines.
+    fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        runtime.block_on(self.talk.end());
+        if let Some(runtime) = Arc::into_inner(runtime) {
+            // Blocking work that ignores its cancellation must not keep the process.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Returns who would answer. Whoever cannot be told is told when somebody asks.
+fn answers(settings: &Settings) -> (String, Option<u64>) {
+    match Choice::make(settings) {
+        Ok(choice) => (choice.full_name(), choice.facts.context_tokens),
+        Err(_) => ("no model".to_owned(), None),
+    }
+}
+
+fn names(settings: &Settings, home: Option<PathBuf>) -> Names {
+    let (of_models, of_profiles) = (settings.clone(), settings.clone());
+    Names {
+        models: Box::new(move || {
+            let providers = providers::Providers::load(&of_models.values.providers);
+            let mut names = models::names(&of_models.values.models);
+            for (name, provider) in providers.iter().flat_map(|it| it.iter()) {
+                let model = provider.default_model.as_ref();
+                names.extend(model.map(|model| format!("{name}/{model}")));
+            }
+            names.into_iter().collect()
+        }),
+        profiles: Box::new(move || profiles::names(&of_profiles).into_iter().collect()),
+        home,
+        path: settings.env.text("PATH"),
+    }
+}
+
+fn not_yet() -> CliError {
+    CliError::new(Exit::Usage, "this mode is not there yet")
+}

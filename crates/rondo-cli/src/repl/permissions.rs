@@ -1,0 +1,186 @@
+//! What the person at the prompt allowed for as long as it runs.
+
+use crate::error::Result;
+use crate::tools::standard_gate;
+use async_trait::async_trait;
+use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
+use rondo_exec::GateOptions;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The bound on patterns that are remembered.
+const PATTERNS_MAX: usize = 256;
+/// A longer pattern says too little in too many words.
+const PATTERN_CHARS_MAX: usize = 60;
+/// Tools whose argument is a command.
+const EXEC_TOOLS: [&str; 2] = ["exec", "execute_command"];
+/// What makes of a line more than one command, or hides what it runs.
+const COMPOUND: &str = "|&;<>()$`\n\\\"'*?[]{}#!~=";
+/// Programs whose second word says what they do.
+const WITH_SUBCOMMANDS: [&str; 22] = [
+    "apt",
+    "apt-get",
+    "brew",
+    "bun",
+    "cargo",
+    "docker",
+    "gh",
+    "git",
+    "go",
+    "jj",
+    "kubectl",
+    "make",
+    "npm",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "systemctl",
+    "terraform",
+    "uv",
+    "yarn",
+    "zig",
+];
+/// Programs that run whatever they are told: allowing them allows everything.
+const RUN_ANYTHING: [&str; 26] = [
+    "bash", "doas", "env", "eval", "exec", "fish", "find", "ksh", "lua", "nice", "node", "nohup",
+    "parallel", "perl", "php", "python", "python3", "ruby", "sh", "ssh", "su", "sudo", "time",
+    "timeout", "xargs", "zsh",
+];
+
+/// Tools and commands that run without asking from now on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Permissions(Arc<Mutex<Vec<String>>>);
+
+impl Permissions {
+    /// Allows what fits a pattern, such as `exec(git push *)`. Returns whether it is remembered.
+    pub(super) fn allow(&self, pattern: &str) -> bool {
+        let mut patterns = self.patterns();
+        let is_new = !patterns.iter().any(|it| it == pattern);
+        if is_new && patterns.len() < PATTERNS_MAX {
+            patterns.push(pattern.to_owned());
+        }
+        patterns.iter().any(|it| it == pattern)
+    }
+
+    /// Returns all that is allowed.
+    pub(super) fn list(&self) -> Vec<String> {
+        self.patterns().clone()
+    }
+
+    fn patterns(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A gate that opens wider while a turn runs.
+pub(super) struct RememberingGate {
+    options: GateOptions,
+    permissions: Permissions,
+}
+
+impl RememberingGate {
+    /// Builds the gate.
+    ///
+    /// # Errors
+    /// When a pattern cannot be read.
+    pub(super) fn new(options: GateOptions, permissions: Permissions) -> Result<Self> {
+        let gate = Self {
+            options,
+            permissions,
+        };
+        gate.current()?;
+        Ok(gate)
+    }
+
+    fn current(&self) -> Result<Arc<dyn Gate>> {
+        let mut options = self.options.clone();
+        options.allowed_tools.extend(self.permissions.list());
+        standard_gate(options)
+    }
+}
+
+#[async_trait]
+impl Gate for RememberingGate {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        match self.current() {
+            Ok(gate) => gate.check(request).await,
+            Err(error) => Verdict::Deny {
+                reason: error.line(),
+            },
+        }
+    }
+}
+
+/// Returns the pattern that would allow a call and its like; none where that would allow too much, or
+/// nobody could tell what.
+pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
+    let tool = request.tool.as_str();
+    if !EXEC_TOOLS.contains(&tool) {
+        return Some(tool.to_owned());
+    }
+    let command = request.arguments.get("command").and_then(Value::as_str)?;
+    if command.contains(|c: char| COMPOUND.contains(c)) {
+        return None;
+    }
+    let mut words = command.split_whitespace();
+    let program = words.next()?;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if RUN_ANYTHING.contains(&name) {
+        return None;
+    }
+    let is_plain = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let second = WITH_SUBCOMMANDS.contains(&name).then(|| words.next());
+    let pattern = match second {
+        None => format!("{tool}({program} *)"),
+        // What stands before the word that matters may be anything.
+        Some(second) => format!("{tool}({program} {} *)", second.filter(is_plain)?),
+    };
+    (pattern.chars().count() <= PATTERN_CHARS_MAX).then_some(pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::CallId;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &str, arguments: Value, expected: Option<&str>) {
+        let request = ApprovalRequest {
+            call_id: CallId::new("c"),
+            tool: tool.into(),
+            arguments,
+            prompt: String::new(),
+        };
+        assert_eq!(pattern_for(&request).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_pattern_is_as_wide_as_what_was_asked_and_no_wider() {
+        let command = |line: &str| json!({"command": line});
+        check("write_file", json!({"path": "a"}), Some("write_file"));
+        check("exec", command("touch a b"), Some("exec(touch *)"));
+        check("exec", command("git push origin"), Some("exec(git push *)"));
+        for line in [
+            "git -C / push",
+            "git",
+            "bash -c ls",
+            "/usr/bin/sudo ls",
+            "find . -delete",
+            "touch a; rm b",
+            "touch $(pwd)",
+            "FOO=1 touch a",
+            "",
+        ] {
+            check("exec", command(line), None);
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_remembered_once() {
+        let permissions = Permissions::default();
+        assert!(permissions.allow("write_file") && permissions.allow("write_file"));
+        assert_eq!(permissions.list(), ["write_file"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where the prompt stands: directory and branch, as people write them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file of git that are read.
+const GIT_FILE_BYTES_MAX: u64 = 4096;
+/// Characters of a commit that tell it from others.
+const COMMIT_CHARS: usize = 7;
+/// Columns of a directory at most; its end says more than its beginning.
+const DIRECTORY_CHARS_MAX: usize = 40;
+
+/// Returns a directory with `~` for the home, its end alone where it is long.
+pub(super) fn shown(directory: &Path, home: Option<&Path>) -> String {
+    let text = match home.and_then(|home| directory.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => directory.display().to_string(),
+    };
+    let text = crate::render::sanitize::plain(&text);
+    let count = text.chars().count();
+    if count <= DIRECTORY_CHARS_MAX {
+        return text;
+    }
+    let end: String = text.chars().skip(count - DIRECTORY_CHARS_MAX + 1).collect();
+    format!("…{end}")
+}
+
+/// Returns the branch that is checked out, or the beginning of the commit. It reads two small files
+/// and starts no process, since every prompt asks.
+pub(super) fn branch(directory: &Path) -> Option<String> {
+    let git = directory
+        .ancestors()
+        .map(|folder| folder.join(".git"))
+        .find(|git| git.exists())?;
+    let head = small_file(&git_dir(git)?.join("HEAD"))?;
+    let name = match head.strip_prefix("ref: ") {
+        Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
+        None => head.chars().take(COMMIT_CHARS).collect(),
+    };
+    Some(crate::render::sanitize::plain(&name))
+}
+
+/// Follows the file that stands in for the directory in a worktree.
+fn git_dir(git: PathBuf) -> Option<PathBuf> {
+    if git.is_dir() {
+        return Some(git);
+    }
+    let link = small_file(&git)?;
+    let named = link.strip_prefix("gitdir: ")?;
+    Some(git.parent()?.join(named))
+}
+
+fn small_file(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(GIT_FILE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_branch_is_found_from_below_and_from_a_worktree() {
+        let root = tempfile::tempdir().unwrap();
+        let (main, tree) = (root.path().join("main"), root.path().join("tree"));
+        let own = main.join(".git/worktrees/tree");
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(main.join("src")).unwrap();
+        fs::create_dir_all(&tree).unwrap();
+        fs::write(main.join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
+        fs::write(own.join("HEAD"), "0123456789abcdef\n").unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+        assert_eq!(branch(&main.join("src")).as_deref(), Some("feature/x"));
+        assert_eq!(branch(&tree).as_deref(), Some("0123456"));
+    }
+
+    #[test]
+    fn a_directory_is_short() {
+        let home = Path::new("/home/me");
+        let show = |path: &str| shown(Path::new(path), Some(home));
+        assert_eq!(show("/home/me"), "~");
+        assert_eq!(show("/home/me/a b"), "~/a b");
+        assert_eq!(show("/home/mel"), "/home/mel");
+        let long = format!("/{}", "x".repeat(60));
+        assert_eq!(show(&long).chars().count(), DIRECTORY_CHARS_MAX);
+    }
+}

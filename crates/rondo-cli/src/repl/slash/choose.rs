@@ -1,0 +1,111 @@
+//! Who answers, under what, and what may run.
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::profiles;
+use crate::repl::Repl;
+use crate::repl::mode::Mode;
+use crate::settings::Settings;
+use crate::target::Choice;
+use rondo_exec::GateOptions;
+
+impl Repl {
+    pub(super) fn choose_mode(&mut self, name: &str) -> Result<()> {
+        let mode = match name {
+            "" => self.mode().next(),
+            name => Mode::named(name).ok_or_else(|| {
+                let names = Mode::WHEEL.map(Mode::name).join(", ");
+                wrong(format!("there is no mode `{name}`")).hint(format!("the modes are: {names}"))
+            })?,
+        };
+        self.set_mode(mode);
+        Ok(())
+    }
+
+    pub(super) fn choose_model(&mut self, name: &str) -> Result<()> {
+        if !name.is_empty() {
+            self.try_settings(|settings| settings.values.model = Some(name.to_owned()))?;
+        }
+        let model = Choice::make(&self.talk.settings)?.full_name();
+        self.print(&format!("{model}\n"))
+    }
+
+    pub(super) fn choose_profile(&mut self, name: &str) -> Result<()> {
+        if !name.is_empty() {
+            self.try_settings(|settings| settings.values.profile = Some(name.to_owned()))?;
+        }
+        let cast = self.talk.cast()?;
+        let memory = match self.talk.remembers(&cast.profile.name) {
+            true => "a question knows what was said before it",
+            false => "each question stands by itself",
+        };
+        self.print(&format!("{}: {memory}\n", cast.profile.name))
+    }
+
+    pub(super) fn choose_memory(&mut self, word: &str) -> Result<()> {
+        self.talk.memory = match word {
+            "" => self.talk.memory,
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => return Err(wrong("`/memory` takes `on` or `off`".to_owned())),
+        };
+        let profile = profile_name(&self.talk.settings);
+        let on = if self.talk.remembers(&profile) {
+            "on"
+        } else {
+            "off"
+        };
+        self.print(&format!("memory is {on}\n"))
+    }
+
+    pub(super) fn approve(&mut self, pattern: &str) -> Result<()> {
+        if !pattern.is_empty() {
+            check(pattern, &self.talk.settings)?;
+            if !self.talk.permissions.allow(pattern) {
+                return Err(wrong("too much is allowed already".to_owned()));
+            }
+        }
+        let settings = &self.talk.settings.values;
+        let mut text = String::new();
+        if settings.yolo == Some(true) {
+            text.push_str("everything\n");
+        }
+        let of_settings = settings.allowed_tools.iter().flatten().cloned();
+        for pattern in of_settings.chain(self.talk.permissions.list()) {
+            text.push_str(&pattern);
+            text.push('\n');
+        }
+        if text.is_empty() {
+            text.push_str("nothing but what only looks\n");
+        }
+        self.print(&text)
+    }
+
+    /// Changes the settings, unless nobody could answer under them.
+    fn try_settings(&mut self, change: impl FnOnce(&mut Settings)) -> Result<()> {
+        let mut settings = self.talk.settings.clone();
+        change(&mut settings);
+        let choice = Choice::make(&settings)?;
+        choice.check_key(&settings)?;
+        profiles::resolve(&settings, &profile_name(&settings))?;
+        self.talk.settings = settings;
+        self.forget_face();
+        Ok(())
+    }
+}
+
+fn profile_name(settings: &Settings) -> String {
+    settings.profile_name().to_owned()
+}
+
+fn check(pattern: &str, settings: &Settings) -> Result<()> {
+    let failed = |err| CliError::caused(Exit::Input, anyhow::Error::new(err));
+    let dirs = rondo_exec::AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
+    let mut options = GateOptions::new(dirs);
+    options.allowed_tools = vec![pattern.to_owned()];
+    crate::tools::standard_gate(options).map(drop)
+}
+
+fn wrong(message: String) -> CliError {
+    CliError::new(Exit::Usage, message)
+}

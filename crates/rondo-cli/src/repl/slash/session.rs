@@ -1,0 +1,91 @@
+//! Sessions: begin one, list them, go back, go on elsewhere.
+
+use crate::commands::session_table;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::repl::{After, Repl};
+use crate::sessions::{self, failed, new_session};
+use rondo_core::clock::Clock;
+use rondo_core::ports::Seq;
+use rondo_journal::SessionInfo;
+use rondo_types::SessionId;
+
+/// Sessions that are listed.
+const LISTED_MAX: usize = 20;
+/// The kind of a turn's first record.
+const TURN_STARTED: &str = "turn_started";
+
+impl Repl {
+    pub(super) fn clear(&mut self) -> Result<()> {
+        self.talk.clear();
+        self.print("a new conversation\n")
+    }
+
+    pub(super) fn show_sessions(&mut self) -> Result<()> {
+        let columns = self.talk.output.columns();
+        let found = self.talk.store()?.sessions(LISTED_MAX)?;
+        self.print(&session_table(&found, columns))
+    }
+
+    pub(super) fn resume(&mut self, id: &str) -> Result<After> {
+        if !id.is_empty() {
+            let info = sessions::find(self.talk.store()?, id)?;
+            self.take(&info)?;
+            return Ok(After::Prompt);
+        }
+        let runtime = self.runtime()?;
+        match runtime.block_on(self.talk.resume())? {
+            Some(over) => Ok(self.turn_over(over)),
+            None => Err(CliError::new(Exit::NoSession, "no turn was cut off")
+                .hint("`/resume ID` goes on with another session, `/sessions` lists them")),
+        }
+    }
+
+    pub(super) fn fork(&mut self, rest: &str) -> Result<()> {
+        if !rest.is_empty() {
+            let error = CliError::new(Exit::Usage, "`/fork` copies the session as it is now");
+            return Err(error.hint("`rondo fork ID --at STEP` goes back to a step"));
+        }
+        let info = self.current_info()?;
+        self.go_on_in_fork(&info, info.head)
+    }
+
+    /// Goes on from before the last turn. Nothing is taken out of the session: a fork leaves it be.
+    pub(super) fn undo(&mut self) -> Result<()> {
+        let info = self.current_info()?;
+        let mut last = Seq(0);
+        let store = self.talk.store()?;
+        store.each::<CliError>(&info.id, Seq(1), |entry| {
+            if entry.kind() == TURN_STARTED {
+                last = entry.seq;
+            }
+            Ok(())
+        })?;
+        match last.0.checked_sub(1) {
+            None | Some(0) => self.clear(),
+            Some(before) => self.go_on_in_fork(&info, Seq(before)),
+        }
+    }
+
+    fn go_on_in_fork(&mut self, info: &SessionInfo, at: Seq) -> Result<()> {
+        let now = Clock::system().now();
+        let session = new_session(now);
+        let store = self.talk.store()?;
+        store.fork(&info.id, at, &session, now).map_err(failed)?;
+        let fork = store.session(&session).map_err(failed)?;
+        self.take(&fork)
+    }
+
+    fn current_info(&mut self) -> Result<SessionInfo> {
+        let current = self.talk.current();
+        let id: Option<SessionId> = current.map(|it| it.session.clone());
+        let Some(id) = id else {
+            return Err(CliError::new(Exit::NoSession, "nothing was said yet"));
+        };
+        if self.talk.settings.values.ephemeral == Some(true) {
+            let message = "nothing is kept of this session";
+            return Err(CliError::new(Exit::NoSession, message));
+        }
+        self.talk.store()?.session(&id).map_err(failed)
+    }
+}

@@ -1,0 +1,133 @@
+//! What the turns took, and what goes into the next one.
+
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::prompt;
+use crate::render::tool_line;
+use crate::repl::ledger::{CallLog, StepLog};
+use crate::repl::{After, Repl};
+use rondo_types::Usage;
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+/// Characters of an argument or a result that `/trace` shows.
+const SHOWN_CHARS_MAX: usize = 4000;
+/// The bound on a file whose lines are entered, in bytes.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+
+impl Repl {
+    pub(super) fn show_cost(&mut self) -> Result<()> {
+        let text = {
+            let books = self.talk.books.open();
+            let cost = match books.is_cost_partial {
+                true => "not every price is known".to_owned(),
+                false => format!("{:.4} USD", books.cost_usd),
+            };
+            let turns = books.turns;
+            format!("{turns} turns, {}, {cost}\n", tokens(books.usage))
+        };
+        self.print(&text)
+    }
+
+    pub(super) fn show_steps(&mut self) -> Result<()> {
+        let columns = self.talk.output.columns();
+        let text = self.steps_text(|text, call| {
+            let line = tool_line(&call.name, &call.arguments, columns.saturating_sub(12));
+            let _ = match &call.end {
+                Some((_, ms, None)) => writeln!(text, "  • {line}  {}", seconds(*ms)),
+                Some((_, ms, Some(code))) => {
+                    writeln!(text, "  ✗ {line}  {}, {code}", seconds(*ms))
+                }
+                None => writeln!(text, "  … {line}"),
+            };
+        });
+        self.print(&text)
+    }
+
+    pub(super) fn show_trace(&mut self) -> Result<()> {
+        let text = self.steps_text(|text, call| {
+            let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+            let _ = writeln!(text, "  • {} {}", call.name, indented(&arguments));
+            if let Some((result, ms, code)) = &call.end {
+                let code = code.map_or(String::new(), |code| format!(", {code}"));
+                let result = match result {
+                    serde_json::Value::String(text) => text.clone(),
+                    other => serde_json::to_string_pretty(other).unwrap_or_default(),
+                };
+                let took = seconds(*ms);
+                let _ = writeln!(text, "    after {took}{code}: {}", indented(&result));
+            }
+        });
+        self.print(&text)
+    }
+
+    fn steps_text(&self, show_call: impl Fn(&mut String, &CallLog)) -> String {
+        let books = self.talk.books.open();
+        if books.steps.is_empty() {
+            return "nothing was asked yet\n".to_owned();
+        }
+        let mut text = String::new();
+        for step in &books.steps {
+            let _ = writeln!(text, "{}", step_line(step));
+            for call in &step.calls {
+                show_call(&mut text, call);
+            }
+        }
+        text
+    }
+
+    pub(super) fn include(&mut self, file: &str) -> Result<()> {
+        if file.is_empty() {
+            return Err(CliError::new(Exit::Usage, "`/include` takes a file"));
+        }
+        let part = prompt::attach(file, &self.talk.settings.directory)?;
+        self.talk.attached.push(part);
+        self.print(&format!("`{file}` goes with the next question\n"))
+    }
+
+    pub(super) fn run_file(&mut self, file: &str) -> Result<After> {
+        if file.is_empty() {
+            return Err(CliError::new(Exit::Usage, "`/run` takes a file"));
+        }
+        let path = self.talk.settings.directory.join(file);
+        let mut text = String::new();
+        let read = std::fs::File::open(&path)
+            .and_then(|file| file.take(SCRIPT_BYTES_MAX).read_to_string(&mut text));
+        read.map_err(|err| {
+            let context = format!("failed to read `{file}`");
+            CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+        })?;
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        self.queue(lines.map(str::to_owned));
+        Ok(After::Prompt)
+    }
+}
+
+fn step_line(step: &StepLog) -> String {
+    let took = step.took_ms.map_or("unfinished".to_owned(), seconds);
+    let cost = step.cost_usd;
+    let cost = cost.map_or(String::new(), |usd| format!(", {usd:.4} USD"));
+    format!("step {}  {took}, {}{cost}", step.number, tokens(step.usage))
+}
+
+fn tokens(usage: Usage) -> String {
+    let cached = match usage.cache_read {
+        0 => String::new(),
+        cached => format!(" ({cached} cached)"),
+    };
+    format!("{} tokens in{cached}, {} out", usage.input, usage.output)
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+fn indented(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let more = text.chars().count().saturating_sub(SHOWN_CHARS_MAX);
+    let more = match more {
+        0 => String::new(),
+        more => format!("\n    [{more} more characters]"),
+    };
+    shown.trim_end().replace('\n', "\n    ") + &more
+}

@@ -1,0 +1,226 @@
+//! The conversation with the agent: what it is kept in, who answers, and under what.
+
+use super::ledger::Books;
+use super::permissions::Permissions;
+use super::turn::Over;
+use super::unix::Terminal;
+use crate::commands::ask::{Answerer, Cast, Work};
+use crate::error::Result;
+use crate::output::Output;
+use crate::prompt;
+use crate::sessions::{self, Conversation};
+use crate::settings::Settings;
+use crate::telemetry::Telemetry;
+use rondo_core::redact::Secrets;
+use rondo_journal::{SessionInfo, Store};
+use rondo_types::{Message, Part};
+
+/// The profile whose design answers each question by itself.
+const PER_QUESTION_PROFILE: &str = "python";
+
+/// Everything that turns need, made when the first one does.
+pub(super) struct Talk {
+    pub(super) settings: Settings,
+    pub(super) output: Output,
+    pub(super) secrets: Secrets,
+    pub(super) terminal: Terminal,
+    pub(super) permissions: Permissions,
+    pub(super) books: Books,
+    /// Whether a turn knows what was said before; the profile decides until somebody says.
+    pub(super) memory: Option<bool>,
+    /// What goes with the next question.
+    pub(super) attached: Vec<Part>,
+    conversation: Option<Conversation>,
+    store: Option<Store>,
+    telemetry: Option<Telemetry>,
+    /// Who answered last, and what they were built from.
+    answerer: Option<(String, Answerer)>,
+}
+
+impl Talk {
+    /// Begins without a conversation.
+    pub(super) fn new(
+        settings: Settings,
+        output: Output,
+        secrets: Secrets,
+        terminal: Terminal,
+    ) -> Self {
+        Self {
+            settings,
+            output,
+            secrets,
+            terminal,
+            permissions: Permissions::default(),
+            books: Books::default(),
+            memory: None,
+            attached: Vec::new(),
+            conversation: None,
+            store: None,
+            telemetry: None,
+            answerer: None,
+        }
+    }
+
+    /// Asks something. A turn of the session that was cut off is carried on first.
+    ///
+    /// # Errors
+    /// When nobody can be asked, or the journal cannot be used.
+    pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
+        let cast = self.cast()?;
+        let message = self.message(question)?;
+        let mut conversation = self.conversation(&message)?;
+        let carried = match conversation.cut_off {
+            Some(_) => Some(self.carry_on(&mut conversation).await),
+            None => None,
+        };
+        let over = match carried {
+            Some(Ok(over)) if over.stopped_by.is_some() => Ok(over),
+            Some(Err(error)) => Err(error),
+            _ => {
+                self.attached.clear();
+                let work = Work::Ask(Box::new(message));
+                self.turn(&mut conversation, &cast, work).await
+            }
+        };
+        self.conversation = Some(conversation);
+        over
+    }
+
+    /// Carries on the turn that was cut off, if there is one.
+    ///
+    /// # Errors
+    /// When its models cannot be asked.
+    pub(super) async fn resume(&mut self) -> Result<Option<Over>> {
+        let Some(mut conversation) = self.conversation.take() else {
+            return Ok(None);
+        };
+        let over = match conversation.cut_off {
+            Some(_) => self.carry_on(&mut conversation).await.map(Some),
+            None => Ok(None),
+        };
+        self.conversation = Some(conversation);
+        over
+    }
+
+    async fn carry_on(&mut self, conversation: &mut Conversation) -> Result<Over> {
+        let Some(cut_off) = conversation.cut_off.take() else {
+            return Err(nothing_cut_off());
+        };
+        self.output.note("the turn that was cut off is carried on");
+        let cast = Cast::of_cut_off(&cut_off, &self.settings, &self.output)?;
+        self.turn(conversation, &cast, Work::CarryOn(cut_off)).await
+    }
+
+    /// Returns who answers now, and under what.
+    ///
+    /// # Errors
+    /// When the settings name nobody.
+    pub(super) fn cast(&self) -> Result<Cast> {
+        let mut cast = Cast::of(&self.settings, &self.output)?;
+        if !self.remembers(&cast.profile.name) {
+            // A record says what is left out, so that the session can still be replayed.
+            cast.profile.compaction.max_messages = Some(0);
+        }
+        Ok(cast)
+    }
+
+    /// Returns whether a turn under that profile knows what was said before.
+    pub(super) fn remembers(&self, profile: &str) -> bool {
+        self.memory.unwrap_or(profile != PER_QUESTION_PROFILE)
+    }
+
+    /// Returns the conversation, once there is one.
+    pub(super) fn current(&self) -> Option<&Conversation> {
+        self.conversation.as_ref()
+    }
+
+    /// Begins anew with the next question; what was said is kept in its session.
+    pub(super) fn clear(&mut self) {
+        self.conversation = None;
+        self.attached.clear();
+        self.books.clear();
+    }
+
+    /// Goes on with a session that is kept.
+    ///
+    /// # Errors
+    /// When another process works on it, or it is damaged.
+    pub(super) fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
+        // One process owns a session once.
+        self.conversation = None;
+        self.books.clear();
+        let taken = Conversation::take(self.store()?, info)?;
+        Ok(self.conversation.insert(taken))
+    }
+
+    /// Returns the journal of all sessions, opened by whoever needs it first.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) fn store(&mut self) -> Result<&Store> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => sessions::open(&self.settings)?,
+        };
+        Ok(self.store.insert(store))
+    }
+
+    /// Returns where turns are told of.
+    pub(super) async fn telemetry(&mut self) -> &Telemetry {
+        let telemetry = match self.telemetry.take() {
+            Some(telemetry) => telemetry,
+            None => Telemetry::start(&self.settings.env, &self.output).await,
+        };
+        self.telemetry.insert(telemetry)
+    }
+
+    /// Ends what outlives turns.
+    pub(super) async fn end(&mut self) {
+        self.conversation = None;
+        if let Some(telemetry) = self.telemetry.take() {
+            telemetry.finish().await;
+        }
+    }
+
+    /// Returns who answers, who may have done so before: weights are loaded once.
+    pub(super) async fn answerer(&mut self, cast: &Cast) -> Result<Answerer> {
+        let choice = &cast.choice;
+        let built_from = format!(
+            "{} {} {} {}",
+            choice.full_name(),
+            choice.base_url,
+            choice.dialect_under(&cast.profile),
+            cast.profile.streaming
+        );
+        if let Some((known, answerer)) = &self.answerer
+            && *known == built_from
+        {
+            return Ok(answerer.clone());
+        }
+        let answerer = cast.model(&self.settings, &self.output).await?;
+        self.answerer = Some((built_from, answerer.clone()));
+        Ok(answerer)
+    }
+
+    fn message(&self, question: &str) -> Result<Message> {
+        let prompt = prompt::of_text(question, &self.settings.directory)?;
+        let mut message = prompt.message;
+        message.parts.extend(self.attached.iter().cloned());
+        Ok(self.secrets.message(message))
+    }
+
+    fn conversation(&mut self, message: &Message) -> Result<Conversation> {
+        if let Some(conversation) = self.conversation.take() {
+            return Ok(conversation);
+        }
+        if self.settings.values.ephemeral == Some(true) {
+            return Ok(Conversation::ephemeral());
+        }
+        let directory = self.settings.directory.clone();
+        Conversation::begin(self.store()?, &directory, message.text())
+    }
+}
+
+fn nothing_cut_off() -> crate::error::CliError {
+    crate::error::CliError::new(crate::exit::Exit::NoSession, "no turn was cut off")
+}

@@ -1,0 +1,145 @@
+//! One turn of the agent, shown as it runs, with the keyboard at hand.
+
+use super::approver;
+use super::keyboard::Keyboard;
+use super::ledger::BookkeepingView;
+use super::permissions::RememberingGate;
+use super::talk::Talk;
+use crate::commands::ask::{self, Answerer, Cast, Scene, Work};
+use crate::error::{CliError, Result};
+use crate::exit::{Circumstances, Exit, Stop};
+use crate::render::TextView;
+use crate::screen::Screen;
+use crate::sessions::Conversation;
+use crate::turn_loop::{self, Ended, Signals};
+use rondo_core::{Gate, control, events};
+use rondo_exec::GateOptions;
+use rondo_types::Outcome;
+use std::sync::Arc;
+
+/// How a turn ended, for the prompt.
+pub(super) struct Over {
+    /// What the process was told from outside meanwhile.
+    pub(super) stopped_by: Option<Stop>,
+    /// What was said to the turn, or to the prompt, and not heard yet.
+    pub(super) unheard: Vec<String>,
+    /// What was typed and not entered.
+    pub(super) typed: String,
+}
+
+impl Talk {
+    /// Runs a turn of a conversation and shows it. The conversation has its messages then.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub(super) async fn turn(
+        &mut self,
+        conversation: &mut Conversation,
+        cast: &Cast,
+        work: Work,
+    ) -> Result<Over> {
+        let screen = Screen::new();
+        let keys = self.terminal.listen().map_err(no_terminal)?;
+        let permissions = self.permissions.clone();
+        let mut keyboard = Keyboard::new(keys, self.output, screen.clone(), permissions);
+        let mut signals = Signals::listen();
+        let answerer = tokio::select! {
+            biased;
+            stop = signals.next() => return Ok(over(&mut keyboard, Some(stop))),
+            () = keyboard.stopped() => {
+                self.output.note("stopped before anything was asked");
+                return Ok(over(&mut keyboard, None));
+            }
+            answerer = self.answerer(cast) => answerer?,
+        };
+        self.serve(conversation, cast, work, answerer, &mut keyboard, screen)
+            .await
+    }
+
+    async fn serve(
+        &mut self,
+        conversation: &mut Conversation,
+        cast: &Cast,
+        work: Work,
+        answerer: Answerer,
+        keyboard: &mut Keyboard,
+        screen: Screen,
+    ) -> Result<Over> {
+        let (approver, mut questions) = approver::channel(screen.clone());
+        let secrets = self.secrets.clone().with(answerer.key.clone());
+        let permissions = self.permissions.clone();
+        let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>> {
+            Ok(Arc::new(RememberingGate::new(
+                options,
+                permissions.clone(),
+            )?))
+        };
+        let scene = Scene {
+            settings: &self.settings,
+            output: &self.output,
+            conversation,
+            schema: None,
+        };
+        let setup = ask::setup(&scene, cast, answerer, Arc::new(approver), &gate, &secrets)?;
+        let turn = match &work {
+            Work::Ask(_) => setup.turn.clone(),
+            Work::CarryOn(cut_off) => cut_off.turn(),
+        };
+        let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
+        let events_tx = self.telemetry().await.observe(events_tx);
+        let view = TextView::new(self.output, screen);
+        let view = Box::new(BookkeepingView::new(view, self.books.clone()));
+        let (handle, turn_control) = control();
+        let history = conversation.history.clone();
+        let both = async {
+            let turn = ask::drive(setup, history, work, events_tx, turn_control);
+            tokio::join!(turn, turn_loop::show(events_rx, view, handle.clone()))
+        };
+        let (outcome, ended) = tokio::select! {
+            both = both => both,
+            never = keyboard.serve(&handle, &mut questions) => match never {},
+        };
+        let outcome = outcome?;
+        conversation.took(&outcome);
+        let ended = ended.map_err(|err| {
+            let context = "failed to start a thread";
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })?;
+        let mut over = over(keyboard, ended.stopped_by);
+        let outcome = self.finish(outcome, ended, cast, conversation).await?;
+        over.unheard.splice(0..0, outcome.unheard);
+        Ok(over)
+    }
+
+    async fn finish(
+        &self,
+        outcome: Outcome,
+        ended: Ended,
+        cast: &Cast,
+        conversation: &Conversation,
+    ) -> Result<Outcome> {
+        let circumstances = Circumstances {
+            journal_failed: conversation.journal.has_failed(),
+            stopped_by: ended.stopped_by,
+            ..Circumstances::default()
+        };
+        let exit = Exit::of_outcome(&outcome, circumstances);
+        let (outcome, shown) = ended.finish(outcome, exit).await;
+        shown.map_err(crate::commands::run::write_failed)?;
+        ask::explain(&outcome, exit, circumstances, cast, &self.output);
+        Ok(outcome)
+    }
+}
+
+fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> Over {
+    Over {
+        stopped_by,
+        unheard: std::mem::take(&mut keyboard.queue),
+        typed: keyboard.take_typed(),
+    }
+}
+
+fn no_terminal(err: std::io::Error) -> CliError {
+    let context = "failed to set the terminal";
+    CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+}

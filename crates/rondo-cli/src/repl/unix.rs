@@ -1,0 +1,143 @@
+//! The terminal as the kernel has it.
+
+use crate::exit::{Exit, Stop};
+use crate::turn_loop::Signals;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr, ttyname,
+};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use tokio::net::unix::pipe::Receiver;
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 4096;
+
+/// The terminal's settings as they were found.
+#[derive(Clone)]
+pub(super) struct Terminal {
+    found: Termios,
+    /// Somebody else hears what the process is told.
+    is_served: Arc<AtomicBool>,
+}
+
+impl Terminal {
+    /// Remembers how the terminal is set.
+    ///
+    /// # Errors
+    /// When standard input is no terminal.
+    pub(super) fn find() -> io::Result<Self> {
+        let found = tcgetattr(io::stdin())?;
+        Ok(Self {
+            found,
+            is_served: Arc::default(),
+        })
+    }
+
+    /// Sets the terminal as it was found.
+    pub(super) fn restore(&self) {
+        // A terminal that is gone needs no settings.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.found);
+    }
+
+    /// Takes keys one by one, unseen, until the value is dropped. Output is left as it is: what is
+    /// printed meanwhile needs no carriage returns.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn listen(&self) -> io::Result<Keys> {
+        let mut modes = self.found.clone();
+        modes
+            .local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
+        tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+        let input = Receiver::from_file_unchecked(open_anew()?)?;
+        self.is_served.store(true, Ordering::Relaxed);
+        Ok(Keys {
+            input,
+            terminal: self.clone(),
+        })
+    }
+}
+
+/// Opens the terminal behind standard input once more. What says that a read does not wait belongs to
+/// the open file, which standard input shares with whoever started us.
+fn open_anew() -> io::Result<File> {
+    let name = ttyname(io::stdin(), Vec::new())?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(open(name, flags, Mode::empty())?))
+}
+
+/// The keys of the terminal, as bytes.
+pub(super) struct Keys {
+    input: Receiver,
+    terminal: Terminal,
+}
+
+impl Keys {
+    /// Waits for keys and returns their bytes; for ever, once the terminal is gone.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is read before it is returned.
+    pub(super) async fn next(&self) -> Vec<u8> {
+        while self.input.readable().await.is_ok() {
+            let mut piece = [0; READ_BYTES];
+            match self.input.try_read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => return piece.get(..count).unwrap_or_default().to_vec(),
+                Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Throws away what was typed and not read.
+    pub(super) fn forget(&self) {
+        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.terminal.is_served.store(false, Ordering::Relaxed);
+        self.terminal.restore();
+    }
+}
+
+/// Ends the process when it is told to while it waits at the prompt: the line editor hears of no
+/// signal. A turn hears of them itself, and ends first.
+///
+/// # Errors
+/// When there can be no thread for it.
+pub(super) fn end_when_told(terminal: Terminal) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let listening = Builder::new().name("signals".to_owned());
+    listening.spawn(move || runtime.block_on(wait(&terminal)))?;
+    Ok(())
+}
+
+async fn wait(terminal: &Terminal) {
+    let mut signals = Signals::listen();
+    loop {
+        let stop = signals.next().await;
+        let is_served = terminal.is_served.load(Ordering::Relaxed);
+        if stop == Stop::Terminate && !is_served {
+            terminal.restore();
+            exit_now(stop);
+        }
+    }
+}
+
+#[expect(
+    clippy::exit,
+    reason = "the line editor waits for keys on the main thread and cannot be woken"
+)]
+fn exit_now(stop: Stop) -> ! {
+    std::process::exit(i32::from(Exit::of_stop(stop).code()))
+}

@@ -1,0 +1,230 @@
+//! A person at a terminal: keys go in, and what stands on the screen comes out.
+
+use crate::harness::TestEnv;
+use pty_process::{OwnedReadPty, OwnedWritePty, Size};
+use std::num::NonZeroU16;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Child;
+use tokio::time::timeout;
+
+/// How long a person waits for something to show before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 100;
+/// Lines above the screen that are still looked at.
+const SCROLLBACK: usize = 20_000;
+
+/// Ends an answer, a line, a word.
+pub(crate) const ENTER: &str = "\r";
+pub(crate) const TAB: &str = "\t";
+pub(crate) const SHIFT_TAB: &str = "\x1b[Z";
+pub(crate) const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_D: &str = "\x04";
+pub(crate) const ESC: &str = "\x1b";
+pub(crate) const UP: &str = "\x1b[A";
+
+/// A terminal, the process on it, and its screen.
+pub(crate) struct Person {
+    keys: OwnedWritePty,
+    output: OwnedReadPty,
+    screen: vt100::Parser<Answers>,
+    child: Child,
+    root: String,
+}
+
+/// What a terminal answers by itself: where its cursor is, when it is asked.
+#[derive(Default)]
+struct Answers(Vec<u8>);
+
+impl vt100::Callbacks for Answers {
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        _: Option<u8>,
+        _: Option<u8>,
+        params: &[&[u16]],
+        kind: char,
+    ) {
+        if kind == 'n' && params == [&[6]] {
+            let (row, column) = screen.cursor_position();
+            let answer = format!("\x1b[{};{}R", row + 1, column + 1);
+            self.0.extend(answer.into_bytes());
+        }
+    }
+}
+
+impl Person {
+    /// Starts `rondo` on a terminal.
+    pub(crate) fn start(env: &TestEnv, args: &[&str]) -> Self {
+        let (pty, pts) = pty_process::open().unwrap();
+        pty.resize(Size::new(ROWS, COLUMNS)).unwrap();
+        let plain = env.command(args);
+        let plain = plain.as_std();
+        let set = plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let child = pty_process::Command::new(plain.get_program())
+            .args(plain.get_args())
+            .env_clear()
+            .envs(set)
+            .env("TERM", "xterm-256color")
+            .current_dir(env.project())
+            .kill_on_drop(true)
+            .spawn(pts)
+            .unwrap();
+        let (output, keys) = pty.into_split();
+        let size = |cells| NonZeroU16::new(cells).unwrap();
+        Self {
+            keys,
+            output,
+            screen: vt100::Parser::new_with_callbacks(
+                size(ROWS),
+                size(COLUMNS),
+                SCROLLBACK,
+                Answers::default(),
+            ),
+            child,
+            root: env.project().parent().unwrap().display().to_string(),
+        }
+    }
+
+    /// Presses keys.
+    pub(crate) async fn press(&mut self, keys: &str) {
+        let mut left = keys.as_bytes();
+        while !left.is_empty() {
+            let mut piece = [0; 8192];
+            tokio::select! {
+                wrote = self.keys.write(left) => left = &left[wrote.unwrap()..],
+                read = self.output.read(&mut piece) => {
+                    let read = read.unwrap();
+                    self.shown(&piece[..read]).await;
+                }
+            }
+        }
+    }
+
+    /// Types a line, looks at it, and enters it.
+    pub(crate) async fn enter(&mut self, line: &str) {
+        self.press(line).await;
+        self.until(line, |it| it.typed().ends_with(line)).await;
+        self.press(ENTER).await;
+    }
+
+    /// Waits until something stands on the screen or above it.
+    pub(crate) async fn sees(&mut self, text: &str) {
+        self.until(text, |it| it.all().contains(text)).await;
+    }
+
+    /// Waits for an empty prompt of that mode.
+    pub(crate) async fn prompt(&mut self, mode: &str) {
+        let begin = format!("{mode} ");
+        self.until(mode, |it| {
+            let typed = it.typed();
+            typed.starts_with(&begin)
+                && [" › ", " $ ", " >>> "]
+                    .iter()
+                    .any(|mark| typed.ends_with(mark))
+        })
+        .await;
+    }
+
+    /// Waits until what stands before the cursor ends so.
+    pub(crate) async fn types_behind(&mut self, end: &str) {
+        self.until(end, |it| it.typed().ends_with(end)).await;
+    }
+
+    /// Makes the terminal another size.
+    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
+        self.keys.resize(Size::new(rows, columns)).unwrap();
+        let size = |cells| NonZeroU16::new(cells).unwrap();
+        self.screen.screen_mut().set_size(size(rows), size(columns));
+    }
+
+    /// Waits for the end and returns the exit code.
+    pub(crate) async fn code(&mut self) -> Option<i32> {
+        let ended = timeout(PATIENCE, async {
+            while self.read().await {}
+            self.child.wait().await.unwrap().code()
+        });
+        match ended.await {
+            Ok(code) => code,
+            Err(_) => panic!("it does not end; on the screen:\n{}", self.all()),
+        }
+    }
+
+    /// Returns the id of the process.
+    pub(crate) fn process(&self) -> i32 {
+        i32::try_from(self.child.id().unwrap()).unwrap()
+    }
+
+    /// Returns all that stands on the screen and above it.
+    pub(crate) fn all(&mut self) -> String {
+        let screen = self.screen.screen_mut();
+        let (rows, columns) = screen.size();
+        let above = screen.scrollback_len();
+        let mut text = String::new();
+        let mut from = above;
+        while from > 0 {
+            screen.set_scrollback(from);
+            let take = from.min(usize::from(rows.get()));
+            let lines = screen.rows(0, columns.get()).take(take);
+            text.extend(lines.flat_map(|line| [line, "\n".to_owned()]));
+            from -= take;
+        }
+        screen.set_scrollback(0);
+        text += &screen.contents();
+        text.replace(&self.root, "[ROOT]")
+    }
+
+    /// Returns what stands before the cursor, on its line.
+    fn typed(&self) -> String {
+        let screen = self.screen.screen();
+        let (row, column) = screen.cursor_position();
+        let mut text = String::new();
+        for at in 0..column {
+            let cell = screen.cell(row, at).unwrap();
+            match cell.contents() {
+                "" if cell.is_wide_continuation() => {}
+                "" => text.push(' '),
+                shown => text.push_str(shown),
+            }
+        }
+        text
+    }
+
+    async fn until(&mut self, what: &str, is_there: impl Fn(&mut Self) -> bool) {
+        let looking = timeout(PATIENCE, async {
+            while !is_there(self) {
+                if !self.read().await {
+                    return false;
+                }
+            }
+            true
+        });
+        let is_seen = looking.await.unwrap_or(false);
+        assert!(
+            is_seen,
+            "`{what}` does not show; on the screen:\n{}",
+            self.all()
+        );
+    }
+
+    /// Returns whether there was something.
+    async fn read(&mut self) -> bool {
+        let mut piece = [0; 8192];
+        match self.output.read(&mut piece).await {
+            Ok(0) | Err(_) => false,
+            Ok(read) => {
+                self.shown(&piece[..read]).await;
+                true
+            }
+        }
+    }
+
+    async fn shown(&mut self, bytes: &[u8]) {
+        self.screen.process(bytes);
+        let answers = std::mem::take(&mut self.screen.callbacks_mut().0);
+        self.keys.write_all(&answers).await.unwrap();
+    }
+}

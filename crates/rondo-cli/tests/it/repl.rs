@@ -1,0 +1,121 @@
+//! `rondo repl` as somebody at a terminal meets it.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::{CTRL_C, CTRL_D, ESC, Person, SHIFT_TAB, TAB, UP};
+use rondo_testkit::{Gate, Script, Server, Step, assert_paired, openai};
+use serde_json::{Value, json};
+
+/// Starts a prompt that asks a server of the test's own.
+pub(crate) fn start(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
+    let url = server.url("/v1");
+    let own = ["repl", "-m", "openai/test", "--base-url", &url];
+    Person::start(env, &[&own[..], args].concat())
+}
+
+/// Returns who said what in a request.
+pub(crate) fn messages(server: &Server, request: usize) -> Vec<(String, Value)> {
+    let body = server.requests()[request].json();
+    assert_paired(&body);
+    let messages = body["messages"].as_array().unwrap();
+    let message = |it: &Value| {
+        (
+            it["role"].as_str().unwrap().to_owned(),
+            it["content"].clone(),
+        )
+    };
+    messages.iter().map(message).collect()
+}
+
+pub(crate) fn said(server: &Server, request: usize) -> Vec<String> {
+    let users = messages(server, request).into_iter();
+    let users = users.filter(|(role, _)| role == "user");
+    users
+        .map(|(_, content)| content.as_str().unwrap().to_owned())
+        .collect()
+}
+
+pub(crate) async fn leave(mut person: Person) {
+    person.press(CTRL_D).await;
+    assert_eq!(person.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_question_is_answered_and_the_next_one_knows_it() {
+    let server = serve(vec![says("It is **four**."), says("It was four.")]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("2+2?").await;
+    person.sees("It is four.").await;
+    person.prompt("agent").await;
+    person.enter("what was it?").await;
+    person.sees("It was four.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["2+2?", "what was it?"]);
+}
+
+#[tokio::test]
+async fn the_wheel_of_modes_turns_and_keeps_the_line() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    for mode in ["shell", "python", "agent"] {
+        person.press(TAB).await;
+        person.prompt(mode).await;
+    }
+    person.press("half a line").await;
+    person.types_behind("› half a line").await;
+    person.press(SHIFT_TAB).await;
+    person.types_behind("$ half a line").await;
+    person.press(CTRL_C).await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_dropped_is_one_step_up() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.press("a long thought").await;
+    person.types_behind("a long thought").await;
+    person.press(CTRL_C).await;
+    person.prompt("agent").await;
+    person.press(UP).await;
+    person.types_behind("› a long thought").await;
+    person.press(CTRL_C).await;
+    person.prompt("agent").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_and_what_it_found_stays() {
+    for key in [ESC, CTRL_C] {
+        let gate = Gate::new();
+        let write = calls("write_file", &json!({"path": "made.txt", "content": "x"}));
+        let server = Server::start(Script::from(vec![
+            openai::streamed(&write),
+            openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+            openai::streamed(&says("It was made.")),
+        ]))
+        .await;
+        let env = TestEnv::new();
+        let mut person = start(&env, &server, &["--yolo"]);
+        person.prompt("agent").await;
+        person.enter("make it").await;
+        person.sees("• write_file made.txt").await;
+        server.request(1).await;
+        person.press(key).await;
+        person.sees("the turn was stopped").await;
+        person.prompt("agent").await;
+        person.enter("did you?").await;
+        person.sees("It was made.").await;
+        person.prompt("agent").await;
+        leave(person).await;
+        let roles: Vec<String> = messages(&server, 2).into_iter().map(|it| it.0).collect();
+        assert!(roles.contains(&"tool".to_owned()), "{roles:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! What the screen looks like, whatever is typed and however large it is.
+
+use crate::harness::{TestEnv, says, serve};
+use crate::person::{CTRL_C, ENTER};
+use crate::repl::{leave, said, start};
+
+#[tokio::test]
+async fn wide_characters_and_accents_are_edited_as_they_look() {
+    let server = serve(vec![says("はい、四です。")]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.press("日本語 é 👩‍🔬x").await;
+    person.types_behind("x").await;
+    person.press("\x7f\x7f").await;
+    person.types_behind("日本語 é ").await;
+    person.press("だ\r").await;
+    person.sees("はい、四です。").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 0), ["日本語 é だ"]);
+}
+
+#[tokio::test]
+async fn a_paste_of_ten_thousand_lines_is_one_question() {
+    let server = serve(vec![says("A lot.")]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    let lines: Vec<String> = (1..=10_000).map(|n| format!("line {n}: é 日本")).collect();
+    let text = lines.join("\n");
+    person.press(&format!("\x1b[200~{text}\x1b[201~")).await;
+    person.types_behind("line 10000: é 日本").await;
+    person.press(ENTER).await;
+    person.sees("A lot.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 0), [text]);
+}
+
+#[tokio::test]
+async fn a_terminal_of_another_size_is_drawn_anew() {
+    let server = serve(vec![says("| a | b |\n|---|---|\n| 1 | 2 |\n")]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.press("a question").await;
+    person.types_behind("› a question").await;
+    person.resize(20, 60);
+    person.press(" indeed").await;
+    person.types_behind("question indeed").await;
+    person.resize(50, 120);
+    person.press(CTRL_C).await;
+    person.prompt("agent").await;
+    person.enter("again").await;
+    person.sees("│1").await;
+    person.prompt("agent").await;
+    leave(person).await;
+}

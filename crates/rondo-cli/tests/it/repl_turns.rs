@@ -1,0 +1,220 @@
+//! What a person at the prompt says, allows and takes back while turns run.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::{CTRL_D, ENTER};
+use crate::repl::{leave, messages, said, start};
+use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, openai};
+use serde_json::json;
+
+fn writes(name: &str) -> ReplyScript {
+    calls("write_file", &json!({"path": name, "content": "x"}))
+}
+
+#[tokio::test]
+async fn a_call_is_asked_about_and_always_means_from_now_on() {
+    let replies = ["a.txt", "b.txt", "c.txt"].map(writes);
+    let mut replies: Vec<ReplyScript> = replies.into();
+    replies.push(says("Done."));
+    let server = serve(replies).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("make three").await;
+    person
+        .sees("Run it? [y]es, [n]o, [a]lways write_file: ")
+        .await;
+    person.press("what?\r").await;
+    person.press("n\r").await;
+    person.sees("the user said no").await;
+    person.sees("b.txt").await;
+    person.types_behind("write_file: ").await;
+    person.press("always\r").await;
+    person.sees("Done.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let made = ["a.txt", "b.txt", "c.txt"].map(|name| env.project().join(name).exists());
+    assert_eq!(made, [false, true, true]);
+}
+
+#[tokio::test]
+async fn a_question_is_dropped_with_its_turn() {
+    let server = serve(vec![writes("a.txt"), says("Next.")]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("make it").await;
+    person.sees("Run it? [y]es").await;
+    person.press("\x03").await;
+    person.sees("the turn was stopped").await;
+    person.prompt("agent").await;
+    person.enter("and now?").await;
+    person.sees("Next.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert!(!env.project().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
+    let gate = Gate::new();
+    let list = calls("list_files", &json!({}));
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&list).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("In French, then.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("what is here?").await;
+    server.request(0).await;
+    person.press("in Frenhc\x7f\x7fch please").await;
+    person.sees("› in French please").await;
+    person.press(ENTER).await;
+    person.press("half").await;
+    person.sees("› half").await;
+    gate.open();
+    person.sees("In French, then.").await;
+    // What was not entered stands at the prompt.
+    person.types_behind("› half").await;
+    person.press("\x03").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["what is here?", "in French please"]);
+}
+
+#[tokio::test]
+async fn a_conversation_lives_until_it_is_cleared() {
+    let server = serve(["one", "two", "three"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    for (line, seen) in [("first", "one"), ("second", "two")] {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+    }
+    person.prompt("agent").await;
+    person.enter("/clear").await;
+    person.sees("a new conversation").await;
+    person.prompt("agent").await;
+    person.enter("third").await;
+    person.sees("three").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["first", "second"]);
+    assert_eq!(said(&server, 2), ["third"]);
+    let listed = env.run(&["session", "list", "--json"]).await;
+    assert_eq!(listed.lines().len(), 2, "{listed:?}");
+}
+
+#[tokio::test]
+async fn without_memory_each_question_stands_by_itself() {
+    let server = serve(["one", "two"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("/memory off").await;
+    person.sees("memory is off").await;
+    for (line, seen) in [("first", "one"), ("second", "two")] {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+    }
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["second"]);
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
+#[tokio::test]
+async fn a_session_goes_on_in_another_process() {
+    let server = serve(["one", "two", "three"].map(says).into()).await;
+    let env = TestEnv::new();
+    for (args, line, seen) in [
+        (&[][..], "first", "one"),
+        (&["-c"][..], "second", "two"),
+        (&["--session", "latest"][..], "third", "three"),
+    ] {
+        let mut person = start(&env, &server, args);
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+        person.prompt("agent").await;
+        leave(person).await;
+    }
+    assert_eq!(said(&server, 2), ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
+    let server = serve(["one", "two", "three", "four"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    for (line, seen) in [
+        ("first", "one"),
+        ("second", "two"),
+        ("/undo", "of 1 turns"),
+        ("third", "three"),
+        ("/fork", "of 2 turns"),
+        ("fourth", "four"),
+    ] {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+    }
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 2), ["first", "third"]);
+    assert_eq!(said(&server, 3), ["first", "third", "fourth"]);
+}
+
+#[tokio::test]
+async fn the_prompt_tells_what_turns_took() {
+    let server = serve(vec![
+        calls("list_files", &json!({})),
+        says("Nothing.").usage(30, 12),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("what is here?").await;
+    person.sees("Nothing.").await;
+    person.prompt("agent").await;
+    person.enter("/steps").await;
+    person.sees("30 tokens in, 12 out").await;
+    person.sees("• list_files").await;
+    person.prompt("agent").await;
+    person.enter("/cost").await;
+    person.sees("1 turns, 40 tokens in, 17 out").await;
+    person.prompt("agent").await;
+    person.enter("/trace").await;
+    person.sees("after 0.").await;
+    person.prompt("agent").await;
+    person.enter("/nope").await;
+    person.sees("there is no `/nope`").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(messages(&server, 1).len(), 4);
+}
+
+#[tokio::test]
+async fn whoever_terminates_the_prompt_gets_its_code() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::TERM).unwrap();
+    assert_eq!(person.code().await, Some(143));
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.press("x").await;
+    person.types_behind("› x").await;
+    person.press("\x08").await;
+    person.prompt("agent").await;
+    person.press(CTRL_D).await;
+    assert_eq!(person.code().await, Some(0));
+}
