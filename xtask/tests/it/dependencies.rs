@@ -15,6 +15,7 @@ const LAYERS: [&[&str]; 6] = [
         "rondo-journal",
         "rondo-local",
         "rondo-otel",
+        "rondo-python",
         "rondo-tools",
     ],
     &["rondo"],

@@ -46,7 +46,7 @@ const RULES: [Rule; 9] = [
         sample: "let now = std::time::Instant::now();",
     },
     Rule {
-        what: "only rondo-exec starts processes",
+        what: "only rondo-exec starts processes, and rondo-python its interpreter",
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
@@ -54,6 +54,7 @@ const RULES: [Rule; 9] = [
         // agent.
         not_in: &[
             "crates/rondo-exec/",
+            "crates/rondo-python/src/unix",
             "crates/rondo-cli/src/target",
             "crates/rondo-cli/src/weights/index",
         ],

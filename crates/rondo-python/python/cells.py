@@ -1,0 +1,101 @@
+# The user's namespace, and code run in it.
+
+MAIN = types.ModuleType("__main__")
+MAIN.__builtins__ = user_builtins
+NAMESPACE = MAIN.__dict__
+
+future = __import__("__future__")
+FUTURES = 0
+for _name in future.all_feature_names:
+    FUTURES |= getattr(future, _name).compiler_flag
+
+
+def remember(kind, source):
+    """Gives a source a name, under which tracebacks and `inspect` find its lines."""
+    State.count += 1
+    name = "<%s %d>" % (kind, State.count)
+    State.sources[name] = source
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    if len(State.sources) > SOURCES_MAX:
+        oldest = next(iter(State.sources))
+        del State.sources[oldest]
+        linecache.cache.pop(oldest, None)
+    return name
+
+
+def compiled(tree, name, mode):
+    code = compile(tree, name, mode, State.flags, True)
+    # `from __future__ import annotations` holds for the cells that follow too.
+    State.flags |= code.co_flags & FUTURES
+    return code
+
+
+def run(code):
+    value = eval(code, NAMESPACE)
+    return awaited(value) if code.co_flags & FLAG_COROUTINE else value
+
+
+def awaited(coroutine):
+    asyncio = stdlib("asyncio")
+    if State.loop is None or State.loop.is_closed():
+        State.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(State.loop)
+    task = State.loop.create_task(coroutine)
+    try:
+        return State.loop.run_until_complete(task)
+    except BaseException:
+        if not task.done():
+            task.cancel()
+            State.loop.run_until_complete(asyncio.wait([task]))
+        raise
+
+
+def evaluate(source, calls=True):
+    """Evaluates one expression; without calls, it can only look."""
+    source = source.strip()
+    name = remember("expression", source)
+    tree = compile(source, name, "eval", FLAG_TREE | State.flags, True)
+    if not calls:
+        refuse_calls(tree)
+    return run(compiled(tree, name, "eval"))
+
+
+CALLING = (_ast.Call, _ast.Await, _ast.Yield, _ast.YieldFrom, _ast.NamedExpr)
+
+
+def refuse_calls(tree):
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, CALLING):
+            raise InvalidArguments("this function only looks: call nothing in `expr`")
+        for field in node._fields:
+            value = getattr(node, field, None)
+            children = value if type(value) is list else [value]
+            waiting.extend(child for child in children if isinstance(child, _ast.AST))
+
+
+# Holds the value of a cell's last expression for a moment.
+VALUE_NAME = "__cell_value__"
+
+
+def execute(source):
+    """Runs a cell; returns the value of its last expression, if it ends with one.
+
+    That becomes an assignment, and not code of its own: where one part of a cell awaits, all of it
+    runs within the loop.
+    """
+    name = remember("cell", source)
+    tree = compile(source, name, "exec", FLAG_TREE | State.flags, True)
+    if tree.body and type(tree.body[-1]) is _ast.Expr:
+        last = tree.body[-1]
+        place = {at: getattr(last, at) for at in last._attributes}
+        target = _ast.Name(VALUE_NAME, _ast.Store(), **place)
+        tree.body[-1] = _ast.Assign([target], last.value, **place)
+    try:
+        run(compiled(tree, name, "exec"))
+    finally:
+        value = NAMESPACE.pop(VALUE_NAME, None)
+    if value is not None:
+        user_builtins._ = value
+    return value

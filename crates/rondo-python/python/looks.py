@@ -1,0 +1,73 @@
+# The capabilities: what each takes and returns is its contract with the model.
+
+
+def list_globals(all=False):
+    found = []
+    for name, value in list(NAMESPACE.items()):
+        if type(name) is not str or name == "__builtins__":
+            continue
+        if all or not (name.startswith("_") or isinstance(value, types.ModuleType)):
+            found.append({"name": name[:NAME_CHARS_MAX], "type_name": type_name(type(value))})
+    return {"globals": found[-GLOBALS_MAX:]}
+
+
+def get_type(expr, calls=True):
+    return describe_type(evaluate(expr, calls))
+
+
+def get_repr(expr, calls=True):
+    return describe_repr(evaluate(expr, calls))
+
+
+def get_dir(expr, calls=True):
+    return describe_members(evaluate(expr, calls))
+
+
+def get_doc(expr, calls=True):
+    return describe_doc(evaluate(expr, calls))
+
+
+def get_last_exception():
+    return {"exception": State.last_exception}
+
+
+def inspect_value(expr, calls=True):
+    """Tells everything at once; a part that cannot be told says why."""
+    value = evaluate(expr, calls)
+    parts = {
+        "type": describe_type,
+        "repr": describe_repr,
+        "doc": describe_doc,
+        "members": lambda value: describe_members(value, hidden=False),
+        "signature": describe_signature,
+        "source": describe_source,
+    }
+    told = {}
+    for name, describe in parts.items():
+        try:
+            told[name] = describe(value)
+        except Exception as error:
+            told[name] = {"error": type_name(type(error))}
+    return told
+
+
+def eval_expr(expr):
+    try:
+        return {"value_repr": describe_repr(evaluate(expr))["repr"]}
+    except Exception as error:
+        keep_exception(error)
+        raise
+
+
+def run_cell(code):
+    """Runs a cell. Its exception is part of the result."""
+    value, error = attempt(execute, code)
+    told = None
+    if error is None and value is not None:
+        told, error = attempt(describe_repr, value)
+    return {
+        "value_repr": told["repr"] if told else None,
+        "truncated": told["truncated"] if told else False,
+        "exception": keep_exception(error) if error is not None else None,
+        "interrupted": isinstance(error, KeyboardInterrupt),
+    }

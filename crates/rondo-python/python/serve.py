@@ -1,0 +1,142 @@
+# The loop: one request, one reply.
+
+OPERATIONS = {
+    "list_globals": list_globals,
+    "get_type": get_type,
+    "get_repr": get_repr,
+    "get_dir": get_dir,
+    "get_doc": get_doc,
+    "eval_expr": eval_expr,
+    "get_last_exception": get_last_exception,
+    "inspect": inspect_value,
+    "run_cell": run_cell,
+    "is_complete": is_complete,
+    "complete": complete,
+}
+
+
+def respond(request):
+    """Returns the reply to a request, whatever the user's code does."""
+    work = OPERATIONS[request["op"]]
+    value, error = attempt(lambda: work(**request["args"]))
+    if error is None:
+        return {"ok": True, "result": value}
+    if type(error) is InvalidArguments:
+        return {"ok": False, "code": "invalid_args", "message": error.args[0], "details": {}}
+    told = describe_exception(error)
+    return {
+        "ok": False,
+        "code": "python_exception",
+        "message": headline(told),
+        "details": told,
+        "interrupted": isinstance(error, KeyboardInterrupt),
+    }
+
+
+BROKEN = {"ok": False, "code": "internal", "message": "the helper failed", "details": {}}
+
+
+def on_interrupt(number, frame):
+    if State.armed:
+        raise KeyboardInterrupt
+
+
+def opened(descriptor):
+    return open(
+        descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", newline="\n",
+        closefd=False,
+    )
+
+
+class Streams:
+    """Standard output and error, which the user's code may close, and then are opened again."""
+
+    def __init__(self):
+        self.kept = {1: own_descriptor(1), 2: own_descriptor(2)}
+        self.names = {1: "stdout", 2: "stderr"}
+        for descriptor, name in self.names.items():
+            stream = opened(descriptor)
+            setattr(sys, name, stream)
+            setattr(sys, "__%s__" % name, stream)
+
+    def mend(self):
+        for descriptor, name in self.names.items():
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                os.dup2(self.kept[descriptor], descriptor)
+            if getattr(getattr(sys, name, None), "closed", False) is True:
+                setattr(sys, name, opened(descriptor))
+
+    def flush(self):
+        for name in self.names.values():
+            stream = getattr(sys, name, None)
+            if stream is not None:
+                stream.flush()
+
+
+def wear_leash(channel):
+    """Takes a pipe's end whose other one only Rondo has: when that closes, however Rondo ended, the
+    kernel kills our process group. Where the kernel cannot, we end when we are next idle."""
+    import _socket
+
+    socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, channel.descriptor)
+    _, told, _, _ = socket.recvmsg(1, _socket.CMSG_LEN(4))
+    socket.detach()
+    low = int.from_bytes(told[0][2][:4], sys.byteorder)
+    leash = own_descriptor(low)
+    os.close(low)
+    if hasattr(fcntl, "F_SETSIG"):
+        fcntl.fcntl(leash, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(leash, fcntl.F_SETSIG, int(_signal.SIGKILL))
+        fcntl.fcntl(leash, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+
+
+def take_channel():
+    """Moves the channel off standard input, which is empty from now on."""
+    channel = Channel(own_descriptor(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    return channel
+
+
+def serve():
+    os.setsid()
+    channel = take_channel()
+    streams = Streams()
+    channel.send({"version": "%d.%d.%d" % sys.version_info[:3], "executable": sys.executable or ""})
+    wear_leash(channel)
+
+    def in_child():
+        State.forked = True
+        close_descriptor(channel.descriptor)
+
+    os.register_at_fork(after_in_child=in_child)
+    sys.modules["__main__"] = MAIN
+    sys.argv = [""]
+    if WORKING_DIRECTORY == "":
+        sys.path.insert(0, WORKING_DIRECTORY)
+    set_signal, interrupt, leave = _signal.signal, int(_signal.SIGINT), os._exit
+    while True:
+        request = channel.receive()
+        if request is None:
+            leave(0)
+        # The user's code may have set its own; deadlines hold by this one.
+        set_signal(interrupt, on_interrupt)
+        reply = BROKEN
+        try:
+            attempt(streams.mend)
+            reply = respond(request)
+            attempt(streams.flush)
+        except BaseException:
+            State.armed = False
+        if State.forked:
+            # A child that the user's code forked has come to the end of that code.
+            leave(0)
+        reply["id"] = request["id"]
+        channel.send(reply)
+
+
+serve()

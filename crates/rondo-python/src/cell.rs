@@ -1,0 +1,97 @@
+use crate::error::Stop;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How a cell ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellEnd {
+    /// The `repr` of the value of its last expression, at most 4,096 characters of it; none where
+    /// there is no such expression, or its value is `None`.
+    pub value_repr: Option<String>,
+    /// Whether something of it is left out.
+    pub truncated: bool,
+    /// What was written to standard output, head and tail, since the end of the last cell.
+    pub stdout: String,
+    /// And to standard error.
+    pub stderr: String,
+    /// What it raised. `SystemExit` is one of these: it does not end the session.
+    pub exception: Option<Exception>,
+    /// Why it was interrupted, where it was.
+    pub stopped: Option<Stop>,
+    /// Whether the interpreter is a new one because the last one was lost.
+    pub is_restarted: bool,
+}
+
+/// A Python exception.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exception {
+    /// `ZeroDivisionError`.
+    pub exc_type: String,
+    /// `division by zero`; at most about 4,096 characters.
+    pub message: String,
+    /// `Traceback ...`; at most about 16,384 characters.
+    pub traceback: String,
+}
+
+/// Whether a cell can be run as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completeness {
+    /// It can be run.
+    Complete,
+    /// It needs more lines.
+    Incomplete,
+    /// No further line makes it Python; running it tells why.
+    Invalid,
+}
+
+/// How long something may take. Nothing is set by default.
+#[derive(Debug, Clone, Default)]
+pub struct Until {
+    /// Its end, waiting for its turn included.
+    pub deadline: Option<Instant>,
+    /// How long it may run once it is its turn.
+    pub timeout: Option<Duration>,
+    /// Ends it when it fires.
+    pub cancel: CancellationToken,
+}
+
+/// One of the two output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Takes the output of a cell as it comes, whole, for people to watch. Must not block.
+#[derive(Clone)]
+pub struct LiveOutput(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
+
+impl LiveOutput {
+    /// Wraps a function that takes each piece.
+    pub fn new(take: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    /// Returns one that discards everything.
+    #[must_use]
+    pub fn discard() -> Self {
+        Self::new(|_, _| ())
+    }
+
+    pub(crate) fn push(&self, stream: OutputStream, text: String) {
+        (self.0)(stream, text);
+    }
+}
+
+impl fmt::Debug for LiveOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LiveOutput")
+    }
+}

@@ -1,0 +1,49 @@
+//! A live Python session: a child interpreter that keeps its variables between calls, and the tools
+//! that look into it.
+//!
+//! The interpreter is the user's own `python3`, in a process of its own: only so can `while True:
+//! pass` be ended, a crash be survived, and any version and any virtual environment be used. An
+//! interpreter within our process could do none of this.
+//!
+//! # Layout
+//! - [`Session`]: one interpreter, started when it is first needed; whoever uses it takes turns.
+//! - [`Settings`]: which interpreter, where, and its bounds.
+//! - [`Capability`] and [`tools`]: what a model may call.
+//! - [`CellEnd`], [`Completeness`]: what a prompt needs beside that.
+//! - `owner`: who has the interpreter, one job after the other; `interpreter`: the process;
+//!   `channel`: frames; `capture`: what is kept of output; `unix`: what the system does for us.
+//! - `python/`: the helper inside the interpreter.
+//!
+//! # How they talk
+//! The child's standard input is one end of a socket pair, which the helper moves to a descriptor
+//! of its own before any user's code runs. So nothing needs to be inherited beyond the three
+//! standard descriptors: no fork of a large process (which `pre_exec` would mean), no descriptor
+//! that another child could inherit in the meantime, and no path that somebody else could connect
+//! to. Standard output and error are pipes that hold the user's output and nothing else.
+//!
+//! A pipe whose other end only we have is sent over that socket, and the kernel is told to kill the
+//! interpreter's process group when it closes (`F_SETSIG`, Linux): so nothing is left behind even
+//! where we are killed while the interpreter is busy. Elsewhere (written, not tried) an interpreter
+//! that is busy then ends when its code does.
+#![warn(missing_docs)]
+
+mod capability;
+mod capture;
+mod cell;
+mod channel;
+mod error;
+mod interpreter;
+mod job;
+mod outcome;
+mod owner;
+mod session;
+mod settings;
+mod tools;
+mod unix;
+
+pub use capability::Capability;
+pub use cell::{CellEnd, Completeness, Exception, LiveOutput, OutputStream, Until};
+pub use error::{Loss, SessionError, Stop};
+pub use session::Session;
+pub use settings::{Looks, Settings};
+pub use tools::tools;

@@ -1,0 +1,285 @@
+//! The one that has the interpreter, and does one job after the other in the order they came.
+
+use crate::LiveOutput;
+use crate::capture::{Capture, Texts};
+use crate::cell::Until;
+use crate::channel::FRAME_BYTES_MAX;
+use crate::error::{Loss, SessionError, Stop};
+use crate::interpreter::{Event, Interpreter};
+use crate::job::{Done, Job, Reply, Request};
+use crate::settings::Settings;
+use serde_json::{Value, json};
+use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::sleep;
+
+/// How often code that is to end is interrupted. The first interrupt may come before the code has
+/// begun, or end a program that it waits for and not the code itself.
+const INTERRUPTED_EVERY: Duration = Duration::from_millis(100);
+
+/// Ends when nobody can send jobs any more.
+pub(crate) struct Owner {
+    settings: Settings,
+    jobs: mpsc::Receiver<Job>,
+    /// Changes when what runs is to be interrupted.
+    interrupts: watch::Receiver<u64>,
+    interpreter: Option<Interpreter>,
+    /// Output that no job was under way for.
+    between: Capture,
+    /// How the interpreter was lost, while nobody has been told.
+    loss: Option<Loss>,
+    /// Whether the next interpreter takes the place of a lost one.
+    was_lost: bool,
+    requests: u64,
+}
+
+type Outcome = Result<Done, SessionError>;
+
+impl Owner {
+    pub(crate) fn new(
+        settings: Settings,
+        jobs: mpsc::Receiver<Job>,
+        interrupts: watch::Receiver<u64>,
+    ) -> Self {
+        Self {
+            between: Capture::new(settings.output_bytes_max, LiveOutput::discard()),
+            settings,
+            jobs,
+            interrupts,
+            interpreter: None,
+            loss: None,
+            was_lost: false,
+            requests: 0,
+        }
+    }
+
+    pub(crate) async fn serve(mut self) {
+        loop {
+            tokio::select! {
+                job = self.jobs.recv() => match job {
+                    Some(job) => self.run(job).await,
+                    None => return,
+                },
+                event = next(&mut self.interpreter) => self.see_between_jobs(event).await,
+            }
+        }
+    }
+
+    async fn see_between_jobs(&mut self, event: Event) {
+        match event {
+            Event::Output(stream, bytes) => self.between.push(stream, &bytes),
+            // Nobody asked for it.
+            Event::Reply(_) => {}
+            Event::Lost => {
+                let SessionError::Lost(loss) = self.lose(None, self.fresh_capture(), None).await
+                else {
+                    return;
+                };
+                self.loss = Some(*loss);
+            }
+        }
+    }
+
+    async fn run(&mut self, mut job: Job) {
+        if job.done.is_closed() {
+            return;
+        }
+        let outcome = self.perform(job.request, &job.until, &mut job.done).await;
+        // Who has gone in this moment needs no answer.
+        let _ = job.done.send(outcome);
+    }
+
+    async fn perform(
+        &mut self,
+        request: Request,
+        until: &Until,
+        done: &mut oneshot::Sender<Outcome>,
+    ) -> Outcome {
+        if let Some(loss) = self.loss.take() {
+            return Err(SessionError::Lost(Box::new(loss)));
+        }
+        let is_restarted = self.interpreter.is_none() && self.was_lost;
+        tokio::select! {
+            // What is to end must not begin.
+            biased;
+            stop = told_to_stop(until, done, pending()) => return Err(SessionError::NotRun(stop)),
+            started = self.started() => started?,
+        }
+        let (id, body) = self.encoded(&request)?;
+        let capture = self.capture(request);
+        self.interrupts.borrow_and_update();
+        let mut done = self.follow(id, &body, capture, until, done).await?;
+        done.is_restarted = is_restarted;
+        Ok(done)
+    }
+
+    /// Starts an interpreter where there is none.
+    async fn started(&mut self) -> Result<(), SessionError> {
+        if self.interpreter.is_none() {
+            self.interpreter = Some(Interpreter::start(&self.settings).await?);
+            self.was_lost = false;
+        }
+        Ok(())
+    }
+
+    fn encoded(&mut self, request: &Request) -> Result<(u64, Vec<u8>), SessionError> {
+        self.requests += 1;
+        let body = json!({
+            "id": self.requests,
+            "op": request.operation,
+            "args": request.arguments,
+        });
+        let body = body.to_string().into_bytes();
+        match body.len() > FRAME_BYTES_MAX {
+            true => Err(SessionError::TooLong {
+                max: FRAME_BYTES_MAX,
+            }),
+            false => Ok((self.requests, body)),
+        }
+    }
+
+    fn fresh_capture(&self) -> Capture {
+        Capture::new(self.settings.output_bytes_max, LiveOutput::discard())
+    }
+
+    fn capture(&mut self, request: Request) -> Capture {
+        let mut capture = self.fresh_capture();
+        if request.takes_earlier_output {
+            std::mem::swap(&mut capture, &mut self.between);
+        }
+        capture.show_to(request.live);
+        capture
+    }
+
+    /// Sends the request and waits for its reply, whatever it takes to get one.
+    async fn follow(
+        &mut self,
+        id: u64,
+        body: &[u8],
+        mut capture: Capture,
+        until: &Until,
+        done: &mut oneshot::Sender<Outcome>,
+    ) -> Outcome {
+        let mut stopped = None;
+        let mut over = pin!(sleep(until.timeout.unwrap_or(Duration::MAX)));
+        let mut grace = pin!(sleep(Duration::ZERO));
+        let mut again = pin!(sleep(Duration::ZERO));
+        if let Some(interpreter) = &mut self.interpreter {
+            let queued = interpreter.send(body);
+            queued.map_err(|err| SessionError::Internal(err.to_string()))?;
+        }
+        loop {
+            let event = tokio::select! {
+                event = next(&mut self.interpreter) => event,
+                stop = told_to_stop(until, done, over.as_mut()), if stopped.is_none() => {
+                    stopped = Some(stop);
+                    self.interrupt();
+                    grace.set(sleep(self.settings.interrupt_grace));
+                    again.set(sleep(INTERRUPTED_EVERY));
+                    continue;
+                }
+                () = &mut again, if stopped.is_some() => {
+                    self.interrupt();
+                    again.set(sleep(INTERRUPTED_EVERY));
+                    continue;
+                }
+                () = &mut grace, if stopped.is_some() => {
+                    let how = "the Python interpreter did not react to an interrupt and was ended";
+                    return Err(self.lose(stopped, capture, Some(how)).await);
+                }
+                // The sender is the session's, which may go while this job still ends.
+                Ok(()) = self.interrupts.changed() => {
+                    self.interrupt();
+                    continue;
+                }
+            };
+            match event {
+                Event::Output(stream, bytes) => capture.push(stream, &bytes),
+                Event::Reply(frame) if is_for(&frame, id) => {
+                    return self.finished(frame, capture, stopped);
+                }
+                Event::Reply(_) => {}
+                Event::Lost => return Err(self.lose(stopped, capture, None).await),
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        if let Some(interpreter) = &self.interpreter {
+            interpreter.interrupt();
+        }
+    }
+
+    fn finished(&mut self, frame: Value, mut capture: Capture, stopped: Option<Stop>) -> Outcome {
+        if let Some(interpreter) = &mut self.interpreter {
+            interpreter.drain(&mut capture);
+        }
+        let reply: Reply = serde_json::from_value(frame)
+            .map_err(|err| SessionError::Internal(format!("the reply makes no sense: {err}")))?;
+        Ok(Done {
+            reply,
+            texts: capture.into_texts(),
+            stopped,
+            is_restarted: false,
+        })
+    }
+
+    /// Ends what is left of the interpreter, and says how it was lost.
+    async fn lose(
+        &mut self,
+        stopped: Option<Stop>,
+        mut capture: Capture,
+        how: Option<&str>,
+    ) -> SessionError {
+        self.was_lost = true;
+        let mut ended = "the Python interpreter ended".to_owned();
+        if let Some(mut interpreter) = self.interpreter.take() {
+            if how.is_some() {
+                interpreter.kill();
+            }
+            ended = interpreter.end(&mut capture).await;
+        }
+        let how = how.map_or(ended, str::to_owned);
+        tracing::debug!(how, "a Python interpreter was lost");
+        let Texts { stdout, stderr, .. } = capture.into_texts();
+        SessionError::Lost(Box::new(Loss {
+            how,
+            stopped,
+            stdout,
+            stderr,
+        }))
+    }
+}
+
+fn is_for(frame: &Value, id: u64) -> bool {
+    frame.get("id").and_then(Value::as_u64) == Some(id)
+}
+
+/// Waits for ever where there is no interpreter.
+async fn next(interpreter: &mut Option<Interpreter>) -> Event {
+    match interpreter {
+        Some(interpreter) => interpreter.next().await,
+        None => pending().await,
+    }
+}
+
+async fn told_to_stop(
+    until: &Until,
+    done: &mut oneshot::Sender<Outcome>,
+    over: impl Future<Output = ()>,
+) -> Stop {
+    let deadline = async {
+        match until.deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = until.cancel.cancelled() => Stop::Cancelled,
+        () = deadline => Stop::Deadline,
+        () = over => Stop::Deadline,
+        () = done.closed() => Stop::Unwanted,
+    }
+}

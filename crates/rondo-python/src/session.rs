@@ -1,0 +1,239 @@
+use crate::capability::Capability;
+use crate::cell::{CellEnd, Completeness, Exception, LiveOutput, Until};
+use crate::error::SessionError;
+use crate::job::{Done, Job, Reply, Request};
+use crate::outcome;
+use crate::owner::Owner;
+use crate::settings::Settings;
+use rondo_types::ToolOutcome;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Jobs that may wait for the interpreter; who comes later waits to be let in.
+const JOBS_WAITING_MAX: usize = 64;
+/// How long something may run that a person waits for while typing.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A live Python session: one interpreter whose variables stay from call to call.
+///
+/// It is started when it is first needed, and again after it was lost. Whoever uses the session, a
+/// person or a model, takes turns in the order in which they came. Its asynchronous functions are
+/// called within a Tokio runtime. Dropping the session ends the interpreter and all that it runs.
+///
+/// # Cancel safety
+/// All of its functions are cancel safe in this sense: dropping a future interrupts the code that
+/// runs for it, and what waits its turn is not begun.
+pub struct Session {
+    settings: Settings,
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    interrupts: watch::Sender<u64>,
+}
+
+impl Session {
+    /// Takes the settings. Nothing is started yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            jobs: Mutex::default(),
+            interrupts: watch::Sender::new(0),
+        }
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Calls one of the functions that a model may call.
+    ///
+    /// A good result is the function's own object, as [`Capability`] describes it. Exceptions and a
+    /// lost interpreter are results too.
+    pub async fn call(
+        &self,
+        capability: Capability,
+        arguments: &Value,
+        until: Until,
+    ) -> ToolOutcome {
+        let live = LiveOutput::discard();
+        self.call_shown(capability, arguments, until, live).await
+    }
+
+    pub(crate) async fn call_shown(
+        &self,
+        capability: Capability,
+        arguments: &Value,
+        until: Until,
+        live: LiveOutput,
+    ) -> ToolOutcome {
+        let arguments = match capability.arguments(arguments, self.settings.looks) {
+            Ok(arguments) => arguments,
+            Err(message) => return outcome::invalid(message),
+        };
+        let request = Request {
+            operation: capability.operation(),
+            arguments,
+            live,
+            takes_earlier_output: capability == Capability::RunCode,
+        };
+        outcome::of(capability, self.ask(request, until).await)
+    }
+
+    /// Runs a cell: any number of lines, whose last expression's value is its own. `await` may stand
+    /// outside of functions.
+    ///
+    /// # Errors
+    /// When the interpreter cannot be started, or was lost meanwhile or before. What the code raises
+    /// is no error.
+    pub async fn run_cell(
+        &self,
+        code: &str,
+        live: LiveOutput,
+        until: Until,
+    ) -> Result<CellEnd, SessionError> {
+        let request = Request {
+            operation: "run_cell",
+            arguments: json!({ "code": code }),
+            live,
+            takes_earlier_output: true,
+        };
+        let done = self.ask(request, until).await?;
+        let (stopped, is_restarted, texts) = (done.stopped, done.is_restarted, done.texts);
+        let result: CellResult = read(done.reply)?;
+        Ok(CellEnd {
+            value_repr: result.value_repr,
+            truncated: result.truncated,
+            stdout: texts.stdout,
+            stderr: texts.stderr,
+            exception: result.exception,
+            stopped: stopped.filter(|_| result.interrupted),
+            is_restarted,
+        })
+    }
+
+    /// Says whether a cell can be run as it is or needs more lines. A block needs an empty line at
+    /// its end.
+    ///
+    /// # Errors
+    /// As [`Self::run_cell`].
+    pub async fn is_complete(&self, code: &str) -> Result<Completeness, SessionError> {
+        #[derive(Deserialize)]
+        struct Told {
+            state: Completeness,
+        }
+        let told: Told = self
+            .ask_soon("is_complete", json!({ "code": code }))
+            .await?;
+        Ok(told.state)
+    }
+
+    /// Returns what the name or the attribute at the end of a text may become: at most 256 names,
+    /// sorted, with all that stands before the last dot. Calls nothing.
+    ///
+    /// # Errors
+    /// As [`Self::run_cell`], and when an object takes longer to list its attributes than a person
+    /// would wait.
+    pub async fn complete(&self, text: &str) -> Result<Vec<String>, SessionError> {
+        #[derive(Deserialize)]
+        struct Told {
+            names: Vec<String>,
+        }
+        let told: Told = self.ask_soon("complete", json!({ "text": text })).await?;
+        Ok(told.names)
+    }
+
+    /// Returns the exception that code raised last, if any did. Looks that fail do not count.
+    ///
+    /// # Errors
+    /// As [`Self::run_cell`].
+    pub async fn last_exception(&self) -> Result<Option<Exception>, SessionError> {
+        #[derive(Deserialize)]
+        struct Told {
+            exception: Option<Exception>,
+        }
+        let told: Told = self.ask_soon("get_last_exception", json!({})).await?;
+        Ok(told.exception)
+    }
+
+    /// Interrupts what runs now, as Ctrl-C does: `KeyboardInterrupt`, and SIGINT for the processes
+    /// that it started. Code may take no notice; a cancelled [`Until`] is not as patient.
+    pub fn interrupt(&self) {
+        self.interrupts.send_modify(|count| *count += 1);
+    }
+
+    async fn ask_soon<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        arguments: Value,
+    ) -> Result<T, SessionError> {
+        let request = Request {
+            operation,
+            arguments,
+            live: LiveOutput::discard(),
+            takes_earlier_output: false,
+        };
+        let until = Until {
+            timeout: Some(PROMPT_TIMEOUT),
+            ..Until::default()
+        };
+        read(self.ask(request, until).await?.reply)
+    }
+
+    async fn ask(&self, request: Request, until: Until) -> Result<Done, SessionError> {
+        let (done, answer) = oneshot::channel();
+        let job = Job {
+            request,
+            until,
+            done,
+        };
+        let gone = || SessionError::Internal("the session broke off".to_owned());
+        let sent = self.jobs().send(job).await;
+        sent.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Returns the way to the owner of the interpreter, which lives as long as its runtime does.
+    fn jobs(&self) -> mpsc::Sender<Job> {
+        let mut kept = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.as_ref().filter(|jobs| !jobs.is_closed()) {
+            Some(jobs) => jobs.clone(),
+            None => {
+                let (jobs, waiting) = mpsc::channel(JOBS_WAITING_MAX);
+                let interrupts = self.interrupts.subscribe();
+                tokio::spawn(Owner::new(self.settings.clone(), waiting, interrupts).serve());
+                kept.insert(jobs).clone()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("program", &self.settings.program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the helper tells of a cell.
+#[derive(Deserialize)]
+struct CellResult {
+    value_repr: Option<String>,
+    truncated: bool,
+    exception: Option<Exception>,
+    interrupted: bool,
+}
+
+fn read<T: DeserializeOwned>(reply: Reply) -> Result<T, SessionError> {
+    if !reply.ok {
+        return Err(SessionError::Internal(reply.message));
+    }
+    let odd = |err| SessionError::Internal(format!("the reply makes no sense: {err}"));
+    serde_json::from_value(reply.result).map_err(odd)
+}

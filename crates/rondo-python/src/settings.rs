@@ -1,0 +1,102 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Which interpreter a session has, and what bounds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The interpreter, by absolute path: Python 3.9 or later.
+    pub program: PathBuf,
+    /// Where it runs; absolute. Modules there can be imported.
+    pub directory: PathBuf,
+    /// Environment variables that it does not get, such as keys.
+    pub withheld: Vec<String>,
+    /// What the functions that only look may evaluate.
+    pub looks: Looks,
+    /// What is kept of each of the two output streams of a call, head and tail, in bytes.
+    pub output_bytes_max: usize,
+    /// How long the interpreter may take to start.
+    pub start_timeout: Duration,
+    /// How long code may go on after it was interrupted, before its interpreter is ended.
+    pub interrupt_grace: Duration,
+}
+
+/// What the functions that only look may evaluate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// Names, attributes, items, literals and operators, but no call: a look has the effects of the
+    /// objects' own reading methods at the most, and needs nobody's approval.
+    WithoutCalls,
+    /// Any expression. For where `eval_expr` is allowed anyway.
+    Anything,
+}
+
+impl Settings {
+    /// The default of [`Self::output_bytes_max`].
+    pub const OUTPUT_BYTES: usize = 50_000;
+    /// The default of [`Self::start_timeout`].
+    pub const START_TIMEOUT: Duration = Duration::from_secs(10);
+    /// The default of [`Self::interrupt_grace`]; less than a turn gives a call to end.
+    pub const INTERRUPT_GRACE: Duration = Duration::from_millis(500);
+
+    /// Returns the defaults for an interpreter that runs in `directory`.
+    #[must_use]
+    pub fn new(program: PathBuf, directory: PathBuf) -> Self {
+        Self {
+            program,
+            directory,
+            withheld: Vec::new(),
+            looks: Looks::WithoutCalls,
+            output_bytes_max: Self::OUTPUT_BYTES,
+            start_timeout: Self::START_TIMEOUT,
+            interrupt_grace: Self::INTERRUPT_GRACE,
+        }
+    }
+
+    /// Finds the interpreter of a virtual environment, or the first `python3` of a search path.
+    ///
+    /// `virtual_env` is what activation leaves in `VIRTUAL_ENV`. Relative entries of the search path
+    /// are passed over: they would be looked for wherever the session runs.
+    #[must_use]
+    pub fn find_program(virtual_env: Option<&Path>, search_path: &str) -> Option<PathBuf> {
+        let active = virtual_env.map(|folder| folder.join("bin/python3"));
+        let listed = search_path
+            .split(':')
+            .map(|folder| Path::new(folder).join("python3"));
+        active
+            .into_iter()
+            .chain(listed)
+            .find(|path| path.is_absolute() && path.is_file())
+    }
+
+    /// Returns the defaults for the interpreter that the process's environment names, by
+    /// `VIRTUAL_ENV` or `PATH`.
+    #[must_use]
+    pub fn from_env(directory: PathBuf) -> Option<Self> {
+        let virtual_env = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+        let search_path = std::env::var("PATH").unwrap_or_default();
+        let program = Self::find_program(virtual_env.as_deref(), &search_path)?;
+        Some(Self::new(program, directory))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_environment_comes_before_the_search_path_and_relative_entries_never() {
+        let folder = tempfile::tempdir().unwrap();
+        let (active, listed) = (folder.path().join("venv"), folder.path().join("bin"));
+        for bin in [active.join("bin"), listed.clone()] {
+            std::fs::create_dir_all(&bin).unwrap();
+            std::fs::write(bin.join("python3"), "").unwrap();
+        }
+        let search_path = format!(".:bin::{}", listed.display());
+        let found = Settings::find_program(Some(&active), &search_path);
+        assert_eq!(found, Some(active.join("bin/python3")));
+        let found = Settings::find_program(None, &search_path);
+        assert_eq!(found, Some(listed.join("python3")));
+        let gone = Settings::find_program(Some(Path::new("/nowhere")), ".:bin");
+        assert_eq!(gone, None);
+    }
+}

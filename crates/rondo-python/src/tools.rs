@@ -1,0 +1,52 @@
+use crate::capability::Capability;
+use crate::cell::{LiveOutput, Until};
+use crate::session::Session;
+use async_trait::async_trait;
+use rondo_core::ports::{Tool, ToolInvocation};
+use rondo_types::{ToolOutcome, ToolSpec};
+use std::sync::Arc;
+
+/// Returns the session's functions as tools, in the order of [`Capability::ALL`].
+///
+/// Those that only look are shared and need nobody's approval; `eval_expr` and `run_code` may do
+/// anything, and say so.
+#[must_use]
+pub fn tools(session: &Arc<Session>) -> Vec<Arc<dyn Tool>> {
+    let tool = |capability| {
+        let session = Arc::clone(session);
+        Arc::new(PythonTool {
+            session,
+            capability,
+        }) as Arc<dyn Tool>
+    };
+    Capability::ALL.map(tool).into()
+}
+
+struct PythonTool {
+    session: Arc<Session>,
+    capability: Capability,
+}
+
+#[async_trait]
+impl Tool for PythonTool {
+    fn spec(&self) -> ToolSpec {
+        self.capability.spec()
+    }
+
+    /// Code is interrupted when the call is cancelled; its interpreter is ended where it takes no
+    /// notice.
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        // The driver fires the token when the call's time is over.
+        let until = Until {
+            cancel: invocation.cancel,
+            ..Until::default()
+        };
+        let output = invocation.output;
+        let live = LiveOutput::new(move |_, text| output.push(text));
+        let arguments = &invocation.arguments;
+        let called = self
+            .session
+            .call_shown(self.capability, arguments, until, live);
+        called.await
+    }
+}

@@ -1,0 +1,14 @@
+//! Sessions with real interpreters.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed expectation of a test is a panic"
+)]
+
+mod capabilities;
+mod cells;
+mod fixture;
+mod hostile;
+mod lost;
+mod sharing;
+mod tools;
