@@ -9,7 +9,13 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 3] = [("bash", "bash"), ("git", "git"), ("python3", "python3")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("bash", "bash"),
+    ("git", "git"),
+    ("python3", "python3"),
+    ("vim", "vim"),
+    ("zsh", "zsh"),
+];
 /// What a whole run is built with, so that the tests of telemetry are in it. Lints and documents are
 /// checked without, so that both builds are.
 const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];

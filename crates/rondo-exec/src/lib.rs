@@ -11,12 +11,15 @@ mod environment;
 mod gate;
 mod live;
 mod outcome;
+pub mod shell;
 pub mod supervisor;
 mod tool;
 mod unix;
+mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement};
 pub use environment::{Environment, hide_environment};
 pub use gate::{GateOptions, HUB_BLACKLIST, PatternError, StandardGate};
 pub use supervisor::SupervisorCommand;
 pub use tool::{ExecOptions, ExecTool};
+pub use workdir::{Variables, Workdir};

@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Where bash is looked for; relative entries of `PATH` must never decide it.
-const BASH_PATHS: [&str; 6] = [
+pub(crate) const BASH_PATHS: [&str; 6] = [
     "/bin/bash",
     "/usr/bin/bash",
     "/usr/local/bin/bash",
@@ -49,6 +49,18 @@ pub(crate) struct Pty {
 
 /// Opens a terminal that neither echoes nor turns line feeds into pairs.
 pub(crate) fn open_pty(size: PtySize) -> io::Result<Pty> {
+    let pty = open_pair(size)?;
+    let mut modes = rustix::termios::tcgetattr(&pty.slave)?;
+    modes
+        .local_modes
+        .remove(LocalModes::ECHO | LocalModes::ECHONL);
+    modes.output_modes.remove(OutputModes::OPOST);
+    rustix::termios::tcsetattr(&pty.slave, OptionalActions::Now, &modes)?;
+    Ok(pty)
+}
+
+/// Opens a terminal with the kernel's usual modes.
+pub(crate) fn open_pair(size: PtySize) -> io::Result<Pty> {
     let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     // Not a flag of `openpt` everywhere; no other thread forks here.
     rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
@@ -60,12 +72,6 @@ pub(crate) fn open_pty(size: PtySize) -> io::Result<Pty> {
         OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    let mut modes = rustix::termios::tcgetattr(&slave)?;
-    modes
-        .local_modes
-        .remove(LocalModes::ECHO | LocalModes::ECHONL);
-    modes.output_modes.remove(OutputModes::OPOST);
-    rustix::termios::tcsetattr(&slave, OptionalActions::Now, &modes)?;
     let size = Winsize {
         ws_row: size.rows,
         ws_col: size.columns,
@@ -97,11 +103,14 @@ pub(crate) fn spawn_shell(command: &str, directory: &Path, pty: &Pty) -> io::Res
     pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
 }
 
+/// Gives a command a session of its own, whose terminal is its standard output.
+///
+/// Makes the command fork, so only the small supervisor may call it.
 #[expect(
     unsafe_code,
     reason = "a controlling terminal can only be taken between fork and exec"
 )]
-fn own_session(shell: &mut Command) {
+pub(crate) fn own_session(shell: &mut Command) {
     let take_terminal = || {
         rustix::process::setsid()?;
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
@@ -144,7 +153,8 @@ pub(crate) fn hide_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide_environment() {}
 
-/// Leaves the agent's session, so that its terminal's signals and its end do not reach us.
+/// Leaves the agent's session, so that its terminal's signals and its end do not reach us, and
+/// adopts every orphan among our descendants.
 pub(crate) fn leave_session() -> io::Result<()> {
     rustix::process::setsid()?;
     adopt_orphans()
@@ -316,13 +326,17 @@ const STAT_START_TIME: usize = 19;
 
 #[cfg(target_os = "linux")]
 fn stat_field(pid: u32, field: usize) -> Option<String> {
+    stat_fields(pid)?.into_iter().nth(field)
+}
+
+/// Returns the fields of `/proc/PID/stat` after the name.
+#[cfg(target_os = "linux")]
+pub(crate) fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, after_name) = stat.rsplit_once(") ")?;
-    after_name
-        .split_ascii_whitespace()
-        .nth(field)
-        .map(str::to_owned)
+    let fields = after_name.split_ascii_whitespace();
+    Some(fields.map(str::to_owned).collect())
 }
 
 /// Returns when a process started, in ticks since boot, where the system says it.
@@ -349,7 +363,7 @@ pub(crate) fn is_alive(process: u32, _started: u64) -> bool {
     pid(process).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-fn pid(raw: u32) -> Option<Pid> {
+pub(crate) fn pid(raw: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(raw).ok()?)
 }
 

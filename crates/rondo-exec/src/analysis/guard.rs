@@ -21,6 +21,14 @@ pub(super) fn check(command: &str) -> Result<(), &'static str> {
     if begins_comment(command) {
         return Err("it may contain a comment");
     }
+    if is_deep(command) {
+        return Err("it is nested too deeply to be judged");
+    }
+    Ok(())
+}
+
+/// Returns whether parsing could take more stack, or longer, than there is.
+pub(super) fn is_deep(command: &str) -> bool {
     let too_many = ['(', '{', '[', '`', '<']
         .iter()
         .any(|opener| command.matches(*opener).count() > OPENERS_MAX);
@@ -28,10 +36,7 @@ pub(super) fn check(command: &str) -> Result<(), &'static str> {
         .split(|c: char| !c.is_ascii_alphabetic())
         .filter(|word| COMPOUND_WORDS.contains(word))
         .count();
-    if too_many || compounds > OPENERS_MAX || depth(command) > PARENTHESES_DEPTH_MAX {
-        return Err("it is nested too deeply to be judged");
-    }
-    Ok(())
+    too_many || compounds > OPENERS_MAX || depth(command) > PARENTHESES_DEPTH_MAX
 }
 
 /// Bash separates words at spaces and tabs only; other white space is part of a word.

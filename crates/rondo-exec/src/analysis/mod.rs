@@ -5,6 +5,7 @@
 //! `tree-sitter-bash` on nasty input; where it is known to be wrong, guards refuse. This decides
 //! whether somebody is asked. It is no sandbox.
 
+mod cut_off;
 mod guard;
 mod options;
 mod paths;
@@ -59,12 +60,22 @@ pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
     if let Err(reason) = guard::check(command) {
         return Analysis::unknown(reason);
     }
+    with_stack(|| walk::analyse(command, dirs))
+        .unwrap_or_else(|| Analysis::unknown("the parser failed"))
+}
+
+/// Returns whether the text ends in the middle of a command; false where that cannot be told.
+pub(crate) fn is_cut_off(text: &str) -> bool {
+    let is_parsable = text.len() <= COMMAND_BYTES_MAX && !guard::is_deep(text);
+    is_parsable && with_stack(|| cut_off::is_cut_off(text)).unwrap_or(false)
+}
+
+/// Parses on a thread with enough stack; nothing where that fails.
+fn with_stack<T: Send>(parse: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| {
-        thread::Builder::new()
+        let parsing = thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || walk::analyse(command, dirs))
-            .ok()
-            .and_then(|parsing| parsing.join().ok())
-            .unwrap_or_else(|| Analysis::unknown("the parser failed"))
+            .spawn_scoped(scope, parse);
+        parsing.ok()?.join().ok()
     })
 }

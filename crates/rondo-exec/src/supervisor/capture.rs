@@ -6,17 +6,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Keeps the head and the tail of the output in memory, and the whole in a file once it is more.
-pub(super) struct Capture {
+pub(crate) struct Capture {
     cleaner: Cleaner,
     kept: Kept,
 }
 
 /// What became of the output.
-pub(super) struct Captured {
+pub(crate) struct Captured {
     /// Head, mark and tail.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// How many bytes were left out.
-    pub(super) omitted_bytes: u64,
+    pub(crate) omitted_bytes: u64,
     /// The file with the whole output, where some was left out and the file could be written.
     pub(super) spill: Option<PathBuf>,
 }
@@ -45,9 +45,28 @@ enum Spill {
     Broken,
 }
 
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").finish_non_exhaustive()
+    }
+}
+
 impl Capture {
     /// Keeps at most `bytes_max` bytes in memory and `spill_bytes_max` in `spill`.
     pub(super) fn new(bytes_max: usize, spill: PathBuf, spill_bytes_max: u64) -> Self {
+        let spill = Spill::NotNeeded {
+            path: spill,
+            bytes_max: spill_bytes_max,
+        };
+        Self::with(bytes_max, spill)
+    }
+
+    /// Keeps at most `bytes_max` bytes, and the rest nowhere.
+    pub(crate) fn in_memory(bytes_max: usize) -> Self {
+        Self::with(bytes_max, Spill::Broken)
+    }
+
+    fn with(bytes_max: usize, spill: Spill) -> Self {
         let head_max = bytes_max / 2;
         Self {
             cleaner: Cleaner::default(),
@@ -57,16 +76,13 @@ impl Capture {
                 tail: VecDeque::new(),
                 tail_max: bytes_max - head_max,
                 total: 0,
-                spill: Spill::NotNeeded {
-                    path: spill,
-                    bytes_max: spill_bytes_max,
-                },
+                spill,
             },
         }
     }
 
     /// Takes output as the command wrote it.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let kept = &mut self.kept;
         self.cleaner.feed(bytes, &mut |text| kept.push(text));
     }
@@ -86,7 +102,7 @@ impl Capture {
     }
 
     /// Returns what was kept.
-    pub(super) fn finish(mut self) -> Captured {
+    pub(crate) fn finish(mut self) -> Captured {
         let kept = &mut self.kept;
         self.cleaner.finish(&mut |text| kept.push(text));
         self.kept.finish()

@@ -153,7 +153,8 @@ fn open_door(state_dir: &Path, outlive: Duration) -> Option<Door> {
     Door::open(state_dir, &door_name(std::process::id())).ok()
 }
 
-fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+/// Sends the last bytes to an agent that reads them within its time; does not wait on the descriptor.
+pub(crate) fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     let until = Instant::now() + FINAL_WRITE_MAX;
     while !bytes.is_empty() {
         match rustix::io::write(frames, bytes) {

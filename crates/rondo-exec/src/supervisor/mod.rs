@@ -14,10 +14,13 @@ mod room;
 mod serve;
 mod status;
 
+pub(crate) use capture::Capture;
 pub use client::{Ended, Ender, StartError, Supervised};
+pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
 pub(crate) use recall::{Known, Whereabouts, end, look};
 pub(crate) use room::make_room;
+pub(crate) use serve::start_reaper;
 pub use status::{CallState, CallStatus, StatusError};
 
 use std::path::PathBuf;
@@ -25,6 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first argument that turns a program with the hook into a supervisor.
 pub const SUPERVISE_ARG: &str = "__rondo-supervise";
+
+/// The second argument, where the supervisor is a shell's.
+pub(crate) const SHELL_ARG: &str = "shell";
 
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
@@ -37,7 +43,11 @@ pub fn run_if_requested() {
         .nth(1)
         .is_some_and(|arg| arg == SUPERVISE_ARG)
     {
-        exit(serve::serve());
+        let for_shell = std::env::args_os().nth(2);
+        exit(match for_shell.is_some_and(|arg| arg == SHELL_ARG) {
+            true => crate::shell::serve(),
+            false => serve::serve(),
+        });
     }
     HOOKED.store(true, Ordering::Release);
 }

@@ -138,7 +138,7 @@ fn start(spec: &CallSpec) -> io::Result<Started> {
 
 /// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
 /// no signal handler. Writes the leader's raw status; end of file means that no process is left.
-fn start_reaper(leader: Pid) -> io::Result<OwnedFd> {
+pub(crate) fn start_reaper(leader: Pid) -> io::Result<OwnedFd> {
     let (reaped, mut report) = io::pipe()?;
     thread::Builder::new().spawn(move || {
         while let Some((pid, status)) = unix::wait_any() {

@@ -11,5 +11,6 @@ mod fixture;
 mod gate;
 mod output;
 mod reattach;
+mod shell;
 mod tool;
 mod tree;

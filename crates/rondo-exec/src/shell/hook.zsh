@@ -1,0 +1,77 @@
+# Set by the lines above: __rondo_nonce, __rondo_dir. Defined before the user's own start file, so
+# that no alias of theirs changes what stands here.
+builtin zmodload zsh/parameter
+typeset -g __rondo_seq=0 __rondo_status=0 __rondo_ps1= __rondo_line= __rondo_name=
+
+# Each mark goes to the terminal itself: the user may have redirected the shell's own output.
+__rondo_mark() {
+    builtin printf '\e]133;rondo;%s;%s;%s;%s\a' "$__rondo_nonce" "$1" "$__rondo_seq" "$__rondo_status" > /dev/tty
+}
+
+__rondo_prompt() {
+    __rondo_status=$?
+    builtin emulate -L zsh
+    {
+        builtin printf 's:%s:%s:%s\0%s\0' "$__rondo_nonce" "$__rondo_seq" "$__rondo_status" "$PWD"
+        builtin print -r -- "${jobstates[@]}"
+        builtin printf '\0'
+        for __rondo_name in ${(k)parameters[(R)*export*]}; do
+            [[ ${parameters[$__rondo_name]} == (array|association)* ]] && continue
+            builtin printf '%s=%s\0' "$__rondo_name" "${(P)__rondo_name}"
+        done
+        builtin printf '\0e:%s\0' "$__rondo_nonce"
+    } > "$__rondo_dir/state"
+    __rondo_mark D
+    while IFS= builtin read -r -d '' __rondo_line; do
+        [[ $__rondo_line == "k:$__rondo_nonce" ]] && break
+    done < "$__rondo_dir/line"
+    [[ $PS1 == *$__rondo_nonce* ]] || __rondo_ps1=$PS1
+    PS1=$'%{\e]133;rondo;'"$__rondo_nonce;B;$__rondo_seq;0"$'\a%}'
+    return $__rondo_status
+} 2> /dev/null
+
+__rondo_read() {
+    builtin emulate -L zsh
+    while IFS= builtin read -r -d '' __rondo_line; do
+        if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
+            IFS= builtin read -r -d '' __rondo_seq
+            IFS= builtin read -r -d '' __rondo_line
+            break
+        fi
+        __rondo_line=
+    done < "$__rondo_dir/line"
+    PS1=$__rondo_ps1
+    __rondo_mark C
+    builtin print -rs -- "$__rondo_line"
+    return $__rondo_status
+} 2> /dev/null
+
+# The line that calls us is not the user's.
+__rondo_forget() {
+    [[ $1 != *__rondo_read* ]]
+}
+
+# After each command, since a command can change what runs before the prompt.
+__rondo_keep() {
+    __rondo_status=$?
+    __rondo_install
+    return $__rondo_status
+}
+
+__rondo_install() {
+    # The mark for a line without an end is ours to make, and there is no line editor.
+    builtin unsetopt prompt_sp prompt_cr zle
+    __rondo_enlist
+}
+
+__rondo_enlist() {
+    builtin emulate -L zsh
+    typeset -ga precmd_functions zshaddhistory_functions
+    precmd_functions=(${precmd_functions:#__rondo_prompt} __rondo_prompt)
+    zshaddhistory_functions=(${zshaddhistory_functions:#__rondo_forget} __rondo_forget)
+}
+
+if [[ -r ${ZDOTDIR:-$HOME}/.zshrc ]]; then
+    . "${ZDOTDIR:-$HOME}/.zshrc"
+fi
+__rondo_install

@@ -1,0 +1,28 @@
+//! The user's own shell, kept for as long as they work.
+//!
+//! One bash or zsh with its start files on a terminal of its own. Hooks in it mark where the output
+//! of a command begins and ends, and report directory and environment over a private pipe; lines go
+//! in over another, so that a program which reads the terminal never reads the next command.
+
+mod client;
+mod complete;
+mod declarations;
+mod echo;
+mod jobs;
+mod marks;
+mod program;
+mod protocol;
+mod report;
+mod room;
+mod serve;
+mod session;
+mod stream;
+mod terminal;
+mod unix;
+
+pub use client::{Shell, ShellError, ShellSettings};
+pub use complete::is_complete;
+pub use program::{ProgramError, ShellProgram};
+pub(crate) use serve::serve;
+pub use stream::{CommandEnd, CommandStream, Keyboard, ShellEnd, ShellEvent};
+pub use terminal::{RelayError, Terminal, relay};

@@ -1,0 +1,274 @@
+//! What the agent and the supervisor of a shell say to each other.
+//!
+//! Both ways frames of one byte kind, four bytes big-endian length, payload; down first one JSON
+//! line, the [`Spec`].
+
+use crate::supervisor::PtySize;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The bound on the specification line, in bytes.
+pub(super) const SPEC_BYTES_MAX: usize = 64 << 10;
+/// The bound on a frame's payload, in bytes: the longest line, or a report with input beside it.
+pub(super) const FRAME_BYTES_MAX: usize = 4 << 20;
+const HEAD: usize = 5;
+
+/// A shell to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spec {
+    pub(super) program: PathBuf,
+    pub(super) family: Family,
+    pub(super) directory: PathBuf,
+    /// Where the shell's start files and pipes are kept; must exist.
+    pub(super) state_dir: PathBuf,
+    pub(super) size: PtySize,
+}
+
+/// Which hooks a shell takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Family {
+    Bash,
+    Zsh,
+}
+
+/// What the agent says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Run a line; at a prompt only.
+    Run { seq: u64, line: Vec<u8> },
+    /// Bytes typed for the program in the foreground.
+    Input(Vec<u8>),
+    /// The terminal has this size now.
+    Resize(PtySize),
+    /// What Ctrl-C does.
+    Interrupt,
+    /// End the shell, as the end of the orders does.
+    End,
+}
+
+/// What the supervisor says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    /// Output of whatever writes to the terminal.
+    Output(Vec<u8>),
+    /// The shell is at its prompt.
+    Prompt(Box<AtPrompt>),
+    /// The shell has ended; nothing follows.
+    Exited(Exit),
+    /// The shell was not started; nothing follows.
+    Failed(String),
+}
+
+/// A shell at its prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AtPrompt {
+    pub(super) seq: u64,
+    pub(super) status: i32,
+    /// What was typed and not read by the command.
+    pub(super) unread: Vec<u8>,
+    /// As [`super::report::parse`] reads it; empty where there was none.
+    pub(super) report: Vec<u8>,
+}
+
+/// The end of a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Exit {
+    pub(super) code: i32,
+    pub(super) signal: Option<String>,
+}
+
+impl Order {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Run { seq, line } => frame(b'r', &[&seq.to_be_bytes(), line]),
+            Self::Input(bytes) => frame(b'i', &[bytes]),
+            Self::Resize(size) => frame(
+                b'z',
+                &[&size.rows.to_be_bytes(), &size.columns.to_be_bytes()],
+            ),
+            Self::Interrupt => frame(b'c', &[]),
+            Self::End => frame(b'e', &[]),
+        }
+    }
+
+    pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Self> {
+        Some(match kind {
+            b'r' => {
+                let (seq, line) = payload.split_first_chunk()?;
+                Self::Run {
+                    seq: u64::from_be_bytes(*seq),
+                    line: line.to_vec(),
+                }
+            }
+            b'i' => Self::Input(payload.to_vec()),
+            b'z' => {
+                let (rows, columns) = payload.split_first_chunk()?;
+                Self::Resize(PtySize {
+                    rows: u16::from_be_bytes(*rows),
+                    columns: u16::from_be_bytes(columns.try_into().ok()?),
+                })
+            }
+            b'c' => Self::Interrupt,
+            b'e' => Self::End,
+            _ => return None,
+        })
+    }
+}
+
+impl News {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Output(bytes) => frame(b'o', &[bytes]),
+            Self::Prompt(at) => {
+                let unread = u32::try_from(at.unread.len()).unwrap_or(u32::MAX);
+                let numbers = [
+                    &at.seq.to_be_bytes()[..],
+                    &at.status.to_be_bytes(),
+                    &unread.to_be_bytes(),
+                ];
+                frame(b'p', &[&numbers.concat(), &at.unread, &at.report])
+            }
+            Self::Exited(exit) => frame(b'x', &[&serde_json::to_vec(exit).unwrap_or_default()]),
+            Self::Failed(reason) => frame(b'f', &[reason.as_bytes()]),
+        }
+    }
+
+    pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Self> {
+        Some(match kind {
+            b'o' => Self::Output(payload.to_vec()),
+            b'p' => Self::Prompt(Box::new(AtPrompt::decode(payload)?)),
+            b'x' => Self::Exited(serde_json::from_slice(payload).ok()?),
+            b'f' => Self::Failed(String::from_utf8_lossy(payload).into_owned()),
+            _ => return None,
+        })
+    }
+}
+
+impl AtPrompt {
+    fn decode(payload: &[u8]) -> Option<Self> {
+        let (seq, rest) = payload.split_first_chunk()?;
+        let (status, rest) = rest.split_first_chunk()?;
+        let (unread, rest) = rest.split_first_chunk()?;
+        let unread = usize::try_from(u32::from_be_bytes(*unread)).ok()?;
+        let (unread, report) = rest.split_at_checked(unread)?;
+        Some(Self {
+            seq: u64::from_be_bytes(*seq),
+            status: i32::from_be_bytes(*status),
+            unread: unread.to_vec(),
+            report: report.to_vec(),
+        })
+    }
+}
+
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    let mut frame = vec![kind];
+    frame.extend_from_slice(&length.to_be_bytes());
+    for part in parts {
+        frame.extend_from_slice(part);
+    }
+    frame
+}
+
+/// A frame that cannot be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Garbled;
+
+/// Joins what was read into frames.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the next whole frame: its kind and payload.
+    pub(super) fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, Garbled> {
+        let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD>() else {
+            return Ok(None);
+        };
+        let [kind, length @ ..] = *head;
+        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        if length > FRAME_BYTES_MAX {
+            return Err(Garbled);
+        }
+        let Some(payload) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let payload = payload.to_vec();
+        self.bytes.drain(..HEAD + length);
+        Ok(Some((kind, payload)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_news_come_out_as_they_went_in_wherever_they_are_cut() {
+        let orders = [
+            Order::Run {
+                seq: 7,
+                line: b"ls".to_vec(),
+            },
+            Order::Input(vec![0, 255]),
+            Order::Resize(PtySize {
+                rows: 3,
+                columns: 300,
+            }),
+            Order::Interrupt,
+            Order::End,
+        ];
+        let news = [
+            News::Output(b"out".to_vec()),
+            News::Prompt(Box::new(AtPrompt {
+                seq: 7,
+                status: -1,
+                unread: b"typed".to_vec(),
+                report: b"s:".to_vec(),
+            })),
+            News::Exited(Exit {
+                code: 137,
+                signal: Some("SIGKILL".to_owned()),
+            }),
+            News::Failed("no".to_owned()),
+        ];
+        let bytes: Vec<u8> = orders.iter().flat_map(Order::encode).collect();
+        for cut in 0..=bytes.len() {
+            let frames = decoded(&bytes, cut);
+            let read: Vec<_> = frames.iter().map(|(k, p)| Order::decode(*k, p)).collect();
+            assert_eq!(read, orders.clone().map(Some), "cut at {cut}");
+        }
+        let bytes: Vec<u8> = news.iter().flat_map(News::encode).collect();
+        for cut in 0..=bytes.len() {
+            let frames = decoded(&bytes, cut);
+            let read: Vec<_> = frames.iter().map(|(k, p)| News::decode(*k, p)).collect();
+            assert_eq!(read, news.clone().map(Some), "cut at {cut}");
+        }
+    }
+
+    fn decoded(bytes: &[u8], cut: usize) -> Vec<(u8, Vec<u8>)> {
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for part in [&bytes[..cut], &bytes[cut..]] {
+            frames.push(part);
+            while let Some(frame) = frames.next().unwrap() {
+                found.push(frame);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_frame_past_its_bound_is_refused() {
+        let mut frames = Frames::default();
+        frames.push(&[b'o', 0xff, 0, 0, 0]);
+        assert_eq!(frames.next(), Err(Garbled));
+    }
+}

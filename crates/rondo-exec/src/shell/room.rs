@@ -1,0 +1,129 @@
+//! The directory of one shell: its start files and its private pipes.
+//!
+//! The pipes have names, so that the shell opens them for a moment at each prompt and no program
+//! that it starts inherits them.
+
+use super::protocol::Family;
+use super::unix;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What the name of each such directory begins with; the supervisor's process id follows.
+const NAME: &str = "shell-";
+const BASH_HOOK: &str = include_str!("hook.bash");
+const ZSH_HOOK: &str = include_str!("hook.zsh");
+const NONCE_BYTES: usize = 16;
+
+/// The directory, removed with it.
+pub(super) struct Room {
+    path: PathBuf,
+    /// What no other process knows.
+    pub(super) nonce: String,
+    /// Lines on their way to the shell.
+    pub(super) line: OwnedFd,
+    /// Reports on their way from it.
+    pub(super) state: OwnedFd,
+}
+
+impl Room {
+    pub(super) fn make(state_dir: &Path, family: Family) -> io::Result<Self> {
+        sweep(state_dir);
+        let path = state_dir.join(format!("{NAME}{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let nonce = nonce()?;
+        let room = Self {
+            line: unix::make_pipe(&path.join("line"))?,
+            state: unix::make_pipe(&path.join("state"))?,
+            path,
+            nonce,
+        };
+        room.write_start_files(family)?;
+        Ok(room)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write_start_files(&self, family: Family) -> io::Result<()> {
+        let known = format!(
+            "__rondo_nonce='{}'\n__rondo_dir={}\n",
+            self.nonce,
+            quoted(&self.path)
+        );
+        match family {
+            Family::Bash => self.write("bashrc", &format!("{known}{BASH_HOOK}")),
+            Family::Zsh => {
+                self.write(".zshenv", &self.zshenv())?;
+                let restore = "if (( __rondo_zdotdir_is_set )); then ZDOTDIR=$__rondo_zdotdir\n\
+                               else unset ZDOTDIR\nfi\n\
+                               [[ ${HISTFILE-} == $__rondo_dir/* ]] && \
+                               HISTFILE=${ZDOTDIR:-$HOME}/.zsh_history\n";
+                self.write(".zshrc", &format!("{known}{restore}{ZSH_HOOK}"))
+            }
+        }
+    }
+
+    /// The user's own `ZDOTDIR` holds for their files, ours only for the next of ours.
+    fn zshenv(&self) -> String {
+        let own = zdotdir_from_env();
+        let own = own.map_or("unset ZDOTDIR".to_owned(), |own| {
+            format!("export ZDOTDIR={}", quoted(&own))
+        });
+        format!(
+            "{own}\n\
+             if [[ -r ${{ZDOTDIR:-$HOME}}/.zshenv ]]; then . \"${{ZDOTDIR:-$HOME}}/.zshenv\"; fi\n\
+             __rondo_zdotdir_is_set=${{+ZDOTDIR}} __rondo_zdotdir=${{ZDOTDIR-}}\n\
+             ZDOTDIR={}\n",
+            quoted(&self.path)
+        )
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        options
+            .open(self.path.join(name))?
+            .write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what supervisors that were killed have left.
+fn sweep(state_dir: &Path) {
+    let Ok(entries) = fs::read_dir(state_dir) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let owner = owner.and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !unix::exists(pid)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns where the user has zsh look for their start files.
+fn zdotdir_from_env() -> Option<PathBuf> {
+    std::env::var_os("ZDOTDIR").map(PathBuf::from)
+}
+
+fn nonce() -> io::Result<String> {
+    let mut bytes = [0; NONCE_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}

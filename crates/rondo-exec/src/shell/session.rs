@@ -1,0 +1,224 @@
+//! One shell from its start to its end, as the agent sees it.
+
+use super::client::{ShellError, ShellSettings};
+use super::protocol::{AtPrompt, FRAME_BYTES_MAX, Frames, News, Order, SPEC_BYTES_MAX, Spec};
+use super::report::{self, Report};
+use crate::supervisor::{SHELL_ARG, SUPERVISE_ARG, StartError};
+use crate::workdir::Workdir;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How many orders wait for a supervisor that does not read them.
+const ORDERS_MAX: usize = 64;
+const READ_BYTES: usize = 16 << 10;
+/// The bound on what the start files write, in bytes.
+const GREETING_BYTES_MAX: usize = 64 << 10;
+
+const _: () = assert!(
+    super::Shell::LINE_BYTES_MAX < FRAME_BYTES_MAX && report::REPORT_BYTES_MAX < FRAME_BYTES_MAX
+);
+
+/// A shell under its supervisor.
+#[derive(Debug)]
+pub(super) struct Session {
+    supervisor: Child,
+    news: ChildStdout,
+    frames: Frames,
+    orders: mpsc::Sender<Vec<u8>>,
+    seq: u64,
+    at_start: Option<Report>,
+    /// What was written while no command ran.
+    pub(super) greeting: Vec<u8>,
+}
+
+impl Session {
+    /// Starts a shell and waits for its first prompt.
+    pub(super) async fn start(
+        settings: &ShellSettings,
+        spec: &Spec,
+    ) -> Result<(Self, Writer), ShellError> {
+        let mut line = serde_json::to_vec(spec).map_err(|err| StartError::Lost(err.into()))?;
+        line.push(b'\n');
+        if line.len() > SPEC_BYTES_MAX {
+            return Err(StartError::TooLong.into());
+        }
+        let mut supervisor = command(settings)?.spawn().map_err(StartError::Spawn)?;
+        let (Some(stdin), Some(news)) = (supervisor.stdin.take(), supervisor.stdout.take()) else {
+            return Err(StartError::Spawn(io::ErrorKind::BrokenPipe.into()).into());
+        };
+        let (orders, queue) = mpsc::channel(ORDERS_MAX);
+        let writer = Writer::start(stdin, queue).map_err(StartError::Spawn)?;
+        let mut session = Self {
+            supervisor,
+            news,
+            frames: Frames::default(),
+            orders,
+            seq: 0,
+            at_start: None,
+            greeting: Vec::new(),
+        };
+        session.send(line).await?;
+        let first = tokio::time::timeout(settings.start_timeout, session.first_prompt()).await;
+        match first {
+            Ok(Ok(at_prompt)) => session.at_start = report::parse(&at_prompt.report),
+            Ok(Err(err)) => return Err(err),
+            Err(_) => return Err(ShellError::NotReady(lossy(&session.greeting))),
+        }
+        tracing::debug!(supervisor = session.supervisor.id(), "a shell is ready");
+        Ok((session, writer))
+    }
+
+    async fn first_prompt(&mut self) -> Result<AtPrompt, ShellError> {
+        loop {
+            match self.next().await? {
+                News::Output(bytes) => self.greet(&bytes),
+                News::Prompt(at_prompt) => return Ok(*at_prompt),
+                News::Exited(_) => return Err(ShellError::EndedEarly(lossy(&self.greeting))),
+                News::Failed(reason) => return Err(StartError::Refused(reason).into()),
+            }
+        }
+    }
+
+    fn greet(&mut self, bytes: &[u8]) {
+        let room = GREETING_BYTES_MAX.saturating_sub(self.greeting.len());
+        let fits = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        self.greeting.extend_from_slice(fits);
+    }
+
+    /// Sets where the shell is.
+    pub(super) fn report_to(&self, workdir: &Workdir) {
+        if let Some(report) = &self.at_start {
+            set(workdir, report);
+        }
+    }
+
+    /// Returns the way to the supervisor.
+    pub(super) fn orders(&self) -> mpsc::Sender<Vec<u8>> {
+        self.orders.clone()
+    }
+
+    /// Returns whether the supervisor is there, which ends with its shell.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.supervisor.try_wait(), Ok(None)) && !self.orders.is_closed()
+    }
+
+    /// Hands a line over and returns the command's number.
+    pub(super) async fn hand_over(&mut self, line: &str) -> Result<u64, ShellError> {
+        let seq = self.seq + 1;
+        let line = line.as_bytes().to_vec();
+        self.send(Order::Run { seq, line }.encode()).await?;
+        self.seq = seq;
+        Ok(seq)
+    }
+
+    async fn send(&self, frame: Vec<u8>) -> Result<(), ShellError> {
+        let sent = self.orders.send(frame).await;
+        sent.map_err(|_| ShellError::Lost(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    /// Waits for what the supervisor says next.
+    ///
+    /// Cancel safe: what was read in part is kept.
+    pub(super) async fn next(&mut self) -> Result<News, ShellError> {
+        loop {
+            let frame = self.frames.next().map_err(|_| garbled())?;
+            if let Some((kind, payload)) = frame {
+                return News::decode(kind, &payload).ok_or_else(garbled);
+            }
+            let mut buffer = [0; READ_BYTES];
+            let length = self
+                .news
+                .read(&mut buffer)
+                .await
+                .map_err(ShellError::Lost)?;
+            if length == 0 {
+                return Err(ShellError::Lost(io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.frames.push(buffer.get(..length).unwrap_or_default());
+        }
+    }
+
+    /// Waits for a command's end; returns whether the shell is still there.
+    pub(super) async fn wait_for(&mut self, seq: u64) -> bool {
+        loop {
+            match self.next().await {
+                Ok(News::Output(_)) => {}
+                Ok(News::Prompt(at_prompt)) if at_prompt.seq == seq => return true,
+                Ok(News::Prompt(_)) => {}
+                Ok(News::Exited(_) | News::Failed(_)) | Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Notes where a shell is.
+pub(super) fn set(workdir: &Workdir, report: &Report) {
+    workdir.set_directory(&report.directory);
+    if let Some(environment) = &report.environment {
+        workdir.set_environment(Arc::new(environment.clone()));
+    }
+}
+
+fn command(settings: &ShellSettings) -> Result<Command, StartError> {
+    let mut command = Command::new(settings.supervisor.resolve()?);
+    command
+        .args([SUPERVISE_ARG, SHELL_ARG])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    for (name, value) in &settings.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Ok(command)
+}
+
+/// Passes orders on. Dropped, it ends the shell.
+#[derive(Debug)]
+pub(super) struct Writer {
+    task: JoinHandle<()>,
+    pipe: OwnedFd,
+}
+
+impl Writer {
+    fn start(to: ChildStdin, queue: mpsc::Receiver<Vec<u8>>) -> io::Result<Self> {
+        let pipe = to.as_fd().try_clone_to_owned()?;
+        let task = tokio::spawn(write_orders(to, queue));
+        Ok(Self { task, pipe })
+    }
+}
+
+impl Drop for Writer {
+    /// The pipe closes when the runtime next looks at its tasks. It may be blocked, so say it too.
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = rustix::io::write(&self.pipe, &Order::End.encode());
+    }
+}
+
+async fn write_orders(mut to: ChildStdin, mut queue: mpsc::Receiver<Vec<u8>>) {
+    while let Some(frame) = queue.recv().await {
+        if to.write_all(&frame).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn garbled() -> ShellError {
+    ShellError::Lost(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the supervisor spoke out of turn",
+    ))
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Exported variables of a shell.
+pub type Variables = Arc<BTreeMap<OsString, OsString>>;
+
+/// Where commands start: a directory, and the environment of the user's shell where there is one.
+///
+/// A handle; its copies stand for the same place. The shell sets it after each command, and the
+/// tools and the gate that hold it follow from their next call on.
+#[derive(Debug, Clone)]
+pub struct Workdir(Arc<RwLock<Place>>);
+
+#[derive(Debug)]
+struct Place {
+    directory: PathBuf,
+    environment: Option<Variables>,
+}
+
+impl Workdir {
+    /// Starts in `directory`, absolute, with the environment of this process.
+    #[must_use]
+    pub fn new(directory: PathBuf) -> Self {
+        Self(Arc::new(RwLock::new(Place {
+            directory,
+            environment: None,
+        })))
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
+        self.read(|place| place.directory.clone())
+    }
+
+    /// Returns the environment to start with instead of this process's own.
+    #[must_use]
+    pub fn environment(&self) -> Option<Variables> {
+        self.read(|place| place.environment.clone())
+    }
+
+    /// Goes to another directory; one that is not absolute is ignored.
+    pub fn set_directory(&self, directory: &Path) {
+        if directory.is_absolute() {
+            self.write(|place| place.directory = directory.to_path_buf());
+        }
+    }
+
+    /// Takes another environment.
+    pub fn set_environment(&self, environment: Variables) {
+        self.write(|place| place.environment = Some(environment));
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Place) -> T) -> T {
+        work(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, work: impl FnOnce(&mut Place)) {
+        work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}

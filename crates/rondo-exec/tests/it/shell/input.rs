@@ -1,0 +1,174 @@
+//! What the user types while a command runs.
+
+use super::{Kept, SHELLS, rest, until};
+use rondo_exec::supervisor::PtySize;
+
+#[tokio::test]
+async fn a_program_reads_what_is_typed() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        let mut stream = kept.begin("echo ask; read x; echo \"got $x\"").await;
+        until(&mut stream, "ask").await;
+        stream
+            .keyboard()
+            .input("t\u{e4}xx\x7f\x7ft\n".as_bytes())
+            .await;
+        let ran = rest(stream).await;
+        assert!(
+            ran.output.ends_with("got t\u{e4}t\n"),
+            "{name}: {:?}",
+            ran.output
+        );
+        assert_eq!(ran.end.unread_input, b"", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn typed_ahead_input_is_given_back_and_never_run() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        let mut stream = kept.begin("mkfifo go; echo up; read y < go; true").await;
+        until(&mut stream, "up").await;
+        stream.keyboard().input(b"touch made\nhalf").await;
+        // The terminal's echo tells that it has arrived.
+        until(&mut stream, "half").await;
+        std::fs::write(kept.path().join("go"), "on\n").unwrap();
+        let ran = rest(stream).await;
+        assert_eq!(ran.end.unread_input, b"touch made\nhalf", "{name}");
+        assert_eq!(kept.output("echo next").await, "next\n", "{name}");
+        assert!(!kept.path().join("made").exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_what_is_in_the_foreground() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        for line in [
+            "bash -c 'echo up; exec sleep 1000'",
+            "for i in 1 2 3; do bash -c 'echo up; exec sleep 1000'; done",
+            "echo up; while :; do :; done",
+            "bash -c 'echo up; exec cat'",
+            "echo up; read x",
+        ] {
+            let mut stream = kept.begin(line).await;
+            until(&mut stream, "up").await;
+            stream.keyboard().interrupt().await;
+            let ran = rest(stream).await;
+            // Zsh's own `read` says 1.
+            let codes = if line.ends_with("read x") {
+                vec![1, 130]
+            } else {
+                vec![130]
+            };
+            assert!(
+                codes.contains(&ran.end.exit_code),
+                "{name}: {line}: {:?}",
+                ran.end
+            );
+            assert_eq!(ran.end.shell_end, None, "{name}: {line}");
+            assert_eq!(kept.output("echo next").await, "next\n", "{name}: {line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_ignores_the_first_ctrl_c_gets_the_second() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        let child = "trap 'trap - INT; echo once' INT; echo up; while :; do sleep 0.01; done";
+        let mut stream = kept.begin(&format!("bash -c \"{child}\"")).await;
+        until(&mut stream, "up").await;
+        stream.keyboard().input(b"\x03").await;
+        until(&mut stream, "once").await;
+        stream.keyboard().input(b"\x03").await;
+        assert_eq!(rest(stream).await.end.exit_code, 130, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_job_ends_the_command_and_goes_on_in_the_foreground() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        let mut stream = kept.begin("bash -c 'echo up; read x; echo got $x'").await;
+        until(&mut stream, "up").await;
+        stream.keyboard().input(b"\x1a").await;
+        let stopped = rest(stream).await;
+        let codes = [146, 148];
+        assert!(
+            codes.contains(&stopped.end.exit_code),
+            "{name}: {:?}",
+            stopped.end
+        );
+        let jobs = kept.output("jobs").await.to_lowercase();
+        assert!(
+            jobs.contains("stopped") || jobs.contains("suspended"),
+            "{name}: {jobs}"
+        );
+        let mut stream = kept.begin("fg").await;
+        until(&mut stream, "bash").await;
+        stream.keyboard().input(b"more\n").await;
+        let ran = rest(stream).await;
+        assert!(ran.output.ends_with("got more\n"), "{name}: {}", ran.output);
+        assert_eq!(ran.end.exit_code, 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_job_goes_on_in_the_background() {
+    let kept = Kept::new("bash");
+    let mut stream = kept
+        .begin("bash -c 'mkfifo go; echo up; read x < go; echo $x > out'")
+        .await;
+    until(&mut stream, "up").await;
+    stream.keyboard().input(b"\x1a").await;
+    rest(stream).await;
+    kept.run("bg").await;
+    std::fs::write(kept.path().join("go"), "on\n").unwrap();
+    kept.run("wait").await;
+    assert_eq!(
+        std::fs::read_to_string(kept.path().join("out")).unwrap(),
+        "on\n"
+    );
+}
+
+#[tokio::test]
+async fn the_terminal_has_the_size_it_is_given() {
+    for name in SHELLS {
+        let kept = Kept::new(name);
+        let (rows, columns) = (31, 97);
+        assert_eq!(kept.output("stty size").await, "24 120\n", "{name}");
+        kept.shell.resize(PtySize { rows, columns });
+        assert_eq!(kept.output("stty size").await, "31 97\n", "{name}");
+        let line = "trap 'stty size; exit 0' WINCH; echo up; while :; do sleep 0.01; done";
+        let mut stream = kept.begin(&format!("bash -c \"{line}\"")).await;
+        until(&mut stream, "up").await;
+        let (rows, columns) = (11, 222);
+        stream.keyboard().resize(PtySize { rows, columns }).await;
+        assert_eq!(rest(stream).await.output, "11 222\n", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_interrupts_its_command() {
+    let kept = Kept::new("bash");
+    let mut stream = kept.begin("bash -c 'echo up; exec sleep 1000'").await;
+    until(&mut stream, "up").await;
+    drop(stream);
+    assert_eq!(kept.output("echo $?").await, "130\n");
+}
+
+#[tokio::test]
+async fn input_that_nobody_reads_does_not_hold_back_ctrl_c() {
+    let kept = Kept::new("bash");
+    let mut stream = kept
+        .begin("stty -echo; bash -c 'echo quiet; exec sleep 1000'")
+        .await;
+    until(&mut stream, "quiet").await;
+    let keyboard = stream.keyboard();
+    keyboard.input(&vec![b'x'; 60_000]).await;
+    keyboard.interrupt().await;
+    let ran = rest(stream).await;
+    assert_eq!(ran.end.exit_code, 130);
+    assert_eq!(kept.output("stty echo; echo next").await, "next\n");
+}
