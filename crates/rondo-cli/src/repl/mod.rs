@@ -32,15 +32,16 @@ use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::target::Choice;
+use crate::turn_loop::Signals;
 use crate::{models, profiles, providers, secrets, sessions};
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use mode::{Line, Mode};
 use rondo_journal::SessionInfo;
 use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use talk::Talk;
-use tokio::runtime::Runtime;
+use tokio::task::spawn_blocking;
 use turn::Over;
 use unix::Terminal;
 
@@ -59,12 +60,12 @@ enum After {
 /// A prompt, and all that it knows.
 struct Repl {
     talk: Talk,
-    editor: Editor,
+    /// Away while a line is read, on a thread that may wait for it.
+    editor: Option<Editor>,
     shared: Shared,
     home: Option<PathBuf>,
     /// Lines that are entered before anybody types one.
     queue: VecDeque<String>,
-    runtime: Option<Arc<Runtime>>,
     /// Who would answer, as the prompt shows it, and how much fits their context.
     answers: Option<(String, Option<u64>)>,
 }
@@ -88,15 +89,20 @@ pub(crate) fn run(
         return Err(no_terminal());
     }
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
-    let mut repl = Repl::new(settings, output, terminal.clone(), mode);
+    let mut repl = Repl::new(settings, output, terminal, mode);
     repl.go_on(&args)?;
-    unix::end_when_told(terminal).map_err(|err| {
-        let context = "failed to start a thread";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
-    let exit = repl.lines();
-    repl.end();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|err| failed(err, "failed to start the runtime"))?;
+    let exit = runtime.block_on(repl.until_the_end());
+    // Whoever still waits for a key must not keep the process.
+    runtime.shutdown_background();
     exit
+}
+
+fn failed(err: io::Error, context: &'static str) -> CliError {
+    CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }
 
 fn no_terminal() -> CliError {
@@ -120,12 +126,11 @@ impl Repl {
             names: names(&settings, home.clone()),
         };
         Self {
-            editor: Editor::new(editor, shared.clone()),
+            editor: Some(Editor::new(editor, shared.clone())),
             talk: Talk::new(settings, output, secrets, terminal),
             shared,
             home,
             queue: VecDeque::new(),
-            runtime: None,
             answers: None,
         }
     }
@@ -171,23 +176,31 @@ impl Repl {
         Ok(())
     }
 
+    async fn until_the_end(&mut self) -> Result<Exit> {
+        let exit = self.lines().await;
+        self.talk.end().await;
+        exit
+    }
+
     /// Reads lines and does what they say, until somebody leaves.
-    fn lines(&mut self) -> Result<Exit> {
+    async fn lines(&mut self) -> Result<Exit> {
+        let mut signals = Signals::listen();
         loop {
             let after = match self.queue.pop_front() {
                 Some(line) => {
                     let echo = format!("{}{line}\n", self.face().echo());
                     self.print(&echo)?;
-                    self.enter(&line)
+                    self.enter(&line).await
                 }
-                None => match self.read()? {
-                    Typed::Line(line) => self.enter(&line),
+                None => match self.read(&mut signals).await? {
+                    Typed::Line(line) => self.enter(&line).await,
                     Typed::TurnWheel => {
                         self.set_mode(self.mode().next());
                         Ok(After::Prompt)
                     }
                     Typed::Dropped => Ok(After::Prompt),
                     Typed::End => Ok(After::Leave(Exit::Answer)),
+                    Typed::Told(stop) => Ok(After::Leave(Exit::of_stop(stop))),
                 },
             };
             match after {
@@ -198,21 +211,37 @@ impl Repl {
         }
     }
 
-    fn read(&mut self) -> Result<Typed> {
+    /// Reads a line on a thread of its own, since what runs in the background goes on meanwhile.
+    async fn read(&mut self, signals: &mut Signals) -> Result<Typed> {
         let face = self.face();
-        self.editor.read(&face).map_err(|err| {
-            let context = "failed to read from the terminal";
-            CliError::caused(Exit::Terminated, anyhow::Error::new(err).context(context))
-        })
+        let Some(mut editor) = self.editor.take() else {
+            return Ok(Typed::End);
+        };
+        let reading = spawn_blocking(move || {
+            let typed = editor.read(&face);
+            (editor, typed)
+        });
+        let lost = |err| failed(err, "failed to read from the terminal");
+        tokio::select! {
+            biased;
+            stop = terminated(signals) => {
+                self.talk.terminal.restore();
+                Ok(Typed::Told(stop))
+            }
+            read = reading => {
+                let (editor, typed) = read.map_err(|err| lost(io::Error::other(err)))?;
+                self.editor = Some(editor);
+                typed.map_err(lost)
+            }
+        }
     }
 
-    fn enter(&mut self, line: &str) -> Result<After> {
+    async fn enter(&mut self, line: &str) -> Result<After> {
         match self.mode().read(line, slash::is_name) {
             Line::Empty => Ok(After::Prompt),
-            Line::Slash { name, rest } => self.slash(name, rest),
+            Line::Slash { name, rest } => self.slash(name, rest).await,
             Line::Ask(question) => {
-                let runtime = self.runtime()?;
-                let over = runtime.block_on(self.talk.ask(question))?;
+                let over = self.talk.ask(question).await?;
                 Ok(self.turn_over(over))
             }
             Line::Run { .. } | Line::Python(_) => Err(not_yet()),
@@ -222,7 +251,9 @@ impl Repl {
     /// Takes what a turn leaves for the prompt.
     fn turn_over(&mut self, over: Over) -> After {
         self.queue(over.unheard);
-        self.editor.begin_with(&over.typed);
+        if let Some(editor) = &mut self.editor {
+            editor.begin_with(&over.typed);
+        }
         match over.stopped_by {
             Some(Stop::Terminate) => After::Leave(Exit::Terminated),
             Some(Stop::PipeClosed) => After::Leave(Exit::PipeClosed),
@@ -272,31 +303,14 @@ impl Repl {
     fn forget_face(&mut self) {
         self.answers = None;
     }
+}
 
-    fn runtime(&mut self) -> Result<Arc<Runtime>> {
-        if let Some(runtime) = &self.runtime {
-            return Ok(Arc::clone(runtime));
-        }
-        let built = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = Arc::new(built.map_err(|err| {
-            let context = "failed to start the runtime";
-            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-        })?);
-        self.runtime = Some(Arc::clone(&runtime));
-        Ok(runtime)
-    }
-
-    /// Ends what outlives lines.
-    fn end(&mut self) {
-        let Some(runtime) = self.runtime.take() else {
-            return;
-        };
-        runtime.block_on(self.talk.end());
-        if let Some(runtime) = Arc::into_inner(runtime) {
-            // Blocking work that ignores its cancellation must not keep the process.
-            runtime.shutdown_background();
+/// Waits for what ends the process; an interrupt from elsewhere ends no prompt.
+async fn terminated(signals: &mut Signals) -> Stop {
+    loop {
+        let stop = signals.next().await;
+        if stop == Stop::Terminate {
+            return stop;
         }
     }
 }

@@ -1,16 +1,11 @@
 //! The terminal as the kernel has it.
 
-use crate::exit::{Exit, Stop};
-use crate::turn_loop::Signals;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr, ttyname,
 };
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
 use tokio::net::unix::pipe::Receiver;
 
 /// Bytes that are read at once.
@@ -20,8 +15,6 @@ const READ_BYTES: usize = 4096;
 #[derive(Clone)]
 pub(super) struct Terminal {
     found: Termios,
-    /// Somebody else hears what the process is told.
-    is_served: Arc<AtomicBool>,
 }
 
 impl Terminal {
@@ -31,10 +24,7 @@ impl Terminal {
     /// When standard input is no terminal.
     pub(super) fn find() -> io::Result<Self> {
         let found = tcgetattr(io::stdin())?;
-        Ok(Self {
-            found,
-            is_served: Arc::default(),
-        })
+        Ok(Self { found })
     }
 
     /// Sets the terminal as it was found.
@@ -55,7 +45,6 @@ impl Terminal {
             .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
         tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
         let input = Receiver::from_file_unchecked(open_anew()?)?;
-        self.is_served.store(true, Ordering::Relaxed);
         Ok(Keys {
             input,
             terminal: self.clone(),
@@ -103,41 +92,6 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.terminal.is_served.store(false, Ordering::Relaxed);
         self.terminal.restore();
     }
-}
-
-/// Ends the process when it is told to while it waits at the prompt: the line editor hears of no
-/// signal. A turn hears of them itself, and ends first.
-///
-/// # Errors
-/// When there can be no thread for it.
-pub(super) fn end_when_told(terminal: Terminal) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let listening = Builder::new().name("signals".to_owned());
-    listening.spawn(move || runtime.block_on(wait(&terminal)))?;
-    Ok(())
-}
-
-async fn wait(terminal: &Terminal) {
-    let mut signals = Signals::listen();
-    loop {
-        let stop = signals.next().await;
-        let is_served = terminal.is_served.load(Ordering::Relaxed);
-        if stop == Stop::Terminate && !is_served {
-            terminal.restore();
-            exit_now(stop);
-        }
-    }
-}
-
-#[expect(
-    clippy::exit,
-    reason = "the line editor waits for keys on the main thread and cannot be woken"
-)]
-fn exit_now(stop: Stop) -> ! {
-    std::process::exit(i32::from(Exit::of_stop(stop).code()))
 }

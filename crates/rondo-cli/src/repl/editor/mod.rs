@@ -21,6 +21,7 @@ pub(super) use prompt::Face;
 pub(super) use shared::Shared;
 
 use crate::cli::EditKeys;
+use crate::exit::Stop;
 use check::Whole;
 use complete::Words;
 use highlight::Paint;
@@ -65,6 +66,8 @@ pub(super) enum Typed {
     Dropped,
     /// Wants to leave.
     End,
+    /// Was told to from outside.
+    Told(Stop),
 }
 
 impl Editor {

@@ -21,7 +21,7 @@ impl Repl {
     ///
     /// # Errors
     /// When there is no such command, or it fails.
-    pub(super) fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
+    pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
         match name {
             "help" => self.help(),
             "quit" | "exit" => return Ok(After::Leave(Exit::Answer)),
@@ -37,7 +37,7 @@ impl Repl {
             "include" => self.include(rest),
             "run" => return self.run_file(rest),
             "sessions" => self.show_sessions(),
-            "resume" => return self.resume(rest),
+            "resume" => return self.resume(rest).await,
             "fork" => self.fork(rest),
             "undo" => self.undo(),
             _ => Err(unknown(name)),

@@ -27,14 +27,13 @@ impl Repl {
         self.print(&session_table(&found, columns))
     }
 
-    pub(super) fn resume(&mut self, id: &str) -> Result<After> {
+    pub(super) async fn resume(&mut self, id: &str) -> Result<After> {
         if !id.is_empty() {
             let info = sessions::find(self.talk.store()?, id)?;
             self.take(&info)?;
             return Ok(After::Prompt);
         }
-        let runtime = self.runtime()?;
-        match runtime.block_on(self.talk.resume())? {
+        match self.talk.resume().await? {
             Some(over) => Ok(self.turn_over(over)),
             None => Err(CliError::new(Exit::NoSession, "no turn was cut off")
                 .hint("`/resume ID` goes on with another session, `/sessions` lists them")),
