@@ -96,6 +96,17 @@ pub struct CompactionPolicy {
     /// Messages of the past that a turn begins with at most; older ones are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_messages: Option<u32>,
+    /// The turn sums up all that was said, its own message included, and does nothing else.
+    #[serde(skip_serializing_if = "is_off")]
+    pub only: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands fields over by reference"
+)]
+fn is_off(switch: &bool) -> bool {
+    !switch
 }
 
 impl Default for CompactionPolicy {
@@ -106,6 +117,7 @@ impl Default for CompactionPolicy {
             summary_tokens: 4096,
             timeout: Duration::from_secs(90),
             max_messages: None,
+            only: false,
         }
     }
 }

@@ -5,7 +5,8 @@ use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
 use crate::commands::ask::{Answerer, Cast, Work};
-use crate::error::Result;
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
 use crate::output::Output;
 use crate::prompt;
 use crate::sessions::{self, Conversation};
@@ -13,7 +14,7 @@ use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Part};
+use rondo_types::{CompactionPolicy, Message, Part};
 
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
@@ -82,6 +83,34 @@ impl Talk {
                 self.turn(&mut conversation, &cast, work).await
             }
         };
+        self.conversation = Some(conversation);
+        over
+    }
+
+    /// Has all that was said summed up, with an eye on what the user names. Nothing changes where that
+    /// fails.
+    ///
+    /// # Errors
+    /// When nothing was said, or nobody can be asked.
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<Over> {
+        let mut cast = Cast::of(&self.settings, &self.output)?;
+        let policy = &mut cast.profile.compaction;
+        policy.only = true;
+        policy.max_messages = None;
+        if policy.summary_tokens == 0 {
+            policy.summary_tokens = CompactionPolicy::default().summary_tokens;
+        }
+        let message = Message::user(match focus {
+            "" => "Sum up what was said.".to_owned(),
+            focus => format!("Sum up what was said, above all of: {focus}"),
+        });
+        let has_history = |it: &Conversation| it.cut_off.is_none() && !it.history.is_empty();
+        let Some(mut conversation) = self.conversation.take_if(|it| has_history(it)) else {
+            let message = "there is no conversation that could be summed up";
+            return Err(CliError::new(Exit::NoSession, message));
+        };
+        let work = Work::Ask(Box::new(self.secrets.message(message)));
+        let over = self.turn(&mut conversation, &cast, work).await;
         self.conversation = Some(conversation);
         over
     }
@@ -221,6 +250,6 @@ impl Talk {
     }
 }
 
-fn nothing_cut_off() -> crate::error::CliError {
-    crate::error::CliError::new(crate::exit::Exit::NoSession, "no turn was cut off")
+fn nothing_cut_off() -> CliError {
+    CliError::new(Exit::NoSession, "no turn was cut off")
 }

@@ -108,6 +108,37 @@ async fn a_conversation_lives_until_it_is_cleared() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_summed_up_and_goes_on_from_that() {
+    let server = serve(vec![
+        says(&"one ".repeat(200)),
+        says("They counted."),
+        says("two"),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("/compact").await;
+    person.sees("there is no conversation").await;
+    person.prompt("agent").await;
+    person.enter("count").await;
+    person.sees("one one").await;
+    person.prompt("agent").await;
+    person.enter("/compact the numbers").await;
+    person.sees("They counted.").await;
+    person.prompt("agent").await;
+    person.enter("go on").await;
+    person.sees("two").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let asked = said(&server, 2);
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked[0].ends_with("They counted.") && asked[1] == "go on");
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
+#[tokio::test]
 async fn without_memory_each_question_stands_by_itself() {
     let server = serve(["one", "two"].map(says).into()).await;
     let env = TestEnv::new();

@@ -1,4 +1,5 @@
 use super::budget::Allowance;
+use super::finish::Ending;
 use super::io::{Action, ModelCall, StepEnd};
 use super::judge::{Judged, judge};
 use super::turn::{Cx, Phase, TurnMachine};
@@ -92,6 +93,37 @@ impl TurnMachine {
         }
         self.squeeze(cx);
         false
+    }
+
+    /// Sums up all that was said, where that is all the turn is for.
+    pub(super) fn compact_only(&mut self, cx: &mut Cx<'_>) {
+        let has_room = self.allowance(cx.at) == Allowance::Step;
+        if !has_room || !self.begin_summary(cx, self.transcript.len()) {
+            self.compact_only_failed(cx, "no summary could be asked for");
+        }
+    }
+
+    /// Ends such a turn without a summary: all that was said before it stays.
+    fn compact_only_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
+        let (from, to) = (
+            self.transcript.len().saturating_sub(1),
+            self.transcript.len(),
+        );
+        let index = |place| u32::try_from(place).unwrap_or(u32::MAX);
+        let change = Change::Dropped {
+            note: None,
+            reason: reason.to_owned(),
+        };
+        self.compact(
+            cx,
+            Compaction {
+                from: index(from),
+                to: index(to),
+                change,
+            },
+        );
+        let error = ModelError::new(ErrorClass::Internal, reason.to_owned());
+        self.finish(cx, Ending::failed(error));
     }
 
     /// Makes room after a request was refused for its length, where that leaves less to send.
@@ -203,7 +235,11 @@ impl TurnMachine {
     }
 
     fn summary_request(&self, to: usize) -> Option<ModelRequest> {
-        let room = self.spent.bytes_of(self.room_tokens()?);
+        let room = match self.room_tokens() {
+            Some(tokens) => self.spent.bytes_of(tokens),
+            None if self.config.profile.compaction.only => u64::MAX,
+            None => return None,
+        };
         let limit = room.saturating_sub(size(SUMMARY_ASKED_BYTES));
         let mut messages = summary_input(&self.transcript, to, limit)?;
         messages.push(Arc::new(Message::synthetic_user(SUMMARY_ASKED)));
@@ -276,6 +312,9 @@ impl TurnMachine {
         };
         let (from, to) = (0, u32::try_from(to).unwrap_or(u32::MAX));
         self.compact(cx, Compaction { from, to, change });
+        if self.config.profile.compaction.only {
+            return self.finish(cx, Ending::complete(candidate.text()));
+        }
         self.squeeze(cx);
         self.next_step(cx);
     }
@@ -288,7 +327,11 @@ impl TurnMachine {
 
     /// Goes on without the messages that could not be summed up.
     pub(super) fn summary_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
-        if let Some(to) = self.crowding.summarising.take() {
+        let summarising = self.crowding.summarising.take();
+        if self.config.profile.compaction.only {
+            return self.compact_only_failed(cx, reason);
+        }
+        if let Some(to) = summarising {
             self.drop_older(cx, to, reason.to_owned());
         }
         self.squeeze(cx);

@@ -204,6 +204,9 @@ impl TurnMachine {
         self.spent.note_unsent(&self.config, &self.transcript);
         self.trim_history(cx);
         self.push(message);
+        if self.config.profile.compaction.only {
+            return self.compact_only(cx);
+        }
         self.next_step(cx);
     }
 

@@ -31,6 +31,7 @@ impl Repl {
             "memory" => self.choose_memory(rest),
             "approve" => self.approve(rest),
             "clear" => self.clear(),
+            "compact" => return self.compact(rest).await,
             "cost" => self.show_cost(),
             "steps" => self.show_steps(),
             "trace" => self.show_trace(),

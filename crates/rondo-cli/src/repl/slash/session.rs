@@ -21,6 +21,11 @@ impl Repl {
         self.print("a new conversation\n")
     }
 
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<After> {
+        let over = self.talk.compact(focus).await?;
+        Ok(self.turn_over(over))
+    }
+
     pub(super) fn show_sessions(&mut self) -> Result<()> {
         let columns = self.talk.output.columns();
         let found = self.talk.store()?.sessions(LISTED_MAX)?;

@@ -16,7 +16,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 /// All of them, in the order in which they are shown.
-const TABLE: [Entry; 18] = [
+const TABLE: [Entry; 19] = [
     entry("help", "", "shows this"),
     entry(
         "mode",
@@ -50,6 +50,11 @@ const TABLE: [Entry; 18] = [
     ),
     entry("run", "FILE", "enters the lines of a file"),
     entry("clear", "", "begins a new conversation"),
+    entry(
+        "compact",
+        "[FOCUS]",
+        "has all that was said summed up, and goes on from that",
+    ),
     entry(
         "undo",
         "",

@@ -102,6 +102,38 @@ fn older_groups_are_summed_up_once_and_the_turn_goes_on_from_the_summary() {
 }
 
 #[test]
+fn a_turn_that_is_only_for_it_leaves_the_summary_alone() {
+    for context_tokens in [None, Some(200_000)] {
+        let mut sim = crowded(vec![text("they spoke of x")]);
+        sim.context_tokens = context_tokens;
+        sim.profile.compaction.only = true;
+        let ran = sim.run();
+        assert_eq!(compactions(&ran), [(15, CompactionKind::Summarised)]);
+        assert_eq!(ran.requests.len(), 1);
+        assert_eq!(ran.outcome.text, "they spoke of x");
+        assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
+        assert_eq!(ran.outcome.transcript.len(), 1);
+        assert!(
+            ran.outcome.transcript[0]
+                .text()
+                .ends_with("they spoke of x")
+        );
+    }
+}
+
+#[test]
+fn a_turn_that_is_only_for_it_and_fails_changes_nothing() {
+    for summary in [fail(ErrorClass::Auth), empty()] {
+        let mut sim = crowded(vec![summary]);
+        sim.profile.compaction.only = true;
+        let before = sim.history.clone();
+        let ran = sim.run();
+        assert_eq!(ran.outcome.transcript, before);
+        assert!(!ran.outcome.answered && ran.outcome.error.is_some());
+    }
+}
+
+#[test]
 fn below_the_threshold_nothing_happens() {
     // Room 1,500 tokens: 80 % of them are 3,600 bytes.
     let fits = |bytes| {
