@@ -74,6 +74,8 @@ pub(crate) fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
 }
 
 /// Builds the tools of those names; commands do not find the variables `keys` in their environment.
+/// What is `live` already, such as the functions of a session that somebody works in, is taken as it
+/// is.
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
@@ -82,6 +84,7 @@ pub(crate) fn offer(
     keys: &[String],
     settings: &Settings,
     session: &SessionId,
+    live: &[Arc<dyn Tool>],
 ) -> Result<Offer> {
     // A session's own: what other sessions printed is none of this one's business.
     let calls = settings.paths.state.join("calls");
@@ -101,7 +104,11 @@ pub(crate) fn offer(
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut missing = Vec::new();
     for name in names {
-        match known.iter().find(|tool| tool.spec().name == *name) {
+        match live
+            .iter()
+            .chain(&known)
+            .find(|tool| tool.spec().name == *name)
+        {
             Some(tool) => tools.push(Arc::clone(tool)),
             None => missing.push(name.clone()),
         }

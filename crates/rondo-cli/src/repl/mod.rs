@@ -6,6 +6,7 @@
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
+//! - `python`: cells and what they leave.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
@@ -18,6 +19,7 @@ mod ledger;
 mod mode;
 mod permissions;
 mod place;
+mod python;
 mod slash;
 mod talk;
 mod turn;
@@ -36,6 +38,7 @@ use crate::turn_loop::Signals;
 use crate::{models, profiles, providers, secrets, sessions};
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use mode::{Line, Mode};
+use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
 use std::collections::VecDeque;
 use std::io;
@@ -66,6 +69,8 @@ struct Repl {
     home: Option<PathBuf>,
     /// Lines that are entered before anybody types one.
     queue: VecDeque<String>,
+    /// The cell that failed last, until one does not.
+    failed_cell: Option<FailedCell>,
     /// Who would answer, as the prompt shows it, and how much fits their context.
     answers: Option<(String, Option<u64>)>,
 }
@@ -127,10 +132,11 @@ impl Repl {
         };
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
-            talk: Talk::new(settings, output, secrets, terminal),
+            talk: Talk::new(settings, output, secrets, terminal, shared.clone()),
             shared,
             home,
             queue: VecDeque::new(),
+            failed_cell: None,
             answers: None,
         }
     }
@@ -198,6 +204,7 @@ impl Repl {
                         self.set_mode(self.mode().next());
                         Ok(After::Prompt)
                     }
+                    Typed::AskAboutFailure => self.ask_about_failure().await,
                     Typed::Dropped => Ok(After::Prompt),
                     Typed::End => Ok(After::Leave(Exit::Answer)),
                     Typed::Told(stop) => Ok(After::Leave(Exit::of_stop(stop))),
@@ -244,20 +251,26 @@ impl Repl {
                 let over = self.talk.ask(question).await?;
                 Ok(self.turn_over(over))
             }
-            Line::Run { .. } | Line::Python(_) => Err(not_yet()),
+            Line::Python(code) => self.run_cell(code).await,
+            Line::Run { .. } => Err(not_yet()),
         }
     }
 
     /// Takes what a turn leaves for the prompt.
     fn turn_over(&mut self, over: Over) -> After {
         self.queue(over.unheard);
-        if let Some(editor) = &mut self.editor {
-            editor.begin_with(&over.typed);
-        }
+        self.typed_ahead(&over.typed);
         match over.stopped_by {
             Some(Stop::Terminate) => After::Leave(Exit::Terminated),
             Some(Stop::PipeClosed) => After::Leave(Exit::PipeClosed),
             Some(Stop::Interrupt) | None => After::Prompt,
+        }
+    }
+
+    /// Has the next line begin with what was typed before there was a prompt for it.
+    fn typed_ahead(&mut self, text: &str) {
+        if let Some(editor) = &mut self.editor {
+            editor.begin_with(text);
         }
     }
 
@@ -270,8 +283,14 @@ impl Repl {
         self.shared.mode()
     }
 
-    fn set_mode(&self, mode: Mode) {
+    /// Changes the mode. What it needs starts with its first line.
+    fn set_mode(&mut self, mode: Mode) {
         self.shared.set_mode(mode);
+        if mode == Mode::Python
+            && let Err(error) = self.talk.python()
+        {
+            self.talk.output.error(&error);
+        }
     }
 
     fn set_directory(&mut self, directory: PathBuf) {

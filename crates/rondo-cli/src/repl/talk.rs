@@ -1,5 +1,6 @@
 //! The conversation with the agent: what it is kept in, who answers, and under what.
 
+use super::editor::Shared;
 use super::ledger::Books;
 use super::permissions::Permissions;
 use super::turn::Over;
@@ -12,12 +13,25 @@ use crate::prompt;
 use crate::sessions::{self, Conversation};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
+use rondo_core::Tool;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
+use rondo_python::{Capability, Session};
 use rondo_types::{CompactionPolicy, Message, Part};
+use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
+
+/// What any agent is offered of a session that somebody works in.
+const FOR_ANY_AGENT: [Capability; 5] = [
+    Capability::ListGlobals,
+    Capability::Inspect,
+    Capability::EvalExpr,
+    Capability::RunCode,
+    Capability::GetLastException,
+];
 
 /// Everything that turns need, made when the first one does.
 pub(super) struct Talk {
@@ -29,6 +43,9 @@ pub(super) struct Talk {
     pub(super) books: Books,
     /// Whether a turn knows what was said before; the profile decides until somebody says.
     pub(super) memory: Option<bool>,
+    /// What a person and the agent share, once either needs it.
+    pub(super) python: Option<Arc<Session>>,
+    shared: Shared,
     /// What goes with the next question.
     pub(super) attached: Vec<Part>,
     conversation: Option<Conversation>,
@@ -45,6 +62,7 @@ impl Talk {
         output: Output,
         secrets: Secrets,
         terminal: Terminal,
+        shared: Shared,
     ) -> Self {
         Self {
             settings,
@@ -54,6 +72,8 @@ impl Talk {
             permissions: Permissions::default(),
             books: Books::default(),
             memory: None,
+            python: None,
+            shared,
             attached: Vec::new(),
             conversation: None,
             store: None,
@@ -68,6 +88,9 @@ impl Talk {
     /// When nobody can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
         let cast = self.cast()?;
+        if cast.tool_names.iter().any(|name| is_python(name)) {
+            self.python()?;
+        }
         let message = self.message(question)?;
         let mut conversation = self.conversation(&message)?;
         let carried = match conversation.cut_off {
@@ -150,7 +173,51 @@ impl Talk {
             // A record says what is left out, so that the session can still be replayed.
             cast.profile.compaction.max_messages = Some(0);
         }
+        if self.python.is_some() {
+            self.offer_python(&mut cast);
+        }
         Ok(cast)
+    }
+
+    /// Lets an agent that works with tools look into the session that somebody works in.
+    fn offer_python(&self, cast: &mut Cast) {
+        let has_tools = !cast.tool_names.is_empty();
+        let forbidden = self.settings.values.disallowed_tools.as_deref();
+        let forbidden = forbidden.unwrap_or_default();
+        let is_there = cast.tool_names.iter().any(|name| is_python(name));
+        if !has_tools || is_there {
+            return;
+        }
+        let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
+        for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
+            cast.tool_names.push(name.to_owned());
+            cast.profile.tools.push(name.to_owned());
+        }
+    }
+
+    /// Returns the Python session; its interpreter starts when that is first needed.
+    ///
+    /// # Errors
+    /// When there is no interpreter.
+    pub(super) fn python(&mut self) -> Result<Arc<Session>> {
+        if let Some(session) = &self.python {
+            return Ok(Arc::clone(session));
+        }
+        let directory = self.settings.directory.clone();
+        let settings = rondo_python::Settings::from_env(directory).ok_or_else(|| {
+            CliError::new(Exit::Error, "there is no `python3`")
+                .hint("install Python 3.9 or later, or activate a virtual environment")
+        })?;
+        let session = Arc::new(Session::new(settings));
+        self.shared
+            .set_python(Arc::clone(&session), Handle::current());
+        Ok(Arc::clone(self.python.insert(session)))
+    }
+
+    /// Returns the tools that look into what is there already.
+    pub(super) fn live_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let session = self.python.as_ref();
+        session.map_or_else(Vec::new, rondo_python::tools)
     }
 
     /// Returns whether a turn under that profile knows what was said before.
@@ -248,6 +315,11 @@ impl Talk {
         let directory = self.settings.directory.clone();
         Conversation::begin(self.store()?, &directory, message.text())
     }
+}
+
+fn is_python(tool: &str) -> bool {
+    let names = Capability::ALL.map(Capability::name);
+    names.contains(&tool)
 }
 
 fn nothing_cut_off() -> CliError {

@@ -39,9 +39,7 @@ impl Talk {
         work: Work,
     ) -> Result<Over> {
         let screen = Screen::new();
-        let keys = self.terminal.listen().map_err(no_terminal)?;
-        let permissions = self.permissions.clone();
-        let mut keyboard = Keyboard::new(keys, self.output, screen.clone(), permissions);
+        let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
         let answerer = tokio::select! {
             biased;
@@ -54,6 +52,16 @@ impl Talk {
         };
         self.serve(conversation, cast, work, answerer, &mut keyboard, screen)
             .await
+    }
+
+    /// Takes the keyboard until the value is dropped.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn keyboard(&self, screen: Screen) -> Result<Keyboard> {
+        let keys = self.terminal.listen().map_err(no_terminal)?;
+        let permissions = self.permissions.clone();
+        Ok(Keyboard::new(keys, self.output, screen, permissions))
     }
 
     async fn serve(
@@ -79,6 +87,7 @@ impl Talk {
             output: &self.output,
             conversation,
             schema: None,
+            live: self.live_tools(),
         };
         let setup = ask::setup(&scene, cast, answerer, Arc::new(approver), &gate, &secrets)?;
         let turn = match &work {

@@ -22,6 +22,7 @@ mod person;
 mod profiles;
 mod recorder;
 mod repl;
+mod repl_python;
 mod repl_screen;
 mod repl_turns;
 mod replay;

@@ -17,8 +17,8 @@ use crate::{fallbacks, tools};
 use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, ResumeError, TurnControl, TurnSetup, control, events, resume_turn,
-    run_turn,
+    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, control, events,
+    resume_turn, run_turn,
 };
 use rondo_exec::GateOptions;
 use rondo_types::{Outcome, Profile, Transcript, TurnId};
@@ -46,6 +46,7 @@ pub(super) async fn run(
         output: &prepared.output,
         conversation: &prepared.conversation,
         schema: prepared.schema.clone(),
+        live: Vec::new(),
     };
     let asking = Arc::clone(&approver) as _;
     let gate = tools::standard_gate;
@@ -80,6 +81,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) conversation: &'a Conversation,
     /// The JSON Schema that the answer must fit.
     pub(crate) schema: Option<Value>,
+    /// Tools that are there already.
+    pub(crate) live: Vec<Arc<dyn Tool>>,
 }
 
 /// Builds the gate of a turn from what opens and closes it.
@@ -121,12 +124,13 @@ pub(crate) fn setup(
         output,
         conversation,
         schema,
+        live,
     } = scene;
     let profile = &cast.profile;
     let now = Clock::system().now();
     let session = conversation.session.clone();
     let keys = cast.key_variables();
-    let offer = tools::offer(&cast.tool_names, &keys, settings, &session)?;
+    let offer = tools::offer(&cast.tool_names, &keys, settings, &session, live)?;
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",

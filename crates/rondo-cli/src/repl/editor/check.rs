@@ -17,7 +17,7 @@ impl Validator for Whole {
     fn validate(&self, line: &str) -> ValidationResult {
         let goes_on = match self.shared.mode() {
             Mode::Agent | Mode::Shell => ends_open(line),
-            Mode::Python => false,
+            Mode::Python => !line.trim().is_empty() && self.shared.is_cell_open(line),
         };
         match goes_on {
             true => ValidationResult::Incomplete,

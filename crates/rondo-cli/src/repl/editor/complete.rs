@@ -60,6 +60,7 @@ impl Words {
                 of_names(self.programs.names(), &word, "")
             }
             Place::Program | Place::Command => self.of_paths(&word, "", Quoting::Shell),
+            Place::Code => self.of_python(before),
             Place::Text => match word.text.strip_prefix('@') {
                 Some(_) => self.of_paths(&word, "@", Quoting::Attachment),
                 None => self.of_paths(&word, "", Quoting::None),
@@ -76,6 +77,22 @@ impl Words {
             "include" | "run" => self.of_paths(word, "", Quoting::None),
             _ => Vec::new(),
         }
+    }
+
+    fn of_python(&self, before: &str) -> Vec<Suggestion> {
+        let is_inner = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+        let text = before.trim_end_matches(is_inner);
+        let word = Word {
+            text: before.get(text.len()..).unwrap_or_default(),
+            start: text.len(),
+            end: before.len(),
+        };
+        if word.text.is_empty() {
+            return Vec::new();
+        }
+        let names = self.shared.python_names(word.text).into_iter();
+        let offers = names.map(|name| suggestion(name, &word));
+        offers.take(OFFERED_MAX).collect()
     }
 
     fn of_paths(&self, word: &Word<'_>, mark: &str, quoting: Quoting) -> Vec<Suggestion> {
@@ -106,6 +123,8 @@ enum Place<'a> {
     Program,
     /// An argument of one.
     Command,
+    /// Python.
+    Code,
     /// Anything.
     Text,
 }
@@ -134,6 +153,8 @@ impl<'a> Place<'a> {
         match command.map(|command| command.trim_start_matches('!').trim_start()) {
             Some(command) if is_first_word(command) => Self::Program,
             Some(_) => Self::Command,
+            None if mode == Mode::Python && agent.is_none() => Self::Code,
+            None if mode == Mode::Agent && text.starts_with('>') => Self::Code,
             None => Self::Text,
         }
     }

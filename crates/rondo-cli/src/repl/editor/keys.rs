@@ -11,6 +11,9 @@ pub(super) const MENU: &str = "completions";
 /// What the editor tells its host when the wheel of modes is to turn.
 const TURN_WHEEL: &str = "turn the wheel";
 
+/// And when the agent is to be asked about what failed.
+pub(super) const ASK_ABOUT_FAILURE: &str = "ask about what failed";
+
 /// The user's keys, with a Tab that turns the wheel of modes where there is nothing to complete.
 pub(super) struct Keys {
     inner: Box<dyn EditMode>,
@@ -68,6 +71,11 @@ fn with_ours(mut keys: Keybindings) -> Keybindings {
             ReedlineEvent::Menu(MENU.to_owned()),
             ReedlineEvent::MenuNext,
         ]),
+    );
+    keys.add_binding(
+        KeyModifiers::ALT,
+        KeyCode::Char('a'),
+        ReedlineEvent::ExecuteHostCommand(ASK_ABOUT_FAILURE.to_owned()),
     );
     let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, turn_wheel()]);
     // Terminals tell the same key in two ways.

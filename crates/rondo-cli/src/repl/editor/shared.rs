@@ -1,6 +1,8 @@
 use crate::repl::mode::Mode;
+use rondo_python::{Completeness, Session};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
 
 /// What the parts of the line editor, which it owns one by one, know together.
 #[derive(Debug, Clone)]
@@ -14,6 +16,7 @@ struct State {
     /// Keys came since then.
     is_stale: bool,
     directory: PathBuf,
+    python: Option<(Arc<Session>, Handle)>,
 }
 
 impl Shared {
@@ -24,6 +27,7 @@ impl Shared {
             line: String::new(),
             is_stale: false,
             directory: PathBuf::new(),
+            python: None,
         })))
     }
 
@@ -45,6 +49,30 @@ impl Shared {
     /// Returns where paths begin.
     pub(super) fn directory(&self) -> PathBuf {
         self.state().directory.clone()
+    }
+
+    /// Says which Python session there is, and who drives it.
+    pub(in crate::repl) fn set_python(&self, session: Arc<Session>, driver: Handle) {
+        self.state().python = Some((session, driver));
+    }
+
+    /// Returns what a name or an attribute may become. Waits, on the editor's own thread.
+    pub(super) fn python_names(&self, text: &str) -> Vec<String> {
+        let python = self.state().python.clone();
+        let Some((session, driver)) = python else {
+            return Vec::new();
+        };
+        let names = driver.block_on(session.complete(text));
+        names.unwrap_or_default()
+    }
+
+    /// Returns whether a cell needs more lines; one that nobody can judge does not.
+    pub(super) fn is_cell_open(&self, code: &str) -> bool {
+        let python = self.state().python.clone();
+        python.is_some_and(|(session, driver)| {
+            let told = driver.block_on(session.is_complete(code));
+            told.is_ok_and(|it| it == Completeness::Incomplete)
+        })
     }
 
     /// Notes the line as it is painted.

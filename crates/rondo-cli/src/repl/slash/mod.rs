@@ -36,6 +36,8 @@ impl Repl {
             "steps" => self.show_steps(),
             "trace" => self.show_trace(),
             "include" => self.include(rest),
+            "inspect" => self.inspect(rest).await,
+            "last_error" => self.last_error().await,
             "run" => return self.run_file(rest),
             "sessions" => self.show_sessions(),
             "resume" => return self.resume(rest).await,

@@ -16,7 +16,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 /// All of them, in the order in which they are shown.
-const TABLE: [Entry; 19] = [
+const TABLE: [Entry; 21] = [
     entry("help", "", "shows this"),
     entry(
         "mode",
@@ -49,6 +49,8 @@ const TABLE: [Entry; 19] = [
         "sends a file along with the next question",
     ),
     entry("run", "FILE", "enters the lines of a file"),
+    entry("inspect", "NAME", "shows what is known of a Python value"),
+    entry("last_error", "", "shows what Python raised last"),
     entry("clear", "", "begins a new conversation"),
     entry(
         "compact",

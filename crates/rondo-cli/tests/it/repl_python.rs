@@ -1,0 +1,122 @@
+//! Python at the prompt.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::{CTRL_C, TAB};
+use crate::repl::{leave, messages, said, start};
+use rondo_testkit::Server;
+use serde_json::json;
+
+async fn at_python(env: &TestEnv, server: &Server) -> crate::person::Person {
+    let mut person = start(env, server, &["--mode", "python"]);
+    person.prompt("python").await;
+    person
+}
+
+#[tokio::test]
+async fn cells_share_their_names_and_values_are_echoed() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    person.enter("x = 6").await;
+    person.prompt("python").await;
+    person.enter("x * 7").await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    person.enter("_ + 1").await;
+    person.sees("\n43\n").await;
+    person.prompt("python").await;
+    person.press("def f():\r    return x\r\r").await;
+    person.prompt("python").await;
+    person.enter("f()").await;
+    person.sees("\n6\n").await;
+    person.prompt("python").await;
+    person.enter("print('日本'); x").await;
+    person.sees("\n日本\n6\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn names_and_attributes_are_completed() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    person.enter("numbers_of_mine = [1, 2]").await;
+    person.prompt("python").await;
+    person.press("numbers_of").await;
+    person.types_behind("numbers_of").await;
+    person.press(TAB).await;
+    person.types_behind("numbers_of_mine").await;
+    person.press(".appe").await;
+    person.types_behind(".appe").await;
+    person.press(TAB).await;
+    person.types_behind("numbers_of_mine.append").await;
+    person.press(CTRL_C).await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_cell_is_interrupted_and_its_names_stay() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    person.enter("x = 1; print('on my way')").await;
+    person.sees("\non my way").await;
+    person.prompt("python").await;
+    person
+        .press("print('begun')\x1b\rwhile True: pass\r\r")
+        .await;
+    person.sees("\nbegun").await;
+    person.press(CTRL_C).await;
+    person.sees("KeyboardInterrupt").await;
+    person.prompt("python").await;
+    person.enter("x + 1").await;
+    person.sees("\n2\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_agent_is_asked_about_what_failed_with_one_key() {
+    let server = serve(vec![says("You divided by zero.")]).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    person.enter("1 / 0").await;
+    person.sees("ZeroDivisionError: division by zero").await;
+    person.sees("Alt-A asks the agent about it").await;
+    person.prompt("python").await;
+    person.press("\x1ba").await;
+    person.sees("You divided by zero.").await;
+    person.prompt("python").await;
+    person.enter("/last_error").await;
+    person.prompt("python").await;
+    leave(person).await;
+    let asked = said(&server, 0);
+    assert!(asked[0].contains("1 / 0") && asked[0].contains("ZeroDivisionError"));
+}
+
+#[tokio::test]
+async fn the_agent_looks_into_the_session_that_the_user_works_in() {
+    let server = serve(vec![
+        calls("run_code", &json!({"code": "y = x + 1"})),
+        says("I made y."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--yolo"]);
+    person.prompt("agent").await;
+    person.enter(">x = 41").await;
+    person.prompt("agent").await;
+    person.enter("make y").await;
+    person.sees("I made y.").await;
+    person.prompt("agent").await;
+    person.enter(">y").await;
+    person.sees("\n42\n").await;
+    person.prompt("agent").await;
+    person.enter("/inspect y").await;
+    person.sees("type: builtins.int").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(messages(&server, 1).len(), 4);
+}
