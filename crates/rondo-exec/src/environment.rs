@@ -1,4 +1,6 @@
+use crate::workdir::Variables;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::process::Command;
 
 /// What of the agent's environment a command gets.
@@ -90,11 +92,30 @@ impl Environment {
     }
 
     /// Removes and sets variables; what is not named is inherited at the start of the process.
-    pub(crate) fn apply(&self, command: &mut Command) {
+    fn apply(&self, command: &mut Command) {
         for name in names_from_env().filter(|name| self.is_withheld(name)) {
             command.env_remove(name);
         }
         command.envs(&self.set);
+    }
+}
+
+/// What is done to which variables.
+pub(crate) struct Given<'a> {
+    pub(crate) rules: &'a Environment,
+    /// The variables; those of this process where there are none.
+    pub(crate) variables: Option<&'a Variables>,
+}
+
+impl Given<'_> {
+    /// Gives the variables to a command.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        let Some(variables) = self.variables else {
+            return self.rules.apply(command);
+        };
+        let is_passed = |name: &OsStr| !self.rules.is_withheld(&name.to_string_lossy());
+        let passed = variables.iter().filter(|(name, _)| is_passed(name));
+        command.env_clear().envs(passed).envs(&self.rules.set);
     }
 }
 

@@ -1,9 +1,9 @@
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
+use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
 use rondo_types::Effects;
 use serde_json::Value;
-use std::path::Path;
 
 /// Programs that the `hub` profile refuses outright.
 pub const HUB_BLACKLIST: [&str; 9] = [
@@ -20,6 +20,7 @@ const SHOWN_CHARS_MAX: usize = 4000;
 #[derive(Debug, Clone)]
 pub struct StandardGate {
     dirs: AllowedDirs,
+    workdir: Option<Workdir>,
     exec_tools: Vec<String>,
     allows_all: bool,
     allowed: Vec<Pattern>,
@@ -32,6 +33,8 @@ pub struct StandardGate {
 pub struct GateOptions {
     /// Where commands run, and where they may look.
     pub dirs: AllowedDirs,
+    /// Where commands run instead, as their tool has it; they may not look into more for that.
+    pub workdir: Option<Workdir>,
     /// Tools whose argument `command` is a shell command.
     pub exec_tools: Vec<String>,
     /// Allows everything that is not refused.
@@ -50,6 +53,7 @@ impl GateOptions {
     pub fn new(dirs: AllowedDirs) -> Self {
         Self {
             dirs,
+            workdir: None,
             exec_tools: vec!["exec".to_owned(), "execute_command".to_owned()],
             yolo: false,
             allowed_tools: Vec::new(),
@@ -122,6 +126,7 @@ impl StandardGate {
             allowed: parse(&options.allowed_tools)?,
             refused: parse(&options.disallowed_tools)?,
             dirs: options.dirs,
+            workdir: options.workdir,
             exec_tools: options.exec_tools,
             allows_all: options.yolo,
             blacklist: options.blacklist,
@@ -160,8 +165,13 @@ impl StandardGate {
 
     fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
         let directory = arguments.get("working_directory").and_then(Value::as_str);
-        let Ok(dirs) = self.dirs.in_directory(Path::new(directory.unwrap_or("."))) else {
-            return deny("`working_directory` does not exist".to_owned());
+        let current = self.workdir.as_ref().map(Workdir::directory);
+        let current = current.unwrap_or_else(|| self.dirs.current().to_path_buf());
+        let Ok(dirs) = self
+            .dirs
+            .in_directory(&current.join(directory.unwrap_or(".")))
+        else {
+            return deny("the command's directory does not exist".to_owned());
         };
         let analysis = analyse(command, &dirs);
         if let Some(reason) = self.refusal(tool, &analysis) {

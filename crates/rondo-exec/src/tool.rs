@@ -1,11 +1,12 @@
 use crate::doubt::Doubted;
-use crate::environment::Environment;
+use crate::environment::{Environment, Given};
 use crate::live::LiveText;
 use crate::outcome::{Refusal, could_not_run, internal, invalid, outcome, refusal};
 use crate::supervisor::{
     self, CallSpec, CallState, CallStatus, Ended, Known, PtySize, StartError, Supervised,
     SupervisorCommand,
 };
+use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
@@ -42,6 +43,9 @@ pub struct ExecOptions {
     pub supervisor: SupervisorCommand,
     /// Where commands run unless they say otherwise; absolute.
     pub directory: PathBuf,
+    /// What takes the place of [`Self::directory`], and of this process's environment beneath
+    /// [`Self::environment`], from each call on: where the user's shell is.
+    pub workdir: Option<Workdir>,
     /// Where status files and whole outputs are kept; must exist.
     pub state_dir: PathBuf,
     /// How long a command may go on when its agent was killed. A session that can be resumed then
@@ -75,6 +79,7 @@ impl ExecOptions {
         Self {
             supervisor,
             directory,
+            workdir: None,
             state_dir,
             outlive: Duration::ZERO,
             timeout: Self::TIMEOUT,
@@ -83,6 +88,13 @@ impl ExecOptions {
             environment: Environment::default(),
             pty: PtySize::default(),
         }
+    }
+}
+
+impl ExecOptions {
+    fn current_directory(&self) -> PathBuf {
+        let workdir = self.workdir.as_ref().map(Workdir::directory);
+        workdir.unwrap_or_else(|| self.directory.clone())
     }
 }
 
@@ -191,12 +203,13 @@ impl ExecTool {
     }
 
     fn directory(&self, arguments: &Value) -> Result<PathBuf, Refusal> {
+        let current = self.options.current_directory();
         let asked = match arguments.get("working_directory") {
-            None | Some(Value::Null) => return Ok(self.options.directory.clone()),
+            None | Some(Value::Null) => return Ok(current),
             Some(Value::String(asked)) => asked,
             Some(_) => return Err(invalid("`working_directory` must be a string")),
         };
-        let directory = self.options.directory.join(asked);
+        let directory = current.join(asked);
         if directory.is_dir() {
             Ok(directory)
         } else if directory.exists() {
@@ -225,7 +238,12 @@ impl ExecTool {
         }
         self.tidy().await;
         let options = &self.options;
-        let starting = Supervised::start(&options.supervisor, &options.environment, &spec);
+        let variables = options.workdir.as_ref().and_then(Workdir::environment);
+        let environment = Given {
+            rules: &options.environment,
+            variables: variables.as_ref(),
+        };
+        let starting = Supervised::start_in(&options.supervisor, &environment, &spec);
         let mut running = tokio::select! {
             started = starting => started.map_err(|err| could_not_run(&err))?,
             () = invocation.cancel.cancelled() => return Err(refusal(

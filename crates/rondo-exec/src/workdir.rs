@@ -1,10 +1,39 @@
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Exported variables of a shell.
-pub type Variables = Arc<BTreeMap<OsString, OsString>>;
+/// Exported variables of a shell. Cheap to copy; its `Debug` tells their number only, since they may
+/// hold secrets.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Variables(Arc<BTreeMap<OsString, OsString>>);
+
+impl Variables {
+    /// Returns the value of a variable.
+    #[must_use]
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.0.get(name.as_ref()).map(OsString::as_os_str)
+    }
+
+    /// Returns names and values, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        let pairs = self.0.iter();
+        pairs.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Variables {
+    fn from_iter<T: IntoIterator<Item = (OsString, OsString)>>(pairs: T) -> Self {
+        Self(Arc::new(pairs.into_iter().collect()))
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables({})", self.0.len())
+    }
+}
 
 /// Where commands start: a directory, and the environment of the user's shell where there is one.
 ///

@@ -234,7 +234,7 @@ pub use tool::{FnTool, NoArgs, ToolContext, tool};
 pub mod tools {
     pub use rondo_exec::{
         AllowedDirs, ExecOptions, ExecTool, GateOptions, PatternError, StandardGate,
-        SupervisorCommand,
+        SupervisorCommand, Workdir,
     };
     pub use rondo_tools::{
         EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,

@@ -5,6 +5,7 @@
 //! `export -p` prints; zsh gives the jobs as `$jobstates` does, and each variable as a field.
 
 use super::declarations::declarations;
+use crate::workdir::Variables;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -20,7 +21,7 @@ pub(super) struct Report {
     /// The process groups of its jobs.
     pub(super) jobs: Vec<i32>,
     /// The exported variables; `None` where they are past the bound.
-    pub(super) environment: Option<BTreeMap<OsString, OsString>>,
+    pub(super) environment: Option<Variables>,
 }
 
 /// Returns the last report in `bytes`; an earlier one may have been interrupted.
@@ -63,13 +64,14 @@ fn jobs(field: &[u8]) -> Vec<i32> {
 }
 
 /// The hooks' own names are there where the user has everything exported (`set -a`).
-fn variables(fields: &[&[u8]]) -> BTreeMap<OsString, OsString> {
-    let mut found = match fields {
+fn variables(fields: &[&[u8]]) -> Variables {
+    let found: BTreeMap<_, _> = match fields {
         [one] if !is_variable(one) => declarations(one),
         fields => fields.iter().filter_map(|field| variable(field)).collect(),
     };
-    found.retain(|name, _| !name.as_encoded_bytes().starts_with(b"__rondo_"));
-    found
+    let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"__rondo_");
+    let found = found.into_iter().filter(|(name, _)| !is_own(name));
+    found.collect()
 }
 
 fn is_variable(field: &[u8]) -> bool {
@@ -90,7 +92,7 @@ fn variable(field: &[u8]) -> Option<(OsString, OsString)> {
 mod tests {
     use super::*;
 
-    fn environment(pairs: &[(&str, &str)]) -> Option<BTreeMap<OsString, OsString>> {
+    fn environment(pairs: &[(&str, &str)]) -> Option<Variables> {
         let pairs = pairs
             .iter()
             .map(|(name, value)| (name.into(), value.into()));

@@ -8,7 +8,6 @@ use crate::workdir::Workdir;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
-use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -161,7 +160,7 @@ impl Session {
 pub(super) fn set(workdir: &Workdir, report: &Report) {
     workdir.set_directory(&report.directory);
     if let Some(environment) = &report.environment {
-        workdir.set_environment(Arc::new(environment.clone()));
+        workdir.set_environment(environment.clone());
     }
 }
 

@@ -89,11 +89,6 @@ impl Keyboard {
         self.send(&Order::Resize(size)).await;
     }
 
-    /// Gives the terminal another size, unless much input waits to be read.
-    pub(super) fn try_resize(&self, size: PtySize) {
-        let _ = self.orders.try_send(Order::Resize(size).encode());
-    }
-
     /// Does what Ctrl-C does: forgets the input that was not read yet, and types the terminal's
     /// interrupt character.
     ///

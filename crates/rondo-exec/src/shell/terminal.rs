@@ -1,7 +1,7 @@
 //! The user's terminal, lent to a command.
 
-use super::client::ShellError;
-use super::stream::{CommandEnd, CommandStream, Keyboard, ShellEvent};
+use super::client::{Shell, ShellError};
+use super::stream::{CommandEnd, Keyboard, ShellEvent};
 use super::unix::{Keys, RawMode, size_of, write_all};
 use std::convert::Infallible;
 use std::io;
@@ -33,7 +33,7 @@ pub enum RelayError {
     Shell(#[from] ShellError),
 }
 
-/// Lends the terminal to a command until its end: what is typed goes to the command, control
+/// Runs a line as [`Shell::run`] and lends it the terminal until its end: what is typed goes to the command, control
 /// characters too, its output to the user as it is, and the terminal's size is followed.
 ///
 /// The terminal is set to pass everything on meanwhile, and set back as it was before this returns
@@ -46,17 +46,17 @@ pub enum RelayError {
 /// # Cancel safety
 /// Dropped, it sets the terminal back and interrupts the command.
 pub async fn relay(
-    mut stream: CommandStream,
+    shell: &Shell,
+    line: &str,
     terminal: Terminal<'_>,
     told: impl FnOnce() + Send,
 ) -> Result<CommandEnd, RelayError> {
     let mut told = Some(told);
-    let keyboard = stream.keyboard();
     let output = Arc::new(terminal.output.try_clone_to_owned()?);
-    if let Some(size) = size_of(&output) {
-        keyboard.resize(size).await;
-    }
     let mut sizes = signal(SignalKind::window_change())?;
+    follow(&output, shell);
+    let mut stream = shell.run(line).await?;
+    let keyboard = stream.keyboard();
     let raw = RawMode::set(terminal.input)?;
     let (typed, mut keys) = mpsc::channel::<Vec<u8>>(KEYS_MAX);
     let reader = Keys::read(terminal.input, typed)?;
@@ -72,7 +72,7 @@ pub async fn relay(
                     None => return Err(ShellError::Lost(io::ErrorKind::UnexpectedEof.into()).into()),
                 },
                 never = &mut typing => match never {},
-                Some(()) = sizes.recv() => follow(&output, &keyboard),
+                Some(()) = sizes.recv() => follow(&output, shell),
             }
         }
     };
@@ -103,8 +103,8 @@ async fn show(output: &Arc<OwnedFd>, bytes: Vec<u8>) -> io::Result<()> {
     written.await.map_err(io::Error::other)?
 }
 
-fn follow(output: &OwnedFd, keyboard: &Keyboard) {
+fn follow(output: &OwnedFd, shell: &Shell) {
     if let Some(size) = size_of(output) {
-        keyboard.try_resize(size);
+        shell.resize(size);
     }
 }

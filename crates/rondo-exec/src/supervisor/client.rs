@@ -4,7 +4,7 @@ use super::link::door_name;
 use super::protocol::{CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX};
 use super::status::CallStatus;
 use super::{SUPERVISE_ARG, SupervisorCommand};
-use crate::environment::Environment;
+use crate::environment::{Environment, Given};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -85,6 +85,19 @@ impl Supervised {
     pub async fn start(
         supervisor: &SupervisorCommand,
         environment: &Environment,
+        spec: &CallSpec,
+    ) -> Result<Self, StartError> {
+        let given = Given {
+            rules: environment,
+            variables: None,
+        };
+        Self::start_in(supervisor, &given, spec).await
+    }
+
+    /// As [`Self::start`], with other variables than those of this process.
+    pub(crate) async fn start_in(
+        supervisor: &SupervisorCommand,
+        environment: &Given<'_>,
         spec: &CallSpec,
     ) -> Result<Self, StartError> {
         let mut line = serde_json::to_vec(spec).map_err(|err| StartError::Lost(err.into()))?;

@@ -14,3 +14,4 @@ mod reattach;
 mod shell;
 mod tool;
 mod tree;
+mod workdir;

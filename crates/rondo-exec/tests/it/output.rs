@@ -1,8 +1,11 @@
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, result};
+use rondo_core::ports::{OutputSink, Tool};
+use rondo_exec::ExecTool;
 use serde_json::json;
+use std::process::Command;
 
 #[tokio::test]
-async fn output_over_the_bound_keeps_both_ends_and_spills_the_whole() {
+async fn gs_f5_output_over_the_bound_keeps_both_ends_and_spills_the_whole() {
     let mut fixture = Fixture::new();
     fixture.options.output_bytes_max = 1000;
     let result = fixture.run("seq 10000").await;
@@ -20,7 +23,7 @@ async fn output_over_the_bound_keeps_both_ends_and_spills_the_whole() {
 }
 
 #[tokio::test]
-async fn output_at_the_bound_is_whole() {
+async fn gs_f5_output_at_the_bound_is_whole() {
     let mut fixture = Fixture::new();
     for (bound, truncated) in [(5999, true), (6000, false), (6001, false)] {
         fixture.options.output_bytes_max = bound;
@@ -43,4 +46,32 @@ async fn a_gigabyte_costs_bounded_memory_and_a_bounded_file() {
     let spill = std::fs::metadata(result["full_output"].as_str().unwrap()).unwrap();
     assert_eq!(spill.len(), 1 << 20);
     assert!(out.contains("up to the limit of the file"));
+}
+
+/// The command ends only because its first line reached the callback while it ran.
+#[tokio::test]
+async fn gs_f3_output_reaches_a_callback_while_the_command_runs() {
+    let fixture = Fixture::new();
+    let made = Command::new("mkfifo")
+        .arg(fixture.path().join("go"))
+        .status();
+    assert!(made.unwrap().success());
+    let go = fixture.path().join("go");
+    let mut invocation = fixture.invocation(json!({
+        "command": "echo first; read x < go; echo \"second $x\""
+    }));
+    let (seen, pieces) = std::sync::mpsc::channel();
+    invocation.output = OutputSink::new(move |text| {
+        if text.contains("first") {
+            let go = go.clone();
+            // Opening a pipe waits for its reader.
+            std::thread::spawn(move || std::fs::write(go, "on\n").unwrap());
+        }
+        seen.send(text).unwrap();
+    });
+    let tool = ExecTool::exec(fixture.options.clone());
+    let result = result(tool.call(invocation).await);
+    assert_eq!(result["stdout"], "first\nsecond on\n");
+    drop(tool);
+    assert_eq!(pieces.try_iter().collect::<String>(), "first\nsecond on\n");
 }
