@@ -8,6 +8,7 @@
 //! - `sessions`: where they are kept and which one is meant; `secrets`: what is kept out of them.
 //! - `commands`: one file for each command; `prompt`: the user's input, assembled.
 //! - `repl`: one prompt for the agent, a shell and Python.
+//! - `tools`, `python`: what a turn may call, and the live Python session behind some of it.
 //! - `story`: what happened in a recorded session.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
@@ -32,6 +33,7 @@ mod paths;
 mod profiles;
 mod prompt;
 mod providers;
+mod python;
 mod render;
 mod repl;
 mod request_limits;

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
+use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
     /// How many requests each provider takes at once, counted over the whole process.
     pub(crate) request_limits: RequestLimits,
+    /// The live Python session, one for the whole process.
+    pub(crate) python: LivePython,
 }
 
 /// One layer and its name.
@@ -67,6 +70,7 @@ impl Settings {
             paths,
             directory,
             request_limits: RequestLimits::default(),
+            python: LivePython::default(),
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::python;
 use crate::settings::Settings;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{
@@ -67,21 +68,23 @@ pub(crate) fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
     named
         .map(|pattern| pattern.split('(').next().unwrap_or_default().trim())
         .filter(|name| {
-            *name != ALL && !TOOLS.contains(name) && !profile.tools.iter().any(|it| it == name)
+            let is_known = TOOLS.contains(name) || python::has(name);
+            *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })
         .map(str::to_owned)
         .collect()
 }
 
-/// Builds the tools of those names; commands do not find the variables `keys` in their environment.
-/// What is `live` already, such as the functions of a session that somebody works in, is taken as it
-/// is.
+/// Builds the tools of those names for a profile; commands do not find the variables `keys` in their
+/// environment. What is `live` already, such as the functions of a session that somebody works in, is
+/// taken as it is.
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
 pub(crate) fn offer(
     names: &[String],
     keys: &[String],
+    profile: &Profile,
     settings: &Settings,
     session: &SessionId,
     live: &[Arc<dyn Tool>],
@@ -101,6 +104,10 @@ pub(crate) fn offer(
     let mut known = rondo_tools::file_tools(&workspace);
     known.push(Arc::new(ExecTool::exec(options.clone())));
     known.push(Arc::new(ExecTool::execute_command(options)));
+    if names.iter().any(|name| python::has(name)) {
+        let directory = workspace.working_dir();
+        known.extend(python::tools(profile, keys, settings, directory));
+    }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut missing = Vec::new();
     for name in names {
@@ -172,6 +179,9 @@ pub(crate) fn gate_options(
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
+    if python::is_enabled(profile) {
+        options.allowed_tools.push(python::EVALUATES.to_owned());
+    }
     if profile.name == BLACKLISTED_PROFILE {
         options.blacklist = HUB_BLACKLIST
             .iter()

@@ -1,4 +1,3 @@
-use crate::settings::Looks;
 use rondo_types::{Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
 
@@ -37,6 +36,16 @@ pub enum Capability {
     Inspect,
     /// Runs a cell.
     RunCode,
+}
+
+/// What the functions that only look may evaluate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// Names, attributes, items, literals and operators, but no call: a look has the effects of the
+    /// objects' own reading methods at the most, and needs nobody's approval.
+    WithoutCalls,
+    /// Any expression. For where `eval_expr` is allowed anyway.
+    Anything,
 }
 
 impl Capability {

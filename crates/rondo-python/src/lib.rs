@@ -41,9 +41,9 @@ mod settings;
 mod tools;
 mod unix;
 
-pub use capability::Capability;
+pub use capability::{Capability, Looks};
 pub use cell::{CellEnd, Completeness, Exception, LiveOutput, OutputStream, Until};
 pub use error::{Loss, SessionError, Stop};
 pub use session::Session;
-pub use settings::{Looks, Settings};
+pub use settings::Settings;
 pub use tools::tools;

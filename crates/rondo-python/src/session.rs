@@ -1,4 +1,4 @@
-use crate::capability::Capability;
+use crate::capability::{Capability, Looks};
 use crate::cell::{CellEnd, Completeness, Exception, LiveOutput, Until};
 use crate::error::SessionError;
 use crate::job::{Done, Job, Reply, Request};
@@ -61,21 +61,23 @@ impl Session {
         arguments: &Value,
         until: Until,
     ) -> ToolOutcome {
-        let live = LiveOutput::discard();
-        self.call_shown(capability, arguments, until, live).await
+        match capability.arguments(arguments, Looks::Anything) {
+            Ok(arguments) => {
+                self.call_with(capability, arguments, until, LiveOutput::discard())
+                    .await
+            }
+            Err(message) => outcome::invalid(message),
+        }
     }
 
-    pub(crate) async fn call_shown(
+    /// Calls a function with the helper's own arguments.
+    pub(crate) async fn call_with(
         &self,
         capability: Capability,
-        arguments: &Value,
+        arguments: Value,
         until: Until,
         live: LiveOutput,
     ) -> ToolOutcome {
-        let arguments = match capability.arguments(arguments, self.settings.looks) {
-            Ok(arguments) => arguments,
-            Err(message) => return outcome::invalid(message),
-        };
         let request = Request {
             operation: capability.operation(),
             arguments,

@@ -10,24 +10,12 @@ pub struct Settings {
     pub directory: PathBuf,
     /// Environment variables that it does not get, such as keys.
     pub withheld: Vec<String>,
-    /// What the functions that only look may evaluate.
-    pub looks: Looks,
     /// What is kept of each of the two output streams of a call, head and tail, in bytes.
     pub output_bytes_max: usize,
     /// How long the interpreter may take to start.
     pub start_timeout: Duration,
     /// How long code may go on after it was interrupted, before its interpreter is ended.
     pub interrupt_grace: Duration,
-}
-
-/// What the functions that only look may evaluate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
-    /// Names, attributes, items, literals and operators, but no call: a look has the effects of the
-    /// objects' own reading methods at the most, and needs nobody's approval.
-    WithoutCalls,
-    /// Any expression. For where `eval_expr` is allowed anyway.
-    Anything,
 }
 
 impl Settings {
@@ -45,7 +33,6 @@ impl Settings {
             program,
             directory,
             withheld: Vec::new(),
-            looks: Looks::WithoutCalls,
             output_bytes_max: Self::OUTPUT_BYTES,
             start_timeout: Self::START_TIMEOUT,
             interrupt_grace: Self::INTERRUPT_GRACE,

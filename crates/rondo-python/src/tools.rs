@@ -1,5 +1,6 @@
-use crate::capability::Capability;
+use crate::capability::{Capability, Looks};
 use crate::cell::{LiveOutput, Until};
+use crate::outcome;
 use crate::session::Session;
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
@@ -11,12 +12,13 @@ use std::sync::Arc;
 /// Those that only look are shared and need nobody's approval; `eval_expr` and `run_code` may do
 /// anything, and say so.
 #[must_use]
-pub fn tools(session: &Arc<Session>) -> Vec<Arc<dyn Tool>> {
+pub fn tools(session: &Arc<Session>, looks: Looks) -> Vec<Arc<dyn Tool>> {
     let tool = |capability| {
         let session = Arc::clone(session);
         Arc::new(PythonTool {
             session,
             capability,
+            looks,
         }) as Arc<dyn Tool>
     };
     Capability::ALL.map(tool).into()
@@ -25,6 +27,7 @@ pub fn tools(session: &Arc<Session>) -> Vec<Arc<dyn Tool>> {
 struct PythonTool {
     session: Arc<Session>,
     capability: Capability,
+    looks: Looks,
 }
 
 #[async_trait]
@@ -43,10 +46,12 @@ impl Tool for PythonTool {
         };
         let output = invocation.output;
         let live = LiveOutput::new(move |_, text| output.push(text));
-        let arguments = &invocation.arguments;
-        let called = self
-            .session
-            .call_shown(self.capability, arguments, until, live);
-        called.await
+        let arguments = match self.capability.arguments(&invocation.arguments, self.looks) {
+            Ok(arguments) => arguments,
+            Err(message) => return outcome::invalid(message),
+        };
+        self.session
+            .call_with(self.capability, arguments, until, live)
+            .await
     }
 }

@@ -56,6 +56,7 @@
 //! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
 //! - [`design`]: the agent loops of four designs, in their own words.
+//! - [`python`](mod@python): a live Python session, and its tools.
 //! - [`supervisor`]: the hook that a program needs for commands.
 //! - [`types`], [`core`]: everything else, for those who write hosts.
 //!
@@ -218,6 +219,7 @@ pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 pub use rondo_journal as journal;
 #[cfg(feature = "otel")]
 pub use rondo_otel as otel;
+pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
     CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,
@@ -245,3 +247,7 @@ pub mod tools {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct Guide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/python.md")]
+struct PythonGuide;

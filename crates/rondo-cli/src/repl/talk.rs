@@ -10,6 +10,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::prompt;
+use crate::python;
 use crate::sessions::{self, Conversation};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -17,7 +18,7 @@ use rondo_core::Tool;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
 use rondo_python::{Capability, Session};
-use rondo_types::{CompactionPolicy, Message, Part};
+use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -204,10 +205,11 @@ impl Talk {
             return Ok(Arc::clone(session));
         }
         let directory = self.settings.directory.clone();
-        let settings = rondo_python::Settings::from_env(directory).ok_or_else(|| {
-            CliError::new(Exit::Error, "there is no `python3`")
-                .hint("install Python 3.9 or later, or activate a virtual environment")
-        })?;
+        let settings = python::session_settings(&self.settings, &[], &directory);
+        if settings.program.is_relative() {
+            return Err(CliError::new(Exit::Error, "there is no `python3`")
+                .hint("install Python 3.9 or later, or activate a virtual environment"));
+        }
         let session = Arc::new(Session::new(settings));
         self.shared
             .set_python(Arc::clone(&session), Handle::current());
@@ -215,9 +217,10 @@ impl Talk {
     }
 
     /// Returns the tools that look into what is there already.
-    pub(super) fn live_tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub(super) fn live_tools(&self, profile: &Profile) -> Vec<Arc<dyn Tool>> {
+        let looks = python::looks(profile, &self.settings);
         let session = self.python.as_ref();
-        session.map_or_else(Vec::new, rondo_python::tools)
+        session.map_or_else(Vec::new, |session| rondo_python::tools(session, looks))
     }
 
     /// Returns whether a turn under that profile knows what was said before.

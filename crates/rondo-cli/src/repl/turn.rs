@@ -87,7 +87,7 @@ impl Talk {
             output: &self.output,
             conversation,
             schema: None,
-            live: self.live_tools(),
+            live: self.live_tools(&cast.profile),
         };
         let setup = ask::setup(&scene, cast, answerer, Arc::new(approver), &gate, &secrets)?;
         let turn = match &work {

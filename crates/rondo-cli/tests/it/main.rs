@@ -20,6 +20,7 @@ mod local;
 mod models;
 mod person;
 mod profiles;
+mod python;
 mod recorder;
 mod repl;
 mod repl_python;

@@ -1,7 +1,7 @@
 //! What each function returns.
 
-use crate::fixture::{call, cell, failed, found, look, repr, run, session, settings};
-use rondo_python::{Capability, Looks, Session};
+use crate::fixture::{call, cell, failed, found, look, repr, run, session};
+use rondo_python::{Capability, Looks};
 use rondo_types::ToolErrorCode;
 use serde_json::{Value, json};
 
@@ -202,36 +202,6 @@ async fn py_33_bad_arguments_are_results() {
 }
 
 #[tokio::test]
-async fn looks_without_calls_evaluate_names_attributes_and_items_only() {
-    let mut settings = settings();
-    settings.looks = Looks::WithoutCalls;
-    let session = Session::new(settings);
-    run(&session, "import os\nx = {'a': [1, 2]}\ndef f(): return 5").await;
-    assert_eq!(repr(&session, "x['a'][-1] + 1").await, "3");
-    assert_eq!(repr(&session, "[y * 2 for y in x['a']]").await, "[2, 4]");
-    assert_eq!(repr(&session, "os.path.sep").await, "'/'");
-    for expr in [
-        "f()",
-        "[g() for g in [f]]",
-        "(y := 5)",
-        "await f",
-        "lambda: f()",
-        "f'{f()}'",
-    ] {
-        for capability in [
-            Capability::GetRepr,
-            Capability::GetType,
-            Capability::Inspect,
-        ] {
-            let error = failed(call(&session, capability, json!({ "expr": expr })).await);
-            assert_eq!(error.code, ToolErrorCode::InvalidArgs, "{expr}");
-        }
-    }
-    let value = look(&session, Capability::EvalExpr, "f()").await;
-    assert_eq!(value["value_repr"], "5");
-}
-
-#[tokio::test]
 async fn inspect_tells_everything_at_once() {
     let session = session();
     let code = "class Point:\n    \"\"\"A place.\"\"\"\n\n    def __init__(self, x, y=0):\n        self.x, self.y = x, y\n\ndef norm(p: Point) -> float:\n    return abs(p.x)\n\np = Point(3)";
@@ -281,7 +251,7 @@ async fn run_code_runs_statements_and_keeps_their_variables() {
 #[tokio::test]
 async fn descriptions_and_schemas_are_those_that_every_provider_takes() {
     let session = std::sync::Arc::new(session());
-    let specs: Vec<_> = rondo_python::tools(&session)
+    let specs: Vec<_> = rondo_python::tools(&session, Looks::WithoutCalls)
         .iter()
         .map(|it| it.spec())
         .collect();

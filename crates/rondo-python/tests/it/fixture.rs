@@ -1,6 +1,4 @@
-use rondo_python::{
-    Capability, CellEnd, LiveOutput, Looks, Session, SessionError, Settings, Until,
-};
+use rondo_python::{Capability, CellEnd, LiveOutput, Session, SessionError, Settings, Until};
 use rondo_types::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,7 +14,6 @@ pub(crate) fn settings() -> Settings {
     let mut settings = Settings::from_env(directory).expect("there is a `python3`");
     settings.start_timeout = START_TIMEOUT;
     settings.interrupt_grace = START_TIMEOUT;
-    settings.looks = Looks::Anything;
     settings
 }
 

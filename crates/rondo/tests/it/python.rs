@@ -1,5 +1,6 @@
 //! The bounded loop over a live Python session, in Gemini's own words.
 
+mod live;
 mod turns;
 mod wire;
 

@@ -96,6 +96,11 @@ impl Bench {
         tools.into_iter().fold(self, Self::tool)
     }
 
+    pub(crate) fn real_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
     pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.profile.limits);
         self

@@ -130,7 +130,7 @@ pub(crate) fn setup(
     let now = Clock::system().now();
     let session = conversation.session.clone();
     let keys = cast.key_variables();
-    let offer = tools::offer(&cast.tool_names, &keys, settings, &session, live)?;
+    let offer = tools::offer(&cast.tool_names, &keys, profile, settings, &session, live)?;
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",

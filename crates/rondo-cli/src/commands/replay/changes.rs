@@ -23,7 +23,14 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
     };
     let profile = profiles::resolve(settings, name)?.profile;
     let wanted = tools::wanted(&profile, settings);
-    let offer = tools::offer(&wanted, &[], settings, &SessionId::new(NOBODY), &[])?;
+    let offer = tools::offer(
+        &wanted,
+        &[],
+        &profile,
+        settings,
+        &SessionId::new(NOBODY),
+        &[],
+    )?;
     Ok(Changes {
         system: Some(system_prompt(&profile, settings)),
         tools: Some(offer.tools.specs()),

@@ -45,7 +45,14 @@ impl Live {
             None => Arc::new(profiles::resolve(settings, settings.profile_name())?.profile),
         };
         let names: Vec<String> = names.into_iter().collect();
-        let offer = tools::offer(&names, &[], settings, &directory_of(&recorded.session), &[])?;
+        let offer = tools::offer(
+            &names,
+            &[],
+            &profile,
+            settings,
+            &directory_of(&recorded.session),
+            &[],
+        )?;
         let gate = tools::standard_gate(tools::gate_options(&offer, &profile, settings)?)?;
         let runtime = Builder::new_current_thread()
             .enable_all()

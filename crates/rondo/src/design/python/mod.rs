@@ -5,7 +5,7 @@
 //! - [`LlmProvider`] and its `Assistant…` types: who is asked. [`ModelProvider`] makes any model of
 //!   this crate one.
 //! - [`CapabilityProvider`]: the seven functions that look into the session, with typed results.
-//!   [`function_declarations`] is what the model is told of them.
+//!   [`function_declarations`] is what the model is told of them, [`LiveSession`] is a real one.
 //!
 //! # What a provider sends goes back unchanged
 //! The design's types have no place for what a provider attaches to its parts, such as a thought
@@ -81,6 +81,7 @@
 mod adapter;
 mod bridge;
 mod capabilities;
+mod live;
 mod question;
 mod translate;
 mod types;
@@ -90,6 +91,7 @@ pub use capabilities::{
     BoundedDir, BoundedDoc, BoundedRepr, CapabilityError, CapabilityProvider, CapabilityResult,
     EvalResult, ExceptionInfo, GlobalInfo, TypeInfo, function_declarations,
 };
+pub use live::LiveSession;
 pub use question::{AgentAnswer, AgentConfig, run_question};
 pub use types::{
     AssistantCandidate, AssistantInput, AssistantMessage, AssistantOutput, AssistantPart,

@@ -1,0 +1,134 @@
+//! Questions over a live Python session, through the binary.
+
+use crate::harness::TestEnv;
+use rondo_testkit::{
+    CallScript, Recorded, ReplyScript, Response, Script, Server, assert_paired, gemini,
+};
+use serde_json::{Value, json};
+
+fn call(name: &str, arguments: &Value) -> CallScript {
+    CallScript::without_id(name, arguments)
+}
+
+fn eval(expr: &str) -> CallScript {
+    call("eval_expr", &json!({ "expr": expr }))
+}
+
+/// Makes the calls, then answers with the results it was given.
+async fn server(made: Vec<CallScript>) -> Server {
+    let answer = move |request: &Recorded| -> Response {
+        let body = request.json();
+        assert_paired(&body);
+        let reply = match body["contents"].as_array().unwrap().len() {
+            1 => ReplyScript::calls(made.clone()),
+            _ => ReplyScript::text([told(&responses(&body))]),
+        };
+        gemini::whole(&reply)
+    };
+    Server::start(Script::answering(answer)).await
+}
+
+fn responses(body: &Value) -> Vec<Value> {
+    let parts = body["contents"][2]["parts"].as_array().unwrap();
+    let responses = parts
+        .iter()
+        .map(|part| &part["functionResponse"]["response"]);
+    responses.cloned().collect()
+}
+
+/// `a, b, c`
+fn told(responses: &[Value]) -> String {
+    let values = responses.iter().map(|response| match &response["result"] {
+        Value::Null => response["error"]["message"].to_string(),
+        result => match &result["value_repr"] {
+            Value::String(text) => text.clone(),
+            _ => result.to_string(),
+        },
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
+fn env(server: &Server) -> TestEnv {
+    TestEnv::new()
+        .var("GEMINI_API_KEY", "k-123456789")
+        .var("GEMINI_MODEL", "gemini-2.5-flash")
+        .var("GOOGLE_GEMINI_BASE_URL", &server.url(""))
+}
+
+#[tokio::test]
+async fn py_27_py_28_py_29_py_40_a_question_is_answered_with_values_of_a_live_session() {
+    let server = server(vec![
+        eval("globals().update(x=[6, 7])"),
+        eval("x[0] * x[1]"),
+        call("get_type", &json!({"expr": "x"})),
+        call("list_globals", &json!({})),
+        eval("__import__('os').path.basename(__import__('os').getcwd())"),
+        eval("__import__('os').environ.get('GEMINI_API_KEY')"),
+    ])
+    .await;
+    let env = env(&server);
+    let shown = env.run(&["ask", "--profile", "python", "What is x?"]).await;
+    let answer = "None, 42, {\"name\":\"list\",\"module\":\"builtins\",\"qualified\":\"builtins.list\"}, \
+                  {\"globals\":[{\"name\":\"x\",\"type_name\":\"list\"}]}, 'project', None\n";
+    shown.check(answer, "", 0);
+    assert_eq!(server.requests().len(), 2);
+    let declared = &server.requests()[0].json()["tools"][0]["functionDeclarations"];
+    assert_eq!(declared.as_array().unwrap().len(), 8);
+}
+
+#[tokio::test]
+async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
+    let server = server(vec![
+        call("run_code", &json!({"code": "x = 1"})),
+        eval("1 + 1"),
+        call("get_repr", &json!({"expr": "print()"})),
+        call("get_repr", &json!({"expr": "1 + 1"})),
+    ])
+    .await;
+    let env = env(&server);
+    env.user_config(
+        "[profiles.mine]\nextends = 'python'\ntools = ['run_code', 'eval_expr', 'get_repr']\n",
+    );
+    env.run(&["ask", "--profile", "mine", "What is x?"]).await;
+    let responses = responses(&server.requests()[1].json());
+    let codes = |at: usize| &responses[at]["error"]["details"]["code"];
+    assert_eq!(
+        (codes(0), codes(1)),
+        (&json!("denied"), &json!("denied")),
+        "{responses:?}"
+    );
+    assert_eq!(responses[2]["error"]["code"], "invalid_args");
+    assert_eq!(responses[3]["result"]["repr"], "2");
+
+    let again = server_of_run_code().await;
+    let allowed = [
+        "ask",
+        "--profile",
+        "mine",
+        "--allowed-tools",
+        "run_code",
+        "What is x?",
+    ];
+    let shown = crate::python::env(&again);
+    shown.user_config("[profiles.mine]\nextends = 'python'\ntools = ['run_code']\n");
+    shown.run(&allowed).await.check("42\n", "", 0);
+}
+
+async fn server_of_run_code() -> Server {
+    server(vec![call("run_code", &json!({"code": "x = 6\nx * 7"}))]).await
+}
+
+#[tokio::test]
+async fn a_missing_interpreter_is_a_result_that_says_so() {
+    let server = server(vec![eval("1 + 1")]).await;
+    let env = env(&server).var("RONDO_PYTHON", "/nowhere/python3");
+    let shown = env
+        .run(&["ask", "--profile", "python", "What is 1 + 1?"])
+        .await;
+    assert!(
+        shown.stdout.contains("/nowhere/python3"),
+        "{}",
+        shown.stdout
+    );
+    assert_eq!(shown.code, Some(0));
+}
