@@ -147,7 +147,11 @@ fn exec_options(workspace: &Workspace, state_dir: PathBuf, keys: &[String]) -> E
     options
 }
 
-fn private_dir(path: &Path) -> Result<()> {
+/// Makes a directory that is the user's alone, unless it is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn private_dir(path: &Path) -> Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(PRIVATE)

@@ -6,7 +6,7 @@
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
-//! - `python`: cells and what they leave.
+//! - `python`, `shell`: cells and commands, and what they leave.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
@@ -20,6 +20,7 @@ mod mode;
 mod permissions;
 mod place;
 mod python;
+mod shell;
 mod slash;
 mod talk;
 mod turn;
@@ -40,6 +41,7 @@ use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
+use shell::Kept;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -69,6 +71,9 @@ struct Repl {
     home: Option<PathBuf>,
     /// Lines that are entered before anybody types one.
     queue: VecDeque<String>,
+    shell: Option<Kept>,
+    /// Of the last command.
+    exit_code: i32,
     /// The cell that failed last, until one does not.
     failed_cell: Option<FailedCell>,
     /// Who would answer, as the prompt shows it, and how much fits their context.
@@ -136,6 +141,8 @@ impl Repl {
             shared,
             home,
             queue: VecDeque::new(),
+            shell: None,
+            exit_code: 0,
             failed_cell: None,
             answers: None,
         }
@@ -183,7 +190,9 @@ impl Repl {
     }
 
     async fn until_the_end(&mut self) -> Result<Exit> {
+        self.set_mode(self.mode());
         let exit = self.lines().await;
+        self.shell = None;
         self.talk.end().await;
         exit
     }
@@ -204,7 +213,6 @@ impl Repl {
                         self.set_mode(self.mode().next());
                         Ok(After::Prompt)
                     }
-                    Typed::AskAboutFailure => self.ask_about_failure().await,
                     Typed::Dropped => Ok(After::Prompt),
                     Typed::End => Ok(After::Leave(Exit::Answer)),
                     Typed::Told(stop) => Ok(After::Leave(Exit::of_stop(stop))),
@@ -252,7 +260,7 @@ impl Repl {
                 Ok(self.turn_over(over))
             }
             Line::Python(code) => self.run_cell(code).await,
-            Line::Run { .. } => Err(not_yet()),
+            Line::Run { command, shared } => self.run_command(command, shared).await,
         }
     }
 
@@ -267,10 +275,12 @@ impl Repl {
         }
     }
 
-    /// Has the next line begin with what was typed before there was a prompt for it.
+    /// Has the next line begin with what was typed before there was a prompt for it. Whoever typed it
+    /// did so for something else, so it is entered by nobody but them.
     fn typed_ahead(&mut self, text: &str) {
+        let text = crate::render::sanitize::plain(&text.replace('\r', "\n"));
         if let Some(editor) = &mut self.editor {
-            editor.begin_with(text);
+            editor.begin_with(text.trim_end_matches('\n'));
         }
     }
 
@@ -283,18 +293,22 @@ impl Repl {
         self.shared.mode()
     }
 
-    /// Changes the mode. What it needs starts with its first line.
+    /// Changes the mode, and has what it needs start in the background.
     fn set_mode(&mut self, mode: Mode) {
         self.shared.set_mode(mode);
-        if mode == Mode::Python
-            && let Err(error) = self.talk.python()
-        {
+        let started = match mode {
+            Mode::Agent => Ok(()),
+            Mode::Shell => self.shell().map(drop),
+            Mode::Python => self.talk.python().map(drop),
+        };
+        if let Err(error) = started {
             self.talk.output.error(&error);
         }
     }
 
     fn set_directory(&mut self, directory: PathBuf) {
         self.shared.set_directory(directory.clone());
+        self.talk.workdir.set_directory(&directory);
         self.talk.settings.directory = directory;
     }
 
@@ -309,6 +323,7 @@ impl Repl {
         let used = self.talk.books.open().context_tokens;
         Face {
             mode: self.shared.mode(),
+            exit_code: self.exit_code,
             directory: place::shown(&settings.directory, self.home.as_deref()),
             branch: place::branch(&settings.directory),
             model: model.clone(),
@@ -358,8 +373,4 @@ fn names(settings: &Settings, home: Option<PathBuf>) -> Names {
         home,
         path: settings.env.text("PATH"),
     }
-}
-
-fn not_yet() -> CliError {
-    CliError::new(Exit::Usage, "this mode is not there yet")
 }

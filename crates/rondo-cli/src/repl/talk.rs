@@ -16,6 +16,7 @@ use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use rondo_core::Tool;
 use rondo_core::redact::Secrets;
+use rondo_exec::Workdir;
 use rondo_journal::{SessionInfo, Store};
 use rondo_python::{Capability, Session};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
@@ -47,6 +48,8 @@ pub(super) struct Talk {
     /// What a person and the agent share, once either needs it.
     pub(super) python: Option<Arc<Session>>,
     shared: Shared,
+    /// Where the user's shell is, and what follows it.
+    pub(super) workdir: Workdir,
     /// What goes with the next question.
     pub(super) attached: Vec<Part>,
     conversation: Option<Conversation>,
@@ -65,7 +68,9 @@ impl Talk {
         terminal: Terminal,
         shared: Shared,
     ) -> Self {
+        let workdir = Workdir::new(settings.directory.clone());
         Self {
+            workdir,
             settings,
             output,
             secrets,

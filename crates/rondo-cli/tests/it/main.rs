@@ -25,6 +25,7 @@ mod recorder;
 mod repl;
 mod repl_python;
 mod repl_screen;
+mod repl_shell;
 mod repl_turns;
 mod replay;
 mod sessions;

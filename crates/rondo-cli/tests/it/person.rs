@@ -134,6 +134,12 @@ impl Person {
         self.until(end, |it| it.typed().ends_with(end)).await;
     }
 
+    /// Waits until a program has the whole screen.
+    pub(crate) async fn is_alternate(&mut self) {
+        let is_alternate = |it: &mut Self| it.screen.screen().alternate_screen();
+        self.until("the alternate screen", is_alternate).await;
+    }
+
     /// Makes the terminal another size.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         self.keys.resize(Size::new(rows, columns)).unwrap();

@@ -91,6 +91,8 @@ async fn the_agent_is_asked_about_what_failed_with_one_key() {
     person.prompt("python").await;
     person.enter("/last_error").await;
     person.prompt("python").await;
+    // It still stands where it was said.
+    person.sees("You divided by zero.").await;
     leave(person).await;
     let asked = said(&server, 0);
     assert!(asked[0].contains("1 / 0") && asked[0].contains("ZeroDivisionError"));

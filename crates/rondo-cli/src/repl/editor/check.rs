@@ -16,7 +16,9 @@ impl Whole {
 impl Validator for Whole {
     fn validate(&self, line: &str) -> ValidationResult {
         let goes_on = match self.shared.mode() {
-            Mode::Agent | Mode::Shell => ends_open(line),
+            Mode::Agent => ends_open(line),
+            Mode::Shell if line.trim_start().starts_with('#') => ends_open(line),
+            Mode::Shell => !rondo_exec::shell::is_complete(line),
             Mode::Python => !line.trim().is_empty() && self.shared.is_cell_open(line),
         };
         match goes_on {

@@ -1,8 +1,8 @@
 use super::shared::Shared;
 use crate::cli::EditKeys;
 use reedline::{
-    EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode, ReedlineEvent,
-    ReedlineRawEvent, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
+    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode,
+    ReedlineEvent, ReedlineRawEvent, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
     default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
@@ -11,8 +11,8 @@ pub(super) const MENU: &str = "completions";
 /// What the editor tells its host when the wheel of modes is to turn.
 const TURN_WHEEL: &str = "turn the wheel";
 
-/// And when the agent is to be asked about what failed.
-pub(super) const ASK_ABOUT_FAILURE: &str = "ask about what failed";
+/// What one key enters: the agent is asked about what failed.
+const EXPLAIN: &str = "/explain";
 
 /// The user's keys, with a Tab that turns the wheel of modes where there is nothing to complete.
 pub(super) struct Keys {
@@ -75,7 +75,13 @@ fn with_ours(mut keys: Keybindings) -> Keybindings {
     keys.add_binding(
         KeyModifiers::ALT,
         KeyCode::Char('a'),
-        ReedlineEvent::ExecuteHostCommand(ASK_ABOUT_FAILURE.to_owned()),
+        ReedlineEvent::Multiple(vec![
+            ReedlineEvent::Edit(vec![
+                EditCommand::Clear,
+                EditCommand::InsertString(EXPLAIN.to_owned()),
+            ]),
+            ReedlineEvent::Submit,
+        ]),
     );
     let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, turn_wheel()]);
     // Terminals tell the same key in two ways.

@@ -26,7 +26,7 @@ use check::Whole;
 use complete::Words;
 use highlight::Paint;
 use history::Lines;
-use keys::{ASK_ABOUT_FAILURE, Keys, MENU};
+use keys::{Keys, MENU};
 use reedline::{
     Color, ColumnarMenu, DefaultHinter, EditCommand, HistoryItem, MenuBuilder as _, Reedline,
     ReedlineMenu, Signal,
@@ -62,8 +62,6 @@ pub(super) enum Typed {
     Line(String),
     /// Wants the next mode.
     TurnWheel,
-    /// Wants the agent to look at the cell that failed.
-    AskAboutFailure,
     /// Wants none of what stood there.
     Dropped,
     /// Wants to leave.
@@ -103,7 +101,6 @@ impl Editor {
         let signal = self.inner.read_line(face).map_err(io::Error::other)?;
         Ok(match signal {
             Signal::Success(line) => Typed::Line(line),
-            Signal::HostCommand(what) if what == ASK_ABOUT_FAILURE => Typed::AskAboutFailure,
             Signal::HostCommand(_) => Typed::TurnWheel,
             Signal::CtrlD => Typed::End,
             _ => {

@@ -13,6 +13,8 @@ pub(in crate::repl) struct Face {
     pub(in crate::repl) directory: String,
     /// The branch of git, or the commit where there is none.
     pub(in crate::repl) branch: Option<String>,
+    /// Of the last command; shown in the shell, unless it is 0.
+    pub(in crate::repl) exit_code: i32,
     /// Who answers.
     pub(in crate::repl) model: String,
     /// How much of the context was used by the last request, in percent.
@@ -39,6 +41,9 @@ impl Prompt for Face {
         let mut left = format!("{} {}", self.mode.name(), self.directory);
         if let Some(branch) = &self.branch {
             left.push_str(&format!(" ({branch})"));
+        }
+        if self.mode == Mode::Shell && self.exit_code != 0 {
+            left.push_str(&format!(" [{}]", self.exit_code));
         }
         left.push(' ');
         left.into()

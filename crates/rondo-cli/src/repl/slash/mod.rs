@@ -24,6 +24,8 @@ impl Repl {
     pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
         match name {
             "help" => self.help(),
+            "ps" => return self.run_command("jobs -l", false).await,
+            "stop" => return self.stop_job(rest).await,
             "quit" | "exit" => return Ok(After::Leave(Exit::Answer)),
             "mode" => self.choose_mode(rest),
             "model" => self.choose_model(rest),
@@ -36,6 +38,7 @@ impl Repl {
             "steps" => self.show_steps(),
             "trace" => self.show_trace(),
             "include" => self.include(rest),
+            "explain" => return self.ask_about_failure().await,
             "inspect" => self.inspect(rest).await,
             "last_error" => self.last_error().await,
             "run" => return self.run_file(rest),

@@ -16,7 +16,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 /// All of them, in the order in which they are shown.
-const TABLE: [Entry; 21] = [
+const TABLE: [Entry; 23] = [
     entry("help", "", "shows this"),
     entry(
         "mode",
@@ -51,6 +51,11 @@ const TABLE: [Entry; 21] = [
     entry("run", "FILE", "enters the lines of a file"),
     entry("inspect", "NAME", "shows what is known of a Python value"),
     entry("last_error", "", "shows what Python raised last"),
+    entry(
+        "explain",
+        "",
+        "asks the agent about the cell that failed last; so does Alt-A",
+    ),
     entry("clear", "", "begins a new conversation"),
     entry(
         "compact",
@@ -76,10 +81,11 @@ const TABLE: [Entry; 21] = [
     entry("steps", "", "shows the steps of the last turn"),
     entry("trace", "", "shows the last turn in full"),
     entry("cost", "", "shows tokens and money"),
+    entry("ps", "", "shows the jobs of the shell"),
     entry(
         "stop",
-        "",
-        "typed while a turn runs, stops it; so do Esc and Ctrl-C",
+        "[JOB]",
+        "ends a job of the shell; while a turn runs, the turn",
     ),
     entry("quit", "", "leaves; so does Ctrl-D"),
 ];

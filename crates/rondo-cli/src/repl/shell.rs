@@ -1,0 +1,145 @@
+//! Shell mode: the user's own shell, started when it is first needed and kept.
+
+use super::{After, Repl, failed};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::tools::private_dir;
+use rondo_exec::SupervisorCommand;
+use rondo_exec::shell::{
+    CommandEnd, RelayError, Shell, ShellError, ShellProgram, ShellSettings, Terminal, relay,
+};
+use rondo_types::Part;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+/// The bound on what goes along with one question.
+const ATTACHED_MAX: usize = 64;
+
+/// The shell, and the files that it needs while it lives.
+pub(super) struct Kept {
+    shell: Shell,
+    state_dir: PathBuf,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Whatever is left says nothing to anybody.
+        let _ = std::fs::remove_dir_all(&self.state_dir);
+    }
+}
+
+impl Repl {
+    /// Starts the shell in the background, unless it runs.
+    ///
+    /// # Errors
+    /// When there is no shell that could be kept.
+    pub(super) fn shell(&mut self) -> Result<&Shell> {
+        let kept = match self.shell.take() {
+            Some(kept) => kept,
+            None => self.start_shell()?,
+        };
+        Ok(&self.shell.insert(kept).shell)
+    }
+
+    fn start_shell(&self) -> Result<Kept> {
+        let program = ShellProgram::from_env().map_err(|err| {
+            let error = CliError::caused(Exit::Error, anyhow::Error::new(err));
+            error.hint("set `SHELL` to the path of a bash or zsh")
+        })?;
+        let paths = &self.talk.settings.paths;
+        let name = format!("shell-{}", std::process::id());
+        let state_dir = paths.state.join(name);
+        private_dir(&state_dir)?;
+        let workdir = self.talk.workdir.clone();
+        let supervisor = SupervisorCommand::CurrentExe;
+        let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
+        Ok(Kept {
+            shell: Shell::start(settings),
+            state_dir,
+        })
+    }
+
+    /// Runs a command, with the terminal lent to it. What it printed goes along with the next question
+    /// where it is shared.
+    ///
+    /// # Errors
+    /// When the shell or the terminal is lost.
+    pub(super) async fn run_command(&mut self, command: &str, shared: bool) -> Result<After> {
+        let stream = self.shell()?.run(command).await.map_err(lost)?;
+        let (input, output) = (io::stdin(), io::stdout());
+        let terminal = Terminal {
+            input: input.as_fd(),
+            output: output.as_fd(),
+        };
+        let note = self.talk.output;
+        let restarted = move || {
+            note.note("the shell had ended; this one is new");
+            // The terminal is the command's by now, which leaves the column to whoever writes.
+            note.stderr("\r");
+        };
+        let ended = relay(stream, terminal, restarted).await;
+        let end = ended.map_err(|err| match err {
+            RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
+            RelayError::Shell(err) => lost(err),
+        })?;
+        self.ended(command, &end, shared);
+        Ok(After::Prompt)
+    }
+
+    /// Ends a job of the shell, by its number; the current one if none is named.
+    ///
+    /// # Errors
+    /// When that is no number, or the shell is lost.
+    pub(super) async fn stop_job(&mut self, job: &str) -> Result<After> {
+        let number = job.trim_start_matches('%');
+        if !number.chars().all(|c| c.is_ascii_digit()) {
+            let message = "`/stop` takes the number of a job";
+            return Err(CliError::new(Exit::Usage, message).hint("`/ps` shows them"));
+        }
+        let job = if number.is_empty() { "%" } else { number };
+        self.run_command(&format!("kill %{job}"), false).await
+    }
+
+    fn ended(&mut self, command: &str, end: &CommandEnd, shared: bool) {
+        self.set_directory(end.directory.clone());
+        self.exit_code = end.exit_code;
+        if shared && self.talk.attached.len() < ATTACHED_MAX {
+            self.talk.attached.push(told(command, end));
+        }
+        if let Some(shell) = &end.shell_end {
+            let how = shell.signal.as_deref().unwrap_or("it was told to");
+            let next = "the next command starts another";
+            self.talk
+                .output
+                .note(&format!("the shell ended ({how}); {next}"));
+        }
+        let unread = String::from_utf8_lossy(&end.unread_input).into_owned();
+        self.typed_ahead(&unread);
+    }
+}
+
+/// Returns what the agent reads of a command.
+fn told(command: &str, end: &CommandEnd) -> Part {
+    let directory = end.directory.display();
+    let (code, output) = (end.exit_code, end.captured.trim_end());
+    let omitted = match end.omitted_bytes {
+        0 => String::new(),
+        bytes => format!("\n[{bytes} bytes of the output are left out]"),
+    };
+    Part::text(format!(
+        "\n\n<shell directory=\"{directory}\" exit_code=\"{code}\">\n$ {command}\n{output}{omitted}\n</shell>"
+    ))
+}
+
+fn lost(err: ShellError) -> CliError {
+    let said = match &err {
+        ShellError::EndedEarly(said) | ShellError::NotReady(said) => said.trim().to_owned(),
+        _ => String::new(),
+    };
+    let error = CliError::caused(Exit::Error, anyhow::Error::new(err));
+    match said.is_empty() {
+        true => error,
+        false => error.hint(format!("its start files said: {said}")),
+    }
+}

@@ -1,0 +1,179 @@
+//! The shell at the prompt.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::{CTRL_C, Person, TAB};
+use crate::repl::{leave, messages, said, start};
+use rondo_testkit::Server;
+use serde_json::json;
+
+fn bash() -> TestEnv {
+    TestEnv::new().var("SHELL", "/bin/bash")
+}
+
+async fn at_shell(env: &TestEnv, server: &Server) -> Person {
+    let mut person = start(env, server, &["--mode", "shell", "--yolo"]);
+    person.prompt("shell").await;
+    person
+}
+
+#[tokio::test]
+async fn what_is_set_lasts_and_the_prompt_follows() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    std::fs::create_dir(env.project().join("below")).unwrap();
+    let mut person = at_shell(&env, &server).await;
+    for line in ["cd below", "export A=1; b=2; f() { echo \"$A$b$1\"; }"] {
+        person.enter(line).await;
+        person.prompt("shell").await;
+    }
+    person.enter("f 3 | cat").await;
+    person.sees("\n123\n").await;
+    person.sees("/project/below $").await;
+    person.prompt("shell").await;
+    person.enter("false").await;
+    person.sees("/project/below [1] $").await;
+    person.prompt("shell").await;
+    person.enter("true").await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_command_is_stopped_and_the_shell_stays() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    // What says so is what is stopped: bash may miss a Ctrl-C while it starts a command.
+    let line = "a=kept; sh -c 'echo begun; exec sleep 100'";
+    person.enter(line).await;
+    person.sees("\nbegun").await;
+    person.press(CTRL_C).await;
+    person.sees("[130] $").await;
+    person.prompt("shell").await;
+    person.enter("echo $a").await;
+    person.sees("\nkept\n").await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_program_has_the_whole_terminal_and_gives_it_back() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.resize(30, 90);
+    person
+        .enter("read -p 'name? ' n; echo \"<$n>\"; stty size")
+        .await;
+    person.types_behind("name? ").await;
+    person.press("日本\r").await;
+    person.sees("\n<日本>\n30 90\n").await;
+    person.prompt("shell").await;
+    person
+        .enter("printf '\\033[?1049h'; read -n 1; printf '\\033[?1049l'")
+        .await;
+    person.is_alternate().await;
+    person.press("q").await;
+    person.prompt("shell").await;
+    person.sees("<日本>").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn jobs_run_behind_the_prompt_and_are_ended() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("sleep 1000 &").await;
+    person.prompt("shell").await;
+    person.enter("/ps").await;
+    person.sees("Running").await;
+    person.prompt("shell").await;
+    person.enter("/stop 1").await;
+    person.prompt("shell").await;
+    person.enter("wait; echo over").await;
+    person.sees("\nover\n").await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_shell_that_ended_is_started_anew_and_says_so() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("exit 3").await;
+    person.sees("the next command starts another").await;
+    person.prompt("shell").await;
+    person.enter("echo again").await;
+    person.sees("this one is new").await;
+    person.sees("\nagain\n").await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn the_agent_is_asked_from_the_shell_and_works_where_it_is() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "pwd; touch made"})),
+        says("It is below."),
+    ])
+    .await;
+    let env = bash();
+    std::fs::create_dir(env.project().join("below")).unwrap();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("cd below").await;
+    person.prompt("shell").await;
+    person.enter("# where are we?").await;
+    person.sees("It is below.").await;
+    person.prompt("shell").await;
+    leave(person).await;
+    assert_eq!(said(&server, 0), ["where are we?"]);
+    assert!(env.project().join("below/made").exists());
+    assert_eq!(messages(&server, 1).len(), 4);
+}
+
+#[tokio::test]
+async fn one_mark_shares_what_a_command_printed_and_two_do_not() {
+    let server = serve(vec![says("Seen.")]).await;
+    let env = bash();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("!echo shar''ed; false").await;
+    person.sees("\nshared\n").await;
+    person.prompt("agent").await;
+    person.enter("!!echo priv''ate").await;
+    person.sees("\nprivate\n").await;
+    person.prompt("agent").await;
+    person.enter("what was it?").await;
+    person.sees("Seen.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let body = server.requests()[0].json().to_string();
+    assert!(body.contains("exit_code=\\\\\\\"1\\\\\\\"") || body.contains("exit_code=\\\"1\\\""));
+    assert!(
+        body.contains("shared") && !body.contains("private"),
+        "{body}"
+    );
+}
+
+#[tokio::test]
+async fn words_are_completed_and_open_quotes_go_on() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    env.write("a file.txt", "inside\n");
+    let mut person = at_shell(&env, &server).await;
+    person.press("cat a").await;
+    person.types_behind("cat a").await;
+    person.press(TAB).await;
+    person.types_behind("cat a\\ file.txt ").await;
+    person.press("\r").await;
+    person.sees("\ninside\n").await;
+    person.prompt("shell").await;
+    person.press("echo 'one\r").await;
+    person.types_behind("  ").await;
+    person.press("two'\r").await;
+    person.sees("\none\ntwo\n").await;
+    person.prompt("shell").await;
+    leave(person).await;
+}
