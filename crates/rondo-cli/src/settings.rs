@@ -9,6 +9,7 @@ use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
+use rondo_exec::Workdir;
 use std::path::{Path, PathBuf};
 
 /// What each layer sets, lowest first, and what follows from all of them together.
@@ -26,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) directory: PathBuf,
     /// How many requests each provider takes at once, counted over the whole process.
     pub(crate) request_limits: RequestLimits,
+    /// Where the user's shell is, if they work in one.
+    pub(crate) workdir: Option<Workdir>,
     /// The live Python session, one for the whole process.
     pub(crate) python: LivePython,
 }
@@ -70,6 +73,7 @@ impl Settings {
             paths,
             directory,
             request_limits: RequestLimits::default(),
+            workdir: None,
             python: LivePython::default(),
         })
     }

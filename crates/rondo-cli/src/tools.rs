@@ -96,7 +96,7 @@ pub(crate) fn offer(
     calls::prune(&calls, session.as_str());
     let workspace = workspace(settings, &state_dir)?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let mut options = exec_options(&workspace, state_dir, keys);
+    let mut options = exec_options(&workspace, state_dir, keys, settings);
     if settings.values.ephemeral != Some(true) {
         // Whoever carries the session on finds the command again.
         options.outlive = ExecOptions::OUTLIVE;
@@ -140,9 +140,15 @@ fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
     Ok(Arc::new(workspace))
 }
 
-fn exec_options(workspace: &Workspace, state_dir: PathBuf, keys: &[String]) -> ExecOptions {
+fn exec_options(
+    workspace: &Workspace,
+    state_dir: PathBuf,
+    keys: &[String],
+    settings: &Settings,
+) -> ExecOptions {
     let directory = workspace.working_dir().to_owned();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
+    options.workdir.clone_from(&settings.workdir);
     options.environment.withheld.extend_from_slice(keys);
     options
 }
@@ -180,6 +186,7 @@ pub(crate) fn gate_options(
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err)))?;
     let mut options = GateOptions::new(dirs);
+    options.workdir.clone_from(&settings.workdir);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

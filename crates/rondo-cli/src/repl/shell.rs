@@ -66,7 +66,6 @@ impl Repl {
     /// # Errors
     /// When the shell or the terminal is lost.
     pub(super) async fn run_command(&mut self, command: &str, shared: bool) -> Result<After> {
-        let stream = self.shell()?.run(command).await.map_err(lost)?;
         let (input, output) = (io::stdin(), io::stdout());
         let terminal = Terminal {
             input: input.as_fd(),
@@ -78,7 +77,7 @@ impl Repl {
             // The terminal is the command's by now, which leaves the column to whoever writes.
             note.stderr("\r");
         };
-        let ended = relay(stream, terminal, restarted).await;
+        let ended = relay(self.shell()?, command, terminal, restarted).await;
         let end = ended.map_err(|err| match err {
             RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
             RelayError::Shell(err) => lost(err),

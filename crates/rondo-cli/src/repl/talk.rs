@@ -62,13 +62,14 @@ pub(super) struct Talk {
 impl Talk {
     /// Begins without a conversation.
     pub(super) fn new(
-        settings: Settings,
+        mut settings: Settings,
         output: Output,
         secrets: Secrets,
         terminal: Terminal,
         shared: Shared,
     ) -> Self {
         let workdir = Workdir::new(settings.directory.clone());
+        settings.workdir = Some(workdir.clone());
         Self {
             workdir,
             settings,

@@ -115,21 +115,21 @@ async fn a_shell_that_ended_is_started_anew_and_says_so() {
 #[tokio::test]
 async fn the_agent_is_asked_from_the_shell_and_works_where_it_is() {
     let server = serve(vec![
-        calls("exec", &json!({"command": "pwd; touch made"})),
+        calls("exec", &json!({"command": "touch made-$SAID"})),
         says("It is below."),
     ])
     .await;
     let env = bash();
     std::fs::create_dir(env.project().join("below")).unwrap();
     let mut person = at_shell(&env, &server).await;
-    person.enter("cd below").await;
+    person.enter("cd below; export SAID=here").await;
     person.prompt("shell").await;
     person.enter("# where are we?").await;
     person.sees("It is below.").await;
     person.prompt("shell").await;
     leave(person).await;
     assert_eq!(said(&server, 0), ["where are we?"]);
-    assert!(env.project().join("below/made").exists());
+    assert!(env.project().join("below/made-here").exists());
     assert_eq!(messages(&server, 1).len(), 4);
 }
 
