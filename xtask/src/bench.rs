@@ -14,6 +14,7 @@
 //! - `decode`: how fast replies are decoded.
 //! - `local`: the embedded model.
 //! - `journal`: what the journal costs, next to a bare `fdatasync`.
+//! - `python`: what a call into a live Python session costs.
 
 mod decode;
 mod figures;
@@ -21,6 +22,7 @@ mod journal;
 mod local;
 mod process;
 mod program;
+mod python;
 mod raw;
 mod server;
 
@@ -51,7 +53,7 @@ pub(crate) struct Args {
     /// A built binary, instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// A built example `conversations`, or `journal`, instead of building it
+    /// A built example `conversations`, `journal` or `round_trip`, instead of building it
     #[arg(long, value_name = "FILE")]
     example: Option<PathBuf>,
     /// Measure only how fast replies are decoded
@@ -69,6 +71,9 @@ pub(crate) struct Args {
     /// Measure only what the journal costs on the disk of the build directory; takes 5 GB there
     #[arg(long, conflicts_with = "decode")]
     journal: bool,
+    /// Measure only what a call into a live Python session costs
+    #[arg(long, conflicts_with = "decode")]
+    python: bool,
 }
 
 /// Measures and prints the table, in Markdown; true when every conversation made its exact number
@@ -87,6 +92,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.journal {
         print!("{}", journal::measure(args.example.as_deref())?);
+        return Ok(true);
+    }
+    if args.python {
+        print!("{}", python::measure(args.example.as_deref())?);
         return Ok(true);
     }
     let bench = Bench::new(args)?;

@@ -16,10 +16,8 @@ const CALLS: usize = 2_000;
 async fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::current_dir()?;
     let settings = Settings::from_env(directory).ok_or("there is no `python3`")?;
-    println!("interpreter: {}", settings.program.display());
     let session = Session::new(settings);
     let first = call(&session).await?;
-    println!("first call:  {first:.1?}");
     let mut times = Vec::with_capacity(CALLS);
     for at in 0..2 * CALLS {
         let took = call(&session).await?;
@@ -28,12 +26,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     times.sort();
-    for (name, share) in [("median", 50), ("99 in 100", 99)] {
-        if let Some(took) = times.get(CALLS * share / 100) {
-            println!("{name:<12} {took:.0?}");
-        }
-    }
+    let share = |percent: usize| times.get(CALLS * percent / 100).copied();
+    println!("| figure | time | aim |\n| --- | --- | --- |");
+    row("first call, which starts the interpreter", Some(first), "");
+    row("a call there and back, median", share(50), "< 1 ms");
+    row("of 99 in 100", share(99), "");
     Ok(())
+}
+
+fn row(figure: &str, took: Option<Duration>, aim: &str) {
+    let took = took.unwrap_or_default().as_secs_f64() * 1e3;
+    println!("| {figure} | {took:.2} ms | {aim} |");
 }
 
 async fn call(session: &Session) -> Result<Duration, Box<dyn Error>> {

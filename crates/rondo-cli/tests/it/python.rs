@@ -132,3 +132,38 @@ async fn a_missing_interpreter_is_a_result_that_says_so() {
     );
     assert_eq!(shown.code, Some(0));
 }
+
+/// Returns once the file has text.
+async fn written(path: &std::path::Path) -> String {
+    loop {
+        match std::fs::read_to_string(path) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => tokio::task::yield_now().await,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_busy_interpreter_ends_with_a_killed_program() {
+    let code =
+        "import os\nwith open('pid', 'w') as f: f.write(f'{os.getpid()}\\n')\nwhile True: pass";
+    let server = server(vec![eval(&format!("exec({code:?})"))]).await;
+    let env = env(&server);
+    let mut child = env
+        .command(&["ask", "--profile", "python", "q"])
+        .spawn()
+        .unwrap();
+    let pid = written(&env.project().join("pid")).await;
+    child.kill().await.unwrap();
+    let stat = std::path::Path::new("/proc").join(pid).join("stat");
+    // A zombie has ended, whoever is to bury it.
+    let is_alive = || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    while is_alive() {
+        tokio::task::yield_now().await;
+    }
+}
