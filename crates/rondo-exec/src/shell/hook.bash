@@ -31,9 +31,12 @@ __rondo_prompt() {
         builtin export -p
         builtin printf '\0e:%s\0' "$__rondo_nonce"
     } > "$__rondo_dir/state"
-    __rondo_mark D
-    while IFS= builtin read -r -d '' __rondo_line; do
-        [[ $__rondo_line == "k:$__rondo_nonce" ]] && break
+    # Again after a second: Ctrl-C makes the terminal drop what was written and not read.
+    for __rondo_try in 1 2 3 4 5 6 7 8 9 10; do
+        __rondo_mark D
+        while IFS= builtin read -t 1 -r -d '' __rondo_line; do
+            [[ $__rondo_line == "k:$__rondo_nonce:$__rondo_seq" ]] && break 2
+        done
     done < "$__rondo_dir/line"
     __rondo_may_set_prompt || return 0
     [[ ${PS1-} == *"$__rondo_nonce"* ]] || __rondo_ps1=${PS1-}
@@ -43,8 +46,10 @@ __rondo_prompt() {
 __rondo_read() {
     while IFS= builtin read -r -d '' __rondo_line; do
         if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
-            IFS= builtin read -r -d '' __rondo_seq
-            IFS= builtin read -r -d '' __rondo_line
+            # An interrupted read must leave the number as it was.
+            IFS= builtin read -r -d '' __rondo_next &&
+                IFS= builtin read -r -d '' __rondo_line &&
+                __rondo_seq=$__rondo_next
             break
         fi
         __rondo_line=

@@ -1,7 +1,7 @@
 # Set by the lines above: __rondo_nonce, __rondo_dir. Defined before the user's own start file, so
 # that no alias of theirs changes what stands here.
 builtin zmodload zsh/parameter
-typeset -g __rondo_seq=0 __rondo_status=0 __rondo_ps1= __rondo_line= __rondo_name=
+typeset -g __rondo_seq=0 __rondo_status=0 __rondo_ps1= __rondo_line= __rondo_name= __rondo_try= __rondo_next=
 
 # Each mark goes to the terminal itself: the user may have redirected the shell's own output.
 __rondo_mark() {
@@ -11,6 +11,8 @@ __rondo_mark() {
 __rondo_prompt() {
     __rondo_status=$?
     builtin emulate -L zsh
+    # Here Ctrl-C comes too late for the command; the shell would leave the hook and not come back.
+    builtin trap '' INT
     {
         builtin printf 's:%s:%s:%s\0%s\0' "$__rondo_nonce" "$__rondo_seq" "$__rondo_status" "$PWD"
         builtin print -r -- "${jobstates[@]}"
@@ -21,9 +23,12 @@ __rondo_prompt() {
         done
         builtin printf '\0e:%s\0' "$__rondo_nonce"
     } > "$__rondo_dir/state"
-    __rondo_mark D
-    while IFS= builtin read -r -d '' __rondo_line; do
-        [[ $__rondo_line == "k:$__rondo_nonce" ]] && break
+    # Again after a second: Ctrl-C makes the terminal drop what was written and not read.
+    for __rondo_try in 1 2 3 4 5 6 7 8 9 10; do
+        __rondo_mark D
+        while IFS= builtin read -t 1 -r -d '' __rondo_line; do
+            [[ $__rondo_line == "k:$__rondo_nonce:$__rondo_seq" ]] && break 2
+        done
     done < "$__rondo_dir/line"
     [[ $PS1 == *$__rondo_nonce* ]] || __rondo_ps1=$PS1
     PS1=$'%{\e]133;rondo;'"$__rondo_nonce;B;$__rondo_seq;0"$'\a%}'
@@ -34,8 +39,10 @@ __rondo_read() {
     builtin emulate -L zsh
     while IFS= builtin read -r -d '' __rondo_line; do
         if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
-            IFS= builtin read -r -d '' __rondo_seq
-            IFS= builtin read -r -d '' __rondo_line
+            # An interrupted read must leave the number as it was.
+            IFS= builtin read -r -d '' __rondo_next &&
+                IFS= builtin read -r -d '' __rondo_line &&
+                __rondo_seq=$__rondo_next
             break
         fi
         __rondo_line=

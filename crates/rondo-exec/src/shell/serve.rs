@@ -78,7 +78,9 @@ fn supervise() -> io::Result<()> {
         frames: Frames::default(),
         unsent: Vec::new(),
         typed: Vec::new(),
+        early: Vec::new(),
         line: Vec::new(),
+        given: Vec::new(),
         report: Vec::new(),
         phase: Phase::Running { seq: 0 },
         jobs: Vec::new(),
@@ -160,7 +162,11 @@ struct Server {
     frames: Frames,
     unsent: Vec<u8>,
     typed: Vec<u8>,
+    /// What came before the command had begun.
+    early: Vec<u8>,
     line: Vec<u8>,
+    /// The line that the shell is to read next, as it goes to it.
+    given: Vec<u8>,
     report: Vec<u8>,
     phase: Phase,
     jobs: Vec<i32>,
@@ -202,7 +208,10 @@ impl Server {
         let terminal =
             takes(reads_terminal, PollFlags::IN) | takes(!self.typed.is_empty(), PollFlags::OUT);
         // Without flags, an agent that is gone is still noticed.
-        let orders = takes(self.typed.len() < TYPED_BYTES_MAX, PollFlags::IN);
+        let orders = takes(
+            self.typed.len().max(self.early.len()) < TYPED_BYTES_MAX,
+            PollFlags::IN,
+        );
         let all = [
             (Source::Reaped, self.reaped.as_ref(), PollFlags::IN),
             (Source::Orders, self.orders.as_ref(), orders),
@@ -313,13 +322,18 @@ impl Server {
                     at.unread.extend(bytes);
                 }
             }
-            (Order::Input(bytes), _) => self.type_in(&bytes),
+            // An interrupt would hit the shell while it reads the line.
+            (Order::Input(bytes), Phase::Given { .. }) => self.early.extend(bytes),
+            (Order::Input(bytes), Phase::Running { .. }) => self.type_in(&bytes),
             (Order::Resize(size), _) => {
                 if let Some(master) = &self.master {
                     unix::resize(master, size);
                 }
             }
-            (Order::Interrupt, Phase::Given { .. } | Phase::Running { .. }) => {
+            (Order::Interrupt, Phase::Given { .. }) => {
+                self.early = vec![unix::interrupt_byte(&self.slave)];
+            }
+            (Order::Interrupt, Phase::Running { .. }) => {
                 self.typed.clear();
                 self.type_in(&[unix::interrupt_byte(&self.slave)]);
             }
@@ -337,13 +351,27 @@ impl Server {
 
     fn give_line(&mut self, seq: u64, line: &[u8]) {
         let head = format!("l:{}\0{seq}\0", self.room.nonce);
-        self.line.extend_from_slice(head.as_bytes());
-        self.line.extend_from_slice(line);
-        self.line.push(0);
+        self.given = [head.as_bytes(), line, b"\0"].concat();
+        self.phase = Phase::Given { seq };
+        self.make_it_read();
+    }
+
+    fn make_it_read(&mut self) {
+        self.line.extend_from_slice(&self.given);
         give(&self.room.line, &mut self.line);
         self.echo.expect();
-        self.phase = Phase::Given { seq };
         self.type_in(self.trigger);
+    }
+
+    /// An interrupt that came late for the last command has taken the shell from its prompt, and what
+    /// was given with it. The shell waits for our answer, so nothing of it is read meanwhile.
+    fn give_again(&mut self, seq: u64) {
+        let rest = self.echo.end();
+        self.pass_on(&rest);
+        self.typed.clear();
+        let _ = unix::take_unread(&self.slave);
+        self.acknowledge(seq);
+        self.make_it_read();
     }
 
     fn take_report(&mut self) {
@@ -392,18 +420,24 @@ impl Server {
             (MarkKind::Began, Phase::Given { seq }) if mark.seq == seq => {
                 let rest = self.echo.end();
                 self.phase = Phase::Running { seq };
+                self.given = Vec::new();
                 self.pass_on(&rest);
+                let early = std::mem::take(&mut self.early);
+                self.type_in(&early);
             }
             (MarkKind::Over, Phase::Given { seq } | Phase::Running { seq }) if mark.seq == seq => {
+                let rest = self.echo.end();
+                self.pass_on(&rest);
                 self.at_prompt = Some(self.command_over(mark));
                 self.phase = Phase::Over {
                     seq,
                     until: Instant::now() + PROMPT_MAX,
                 };
-                self.acknowledge();
+                self.acknowledge(seq);
             }
-            // The prompt came again: its hook was interrupted, or the shell was.
-            (MarkKind::Over, _) => self.acknowledge(),
+            (MarkKind::Over, Phase::Given { .. }) => self.give_again(mark.seq),
+            // It came again: its hook was interrupted, or our answer was late.
+            (MarkKind::Over, _) => self.acknowledge(mark.seq),
             (MarkKind::Prompt, Phase::Over { seq, .. }) if mark.seq == seq => {
                 self.be_idle();
             }
@@ -419,6 +453,7 @@ impl Server {
         self.prompt_at = unix::now_in_ticks();
         let mut unread = unix::take_unread(&self.slave);
         unread.append(&mut self.typed);
+        unread.append(&mut self.early);
         AtPrompt {
             seq: mark.seq,
             status: mark.status,
@@ -427,8 +462,8 @@ impl Server {
         }
     }
 
-    fn acknowledge(&mut self) {
-        let seen = format!("k:{}\0", self.room.nonce);
+    fn acknowledge(&mut self, seq: u64) {
+        let seen = format!("k:{}:{seq}\0", self.room.nonce);
         self.line.extend_from_slice(seen.as_bytes());
         give(&self.room.line, &mut self.line);
     }
