@@ -170,3 +170,24 @@ async fn input_that_nobody_reads_does_not_hold_back_ctrl_c() {
     assert_eq!(ran.end.exit_code, 130);
     assert_eq!(kept.output("stty echo; echo next").await, "next\n");
 }
+
+#[tokio::test]
+async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
+    let kept = Kept::new("bash");
+    for round in 0..60 {
+        let stream = kept.begin("echo up").await;
+        let keys = round % 4;
+        for _ in 0..keys {
+            stream.keyboard().input(b"\x03").await;
+            tokio::task::yield_now().await;
+        }
+        let ran = rest(stream).await;
+        assert_eq!(ran.end.shell_end, None, "{round}");
+        // As in any terminal, a key that comes too late for one command may hit the next.
+        let mut tries = 0;
+        while !kept.output("echo next").await.ends_with("next\n") {
+            tries += 1;
+            assert!(tries <= keys, "{round}");
+        }
+    }
+}
