@@ -92,6 +92,56 @@ async fn a_line_that_is_dropped_is_one_step_up() {
 }
 
 #[tokio::test]
+async fn a_command_of_the_agent_is_ended_with_its_turn() {
+    let command = "echo $$ > id; echo begun; exec sleep 1000";
+    let server = serve(vec![
+        calls("exec", &json!({"command": command})),
+        says("It was stopped."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--yolo"]);
+    person.prompt("agent").await;
+    person.enter("wait").await;
+    person.sees("\nbegun").await;
+    person.press(CTRL_C).await;
+    person.sees("the turn was stopped").await;
+    person.prompt("agent").await;
+    let id = std::fs::read_to_string(env.project().join("id")).unwrap();
+    let running = format!("/proc/{}", id.trim());
+    assert!(!std::path::Path::new(&running).exists());
+    person.enter("and?").await;
+    person.sees("It was stopped.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["wait", "and?"]);
+}
+
+#[tokio::test]
+async fn the_keys_of_vi_are_there_for_whoever_wants_them() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new().var("RONDO_EDIT_KEYS", "vi");
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.press("one two").await;
+    person.types_behind("› one two").await;
+    person.press(ESC).await;
+    person.sees(":› one two").await;
+    person.press("dd").await;
+    person.types_behind(":› ").await;
+    person.press("i").await;
+    person.prompt("agent").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn without_a_terminal_there_is_no_prompt() {
+    let shown = TestEnv::new().run(&["repl"]).await;
+    assert_eq!(shown.code, Some(2), "{shown:?}");
+    assert!(shown.stderr.contains("rondo ask"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn a_turn_is_stopped_and_what_it_found_stays() {
     for key in [ESC, CTRL_C] {
         let gate = Gate::new();

@@ -158,6 +158,28 @@ async fn without_memory_each_question_stands_by_itself() {
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
 }
 
+/// The design answers each question by itself.
+#[tokio::test]
+async fn py_42_the_python_profile_begins_without_memory() {
+    let server = serve(["one", "two", "three"].map(says).into()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--profile", "python"]);
+    for (line, seen) in [
+        ("first", "one"),
+        ("second", "two"),
+        ("/memory on", "memory is on"),
+        ("third", "three"),
+    ] {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+    }
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["second"]);
+    assert_eq!(said(&server, 2), ["second", "third"]);
+}
+
 #[tokio::test]
 async fn a_session_goes_on_in_another_process() {
     let server = serve(["one", "two", "three"].map(says).into()).await;
