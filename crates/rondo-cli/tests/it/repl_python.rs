@@ -1,12 +1,12 @@
 //! Python at the prompt.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_C, TAB};
+use crate::person::{CTRL_C, Person, TAB};
 use crate::repl::{leave, messages, said, start};
-use rondo_testkit::Server;
+use rondo_testkit::{CallScript, Recorded, ReplyScript, Script, Server, assert_paired, gemini};
 use serde_json::json;
 
-async fn at_python(env: &TestEnv, server: &Server) -> crate::person::Person {
+async fn at_python(env: &TestEnv, server: &Server) -> Person {
     let mut person = start(env, server, &["--mode", "python"]);
     person.prompt("python").await;
     person
@@ -121,4 +121,41 @@ async fn the_agent_looks_into_the_session_that_the_user_works_in() {
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(messages(&server, 1).len(), 4);
+}
+
+/// The acceptance of the design: a question about a live session, calls in one reply, an answer.
+#[tokio::test]
+async fn py_36_py_40_py_42_the_design_answers_out_of_the_session_at_the_prompt() {
+    let answer = |request: &Recorded| {
+        let body = request.json();
+        assert_paired(&body);
+        let contents = body["contents"].as_array().unwrap();
+        let call = |name: &str, expr: &str| CallScript::without_id(name, &json!({"expr": expr}));
+        gemini::whole(&match contents.get(2) {
+            None => ReplyScript::calls([call("get_type", "ages"), call("eval_expr", "sum(ages)")]),
+            Some(results) => {
+                let parts = results["parts"].as_array().unwrap();
+                let result = |at: usize| &parts[at]["functionResponse"]["response"]["result"];
+                let kind = result(0)["qualified"].as_str().unwrap();
+                let sum = result(1)["value_repr"].as_str().unwrap();
+                ReplyScript::text([format!("A {kind} that sums to {sum}.")])
+            }
+        })
+    };
+    let server = Server::start(Script::answering(answer)).await;
+    let env = TestEnv::new()
+        .var("GEMINI_API_KEY", "k-123456789")
+        .var("GEMINI_MODEL", "gemini-2.5-flash")
+        .var("GOOGLE_GEMINI_BASE_URL", &server.url(""));
+    let mut person = Person::start(&env, &["repl", "--profile", "python", "--mode", "python"]);
+    person.prompt("python").await;
+    person.enter("ages = [40, 2]").await;
+    person.prompt("python").await;
+    for _ in 0..2 {
+        person.enter("# What is ages?").await;
+        person.sees("A builtins.list that sums to 42.").await;
+        person.prompt("python").await;
+    }
+    leave(person).await;
+    assert_eq!(server.requests().len(), 4);
 }
