@@ -122,6 +122,25 @@ pub(crate) fn own_session(shell: &mut Command) {
     unsafe { shell.pre_exec(take_terminal) };
 }
 
+/// Has signals do what they do in a new terminal. What started us may ignore some, as `nohup` and a
+/// shell without jobs (`command &`) do, and whoever is started inherits that: Ctrl-C would do nothing.
+#[expect(unsafe_code, reason = "signals have no safe interface")]
+pub(crate) fn reset_signals() {
+    let of_terminals = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+    ];
+    for number in of_terminals {
+        // SAFETY: the default action is no code of ours, and this is the only thread.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn die_with_supervisor() {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -126,8 +126,8 @@ mod tests {
     fn the_end_of_what_is_typed_is_shown() {
         let mut spinner = Spinner::new();
         assert!(spinner.draw("and then?", 80).ends_with("  › and then?"));
-        assert!(spinner.draw("abcdefghij", 24).ends_with("  › fghij"));
-        assert!(spinner.draw("日本語", 20).ends_with("  › "));
+        assert!(spinner.draw("abcdefghij", 23).ends_with("  › fghij"));
+        assert!(spinner.draw("日本語", 19).ends_with("  › "));
     }
 
     #[test]

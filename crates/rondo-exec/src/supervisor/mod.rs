@@ -43,6 +43,7 @@ pub fn run_if_requested() {
         .nth(1)
         .is_some_and(|arg| arg == SUPERVISE_ARG)
     {
+        crate::unix::reset_signals();
         let for_shell = std::env::args_os().nth(2);
         exit(match for_shell.is_some_and(|arg| arg == SHELL_ARG) {
             true => crate::shell::serve(),

@@ -31,7 +31,7 @@ surface! {
 }
 
 /// Modules, macros, and what cannot be a trait object or is no type.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "JsonSchema",
     "ModelStream",
     "async_trait",
@@ -41,16 +41,21 @@ const OTHERS: [&str; 11] = [
     "journal",
     "otel",
     "profiles",
+    "python",
     "schemars",
     "supervisor",
 ];
 
 /// The crates that the library exports from.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 8] = [
     ("rondo", include_str!("../../src/lib.rs")),
     ("rondo-core", include_str!("../../../rondo-core/src/lib.rs")),
     ("rondo-exec", include_str!("../../../rondo-exec/src/lib.rs")),
     ("rondo-http", include_str!("../../../rondo-http/src/lib.rs")),
+    (
+        "rondo-python",
+        include_str!("../../../rondo-python/src/lib.rs"),
+    ),
     (
         "rondo-tools",
         include_str!("../../../rondo-tools/src/lib.rs"),

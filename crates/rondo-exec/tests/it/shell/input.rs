@@ -1,7 +1,7 @@
 //! What the user types while a command runs.
 
 use super::{Kept, SHELLS, rest, until};
-use rondo_exec::supervisor::PtySize;
+use rondo_exec::supervisor::{PtySize, SupervisorCommand};
 
 #[tokio::test]
 async fn a_program_reads_what_is_typed() {
@@ -189,5 +189,22 @@ async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
             tries += 1;
             assert!(tries <= keys, "{round}");
         }
+    }
+}
+
+#[tokio::test]
+async fn ctrl_c_works_in_a_program_that_was_started_deaf_to_it() {
+    let deaf = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/shell/deaf.sh");
+    for name in SHELLS {
+        let kept = Kept::with(name, "", |settings| {
+            let real = env!("CARGO_BIN_EXE_rondo-supervisor");
+            settings.supervisor = SupervisorCommand::Path(deaf.into());
+            let variable = ("REAL_SUPERVISOR".into(), Some(real.into()));
+            settings.environment.push(variable);
+        });
+        let mut stream = kept.begin("bash -c 'echo up; exec sleep 1000'").await;
+        until(&mut stream, "up").await;
+        stream.keyboard().interrupt().await;
+        assert_eq!(rest(stream).await.end.exit_code, 130, "{name}");
     }
 }
