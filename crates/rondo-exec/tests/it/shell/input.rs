@@ -55,12 +55,8 @@ async fn ctrl_c_ends_what_is_in_the_foreground() {
             until(&mut stream, "up").await;
             stream.keyboard().interrupt().await;
             let ran = rest(stream).await;
-            // Zsh says 130 or another, of its own commands.
             let code = ran.end.exit_code;
-            assert!(
-                code == 130 || name == "zsh" && code != 0,
-                "{name}: {line}: {code}"
-            );
+            assert!(code == 130, "{name}: {line}: {code}");
             assert_eq!(ran.end.shell_end, None, "{name}: {line}");
             assert_eq!(kept.output("echo next").await, "next\n", "{name}: {line}");
         }
@@ -171,6 +167,9 @@ async fn input_that_nobody_reads_does_not_hold_back_ctrl_c() {
     assert_eq!(kept.output("stty echo; echo next").await, "next\n");
 }
 
+/// Commands that late keys may hit until one goes through.
+const TRIES_MAX: usize = 10;
+
 #[tokio::test]
 async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
     let kept = Kept::new("bash");
@@ -187,7 +186,7 @@ async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
         let mut tries = 0;
         while !kept.output("echo next").await.ends_with("next\n") {
             tries += 1;
-            assert!(tries <= keys, "{round}");
+            assert!(tries <= TRIES_MAX, "{round}");
         }
     }
 }
