@@ -3,12 +3,11 @@
 use super::echo::Echo;
 use super::jobs::Ending;
 use super::marks::{Mark, MarkKind, Piece, Scanner};
-
 use super::protocol::{AtPrompt, Exit, Family, Frames, News, Order, SPEC_BYTES_MAX, Spec};
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::room::Room;
 use super::unix;
-use crate::supervisor::{send_last, start_reaper};
+use crate::supervisor::{read_line, send_last, start_reaper};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -55,7 +54,7 @@ pub(crate) fn serve() -> i32 {
 fn supervise() -> io::Result<()> {
     let orders = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let news = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let spec = read_spec(&orders)?;
+    let spec: Spec = read_line(&orders, SPEC_BYTES_MAX)?;
     rustix::process::setsid()?;
     let room = Room::make(&spec.state_dir, spec.family)?;
     let pty = unix::open_terminal(spec.size)?;
@@ -89,24 +88,6 @@ fn supervise() -> io::Result<()> {
         exit: None,
     }
     .run()
-}
-
-fn read_spec(orders: &OwnedFd) -> io::Result<Spec> {
-    let mut line = Vec::new();
-    let mut byte = [0; 1];
-    while line.len() < SPEC_BYTES_MAX {
-        match rustix::io::read(orders, &mut byte) {
-            Ok(0) => break,
-            Ok(_) if byte == [b'\n'] => return Ok(serde_json::from_slice(&line)?),
-            Ok(_) => line.extend_from_slice(&byte),
-            Err(Errno::INTR) => {}
-            Err(err) => return Err(err.into()),
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the specification is cut off or too long",
-    ))
 }
 
 fn trigger(family: Family) -> &'static [u8] {

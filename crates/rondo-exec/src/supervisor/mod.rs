@@ -20,7 +20,7 @@ pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
 pub(crate) use recall::{Known, Whereabouts, end, look};
 pub(crate) use room::make_room;
-pub(crate) use serve::start_reaper;
+pub(crate) use serve::{read_line, start_reaper};
 pub use status::{CallState, CallStatus, StatusError};
 
 use std::path::PathBuf;

@@ -10,6 +10,7 @@ use crate::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitStatus};
+use serde::de::DeserializeOwned;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
@@ -68,17 +69,22 @@ fn supervise() -> io::Result<()> {
 }
 
 fn read_spec(control: &OwnedFd) -> io::Result<CallSpec> {
+    let spec: CallSpec = read_line(control, SPEC_BYTES_MAX)?;
+    if CallSpec::is_key(&spec.key) {
+        return Ok(spec);
+    }
+    Err(invalid("the call's key is not usable as a file name"))
+}
+
+/// Reads the specification that a supervisor is given first: a line of JSON, and no byte behind it,
+/// which is not ours to take.
+pub(crate) fn read_line<T: DeserializeOwned>(from: &OwnedFd, bytes_max: usize) -> io::Result<T> {
     let mut line = Vec::new();
     let mut byte = [0; 1];
-    while line.len() < SPEC_BYTES_MAX {
-        match rustix::io::read(control, &mut byte) {
+    while line.len() < bytes_max {
+        match rustix::io::read(from, &mut byte) {
             Ok(0) => break,
-            Ok(_) if byte == [b'\n'] => {
-                let spec: CallSpec = serde_json::from_slice(&line)?;
-                return CallSpec::is_key(&spec.key)
-                    .then_some(spec)
-                    .ok_or_else(|| invalid("the call's key is not usable as a file name"));
-            }
+            Ok(_) if byte == [b'\n'] => return Ok(serde_json::from_slice(&line)?),
             Ok(_) => line.extend_from_slice(&byte),
             Err(Errno::INTR) => {}
             Err(err) => return Err(err.into()),
