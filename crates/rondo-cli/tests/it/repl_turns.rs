@@ -1,13 +1,22 @@
 //! What a person at the prompt says, allows and takes back while turns run.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_D, ENTER};
+use crate::person::{CTRL_D, ENTER, Person};
 use crate::repl::{leave, messages, said, start};
 use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, openai};
 use serde_json::json;
 
 fn writes(name: &str) -> ReplyScript {
     calls("write_file", &json!({"path": name, "content": "x"}))
+}
+
+/// Enters lines, each at a new prompt and until its answer is seen.
+async fn ask(person: &mut Person, lines: &[(&str, &str)]) {
+    for (line, seen) in lines {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees(seen).await;
+    }
 }
 
 #[tokio::test]
@@ -164,16 +173,16 @@ async fn py_42_the_python_profile_begins_without_memory() {
     let server = serve(["one", "two", "three"].map(says).into()).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &["--profile", "python"]);
-    for (line, seen) in [
-        ("first", "one"),
-        ("second", "two"),
-        ("/memory on", "memory is on"),
-        ("third", "three"),
-    ] {
-        person.prompt("agent").await;
-        person.enter(line).await;
-        person.sees(seen).await;
-    }
+    ask(
+        &mut person,
+        &[
+            ("first", "one"),
+            ("second", "two"),
+            ("/memory on", "memory is on"),
+            ("third", "three"),
+        ],
+    )
+    .await;
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(said(&server, 1), ["second"]);
@@ -190,9 +199,7 @@ async fn a_session_goes_on_in_another_process() {
         (&["--session", "latest"][..], "third", "three"),
     ] {
         let mut person = start(&env, &server, args);
-        person.prompt("agent").await;
-        person.enter(line).await;
-        person.sees(seen).await;
+        ask(&mut person, &[(line, seen)]).await;
         person.prompt("agent").await;
         leave(person).await;
     }
@@ -204,18 +211,18 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
     let server = serve(["one", "two", "three", "four"].map(says).into()).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
-    for (line, seen) in [
-        ("first", "one"),
-        ("second", "two"),
-        ("/undo", "of 1 turns"),
-        ("third", "three"),
-        ("/fork", "of 2 turns"),
-        ("fourth", "four"),
-    ] {
-        person.prompt("agent").await;
-        person.enter(line).await;
-        person.sees(seen).await;
-    }
+    ask(
+        &mut person,
+        &[
+            ("first", "one"),
+            ("second", "two"),
+            ("/undo", "of 1 turns"),
+            ("third", "three"),
+            ("/fork", "of 2 turns"),
+            ("fourth", "four"),
+        ],
+    )
+    .await;
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(said(&server, 2), ["first", "third"]);
