@@ -3,6 +3,9 @@
 builtin zmodload zsh/parameter
 typeset -g __rondo_seq=0 __rondo_status=0 __rondo_ps1= __rondo_line= __rondo_name= __rondo_try= __rondo_next=
 
+# Lines end with a line feed, and are escaped: `read -d` would set the terminal to another mode and back,
+# whatever it reads from, while the supervisor may have it in a third.
+
 # Each mark goes to the terminal itself: the user may have redirected the shell's own output.
 __rondo_mark() {
     builtin printf '\e]133;rondo;%s;%s;%s;%s\a' "$__rondo_nonce" "$1" "$__rondo_seq" "$__rondo_status" > /dev/tty
@@ -26,7 +29,7 @@ __rondo_prompt() {
     # Again after a second: Ctrl-C makes the terminal drop what was written and not read.
     for __rondo_try in 1 2 3 4 5 6 7 8 9 10; do
         __rondo_mark D
-        while IFS= builtin read -t 1 -r -d '' __rondo_line; do
+        while IFS= builtin read -t 1 -r __rondo_line; do
             [[ $__rondo_line == "k:$__rondo_nonce:$__rondo_seq" ]] && break 2
         done
     done < "$__rondo_dir/line"
@@ -37,16 +40,17 @@ __rondo_prompt() {
 
 __rondo_read() {
     builtin emulate -L zsh
-    while IFS= builtin read -r -d '' __rondo_line; do
+    while IFS= builtin read -r __rondo_line; do
         if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
             # An interrupted read must leave the number as it was.
-            IFS= builtin read -r -d '' __rondo_next &&
-                IFS= builtin read -r -d '' __rondo_line &&
+            IFS= builtin read -r __rondo_next &&
+                IFS= builtin read -r __rondo_line &&
                 __rondo_seq=$__rondo_next
             break
         fi
         __rondo_line=
     done < "$__rondo_dir/line"
+    __rondo_line=${(g::)__rondo_line}
     PS1=$__rondo_ps1
     __rondo_mark C
     builtin print -rs -- "$__rondo_line"

@@ -32,6 +32,37 @@ pub(super) enum Family {
     Zsh,
 }
 
+impl Family {
+    /// Encodes what goes over the pipe of lines, each as the hook reads one.
+    ///
+    /// Bash reads up to a NUL. For zsh a line ends with a line feed, and `\\` and `\n` stand for a
+    /// backslash and a line feed: with another end (`read -d`) it would change the terminal's modes.
+    pub(super) fn lines(self, lines: &[&[u8]]) -> Vec<u8> {
+        let mut encoded = Vec::new();
+        for line in lines {
+            match self {
+                Self::Bash => {
+                    encoded.extend_from_slice(line);
+                    encoded.push(0);
+                }
+                Self::Zsh => {
+                    encoded.extend(line.iter().flat_map(escaped));
+                    encoded.push(b'\n');
+                }
+            }
+        }
+        encoded
+    }
+}
+
+fn escaped(byte: &u8) -> &[u8] {
+    match byte {
+        b'\\' => br"\\",
+        b'\n' => br"\n",
+        _ => std::slice::from_ref(byte),
+    }
+}
+
 /// What the agent says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {

@@ -127,3 +127,29 @@ fn nonce() -> io::Result<String> {
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ZSH_HOOK;
+
+    /// `read` of zsh with `-d`, `-k`, `-q` or `-s` sets the terminal's modes and puts back what it found,
+    /// which may be what the supervisor had set for a moment to take unread input: then the shell reads
+    /// an end of file at its prompt and leaves, about once in a thousand commands of a busy machine.
+    #[test]
+    fn no_read_in_the_hook_of_zsh_touches_the_terminal() {
+        let reads: Vec<&str> = ZSH_HOOK
+            .lines()
+            .filter_map(|line| line.split_once("builtin read "))
+            .map(|(_, arguments)| arguments)
+            .collect();
+        assert_eq!(reads.len(), 4);
+        for arguments in reads {
+            let options = arguments.split(' ').filter(|word| word.starts_with('-'));
+            let options: Vec<&str> = options.collect();
+            assert!(
+                options.iter().all(|it| ["-r", "-t"].contains(it)),
+                "{arguments}"
+            );
+        }
+    }
+}

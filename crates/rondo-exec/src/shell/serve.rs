@@ -67,6 +67,7 @@ fn supervise() -> io::Result<()> {
         scanner: Scanner::new(&room.nonce),
         echo: Echo::of(trigger(spec.family)),
         trigger: trigger(spec.family),
+        family: spec.family,
         room,
         leader,
         master: Some(pty.master),
@@ -134,6 +135,7 @@ struct Server {
     room: Room,
     /// What makes the shell read its next line.
     trigger: &'static [u8],
+    family: Family,
     leader: Pid,
     master: Option<OwnedFd>,
     slave: OwnedFd,
@@ -331,8 +333,11 @@ impl Server {
     }
 
     fn give_line(&mut self, seq: u64, line: &[u8]) {
-        let head = format!("l:{}\0{seq}\0", self.room.nonce);
-        self.given = [head.as_bytes(), line, b"\0"].concat();
+        let head = format!("l:{}", self.room.nonce);
+        let seq_text = seq.to_string();
+        self.given = self
+            .family
+            .lines(&[head.as_bytes(), seq_text.as_bytes(), line]);
         self.phase = Phase::Given { seq };
         self.make_it_read();
     }
@@ -444,8 +449,8 @@ impl Server {
     }
 
     fn acknowledge(&mut self, seq: u64) {
-        let seen = format!("k:{}:{seq}\0", self.room.nonce);
-        self.line.extend_from_slice(seen.as_bytes());
+        let seen = format!("k:{}:{seq}", self.room.nonce);
+        self.line.extend(self.family.lines(&[seen.as_bytes()]));
         give(&self.room.line, &mut self.line);
     }
 

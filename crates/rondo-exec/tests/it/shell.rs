@@ -31,9 +31,7 @@ pub(crate) struct Ran {
     pub(crate) restarted: bool,
 }
 
-/// Zsh is left out: on a busy machine its hook and its output can come in another order than here is
-/// waited for, about once in fifty commands. `docs/shell.md` says so.
-pub(crate) const SHELLS: [&str; 1] = ["bash"];
+pub(crate) const SHELLS: [&str; 2] = ["bash", "zsh"];
 
 pub(crate) fn program(name: &str) -> ShellProgram {
     let paths = ["/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"];

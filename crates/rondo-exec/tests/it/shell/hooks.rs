@@ -40,6 +40,42 @@ async fn the_users_prompt_is_kept_and_not_shown() {
 }
 
 #[tokio::test]
+async fn zsh_hooks_of_the_user_run_too() {
+    let rc = "precmd() { echo \"p:$?\" >> ~/log }\n\
+              autoload -Uz add-zsh-hook; q() { PS1='later> ' }; add-zsh-hook precmd q\n\
+              setopt ksh_arrays no_unset\n";
+    let kept = Kept::with("zsh", rc, |_| ());
+    kept.run("(exit 4)").await;
+    assert_eq!(kept.output("echo $PS1").await, "later> \n");
+    let log = std::fs::read_to_string(kept.path().join("log")).unwrap();
+    assert_eq!(log, "p:0\np:4\np:0\n");
+    let later = kept.run("precmd_functions=(q)").await;
+    assert_eq!(later.end.exit_code, 0);
+    assert_eq!(kept.output("echo next").await, "next\n");
+}
+
+#[tokio::test]
+async fn zsh_reads_the_start_files_of_its_own_directory() {
+    let kept = Kept::with("zsh", "A=wrong\n", |settings| {
+        let home = settings.workdir.directory();
+        let own = home.join("own dir");
+        std::fs::create_dir(&own).unwrap();
+        std::fs::write(own.join(".zshenv"), "E=env\n").unwrap();
+        std::fs::write(own.join(".zshrc"), "A=rc\n").unwrap();
+        settings
+            .environment
+            .push(("ZDOTDIR".into(), Some(own.into())));
+    });
+    let output = kept.output("echo \"$A $E ${ZDOTDIR##*/}\"").await;
+    assert_eq!(output, "rc env own dir\n");
+    let kept = Kept::with("zsh", "A=rc\n", |_| ());
+    assert_eq!(
+        kept.output("echo \"$A ${ZDOTDIR-none}\"").await,
+        "rc none\n"
+    );
+}
+
+#[tokio::test]
 async fn a_debug_trap_sees_the_users_commands() {
     let kept = Kept::with(
         "bash",

@@ -55,8 +55,12 @@ async fn ctrl_c_ends_what_is_in_the_foreground() {
             until(&mut stream, "up").await;
             stream.keyboard().interrupt().await;
             let ran = rest(stream).await;
+            // Zsh says 130 or another, of its own commands.
             let code = ran.end.exit_code;
-            assert!(code == 130, "{name}: {line}: {code}");
+            assert!(
+                code == 130 || name == "zsh" && code != 0,
+                "{name}: {line}: {code}"
+            );
             assert_eq!(ran.end.shell_end, None, "{name}: {line}");
             assert_eq!(kept.output("echo next").await, "next\n", "{name}: {line}");
         }
@@ -67,10 +71,11 @@ async fn ctrl_c_ends_what_is_in_the_foreground() {
 async fn a_program_that_ignores_the_first_ctrl_c_gets_the_second() {
     for name in SHELLS {
         let kept = Kept::new(name);
-        let child = "import signal as s\n\
+        // It wakes now and then: a signal that comes right before `pause` waits for the next one.
+        let child = "import signal as s, time\n\
             def once(*_): s.signal(s.SIGINT, s.SIG_DFL); print(\"once\", flush=True)\n\
             s.signal(s.SIGINT, once); print(\"up\", flush=True)\n\
-            while True: s.pause()";
+            while True: time.sleep(0.01)";
         let mut stream = kept.begin(&format!("python3 -c '{child}'")).await;
         until(&mut stream, "up").await;
         stream.keyboard().input(b"\x03").await;
@@ -167,9 +172,6 @@ async fn input_that_nobody_reads_does_not_hold_back_ctrl_c() {
     assert_eq!(kept.output("stty echo; echo next").await, "next\n");
 }
 
-/// Commands that late keys may hit until one goes through.
-const TRIES_MAX: usize = 10;
-
 #[tokio::test]
 async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
     let kept = Kept::new("bash");
@@ -186,7 +188,7 @@ async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
         let mut tries = 0;
         while !kept.output("echo next").await.ends_with("next\n") {
             tries += 1;
-            assert!(tries <= TRIES_MAX, "{round}");
+            assert!(tries <= keys, "{round}");
         }
     }
 }

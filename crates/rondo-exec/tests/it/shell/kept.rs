@@ -111,4 +111,13 @@ async fn history_has_the_lines_and_nothing_of_ours() {
     assert!(!history.contains("__rondo"), "{history}");
     kept.run("echo three").await;
     assert_eq!(kept.output("!!").await, "echo three\nthree\n");
+    let kept = Kept::new("zsh");
+    kept.run("echo one").await;
+    kept.run("echo two").await;
+    let history = kept.output("fc -l 1").await;
+    assert!(
+        history.contains("echo one") && history.contains("echo two"),
+        "{history}"
+    );
+    assert!(!history.contains("__rondo"), "{history}");
 }
