@@ -27,7 +27,7 @@ mod turn;
 mod unix;
 
 use crate::cli::{AskArgs, ColorChoice, EditKeys, ReplArgs};
-use crate::commands::ask::working_directory;
+use crate::commands::ask::{Cast, working_directory};
 use crate::commands::run::{output_of, write_failed};
 use crate::env::Env;
 use crate::error::{CliError, Result};
@@ -99,6 +99,7 @@ pub(crate) fn run(
         return Err(no_terminal());
     }
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
+    check_who_answers(&settings, &output)?;
     let mut repl = Repl::new(settings, output, terminal, mode);
     repl.go_on(&args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -113,6 +114,15 @@ pub(crate) fn run(
 
 fn failed(err: io::Error, context: &'static str) -> CliError {
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+}
+
+/// Checks that whoever is named can do what the profile needs. Where nobody is, there are a shell and
+/// Python still.
+fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
+    match Choice::make(settings) {
+        Ok(_) => Cast::of(settings, output).map(drop),
+        Err(_) => Ok(()),
+    }
 }
 
 fn no_terminal() -> CliError {

@@ -23,6 +23,8 @@ mod profiles;
 mod python;
 mod recorder;
 mod repl;
+mod repl_asks;
+mod repl_design;
 mod repl_python;
 mod repl_screen;
 mod repl_shell;

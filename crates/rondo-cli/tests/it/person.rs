@@ -116,6 +116,16 @@ impl Person {
         self.until(text, |it| it.all().contains(text)).await;
     }
 
+    /// Waits until something stands below something else that is there.
+    pub(crate) async fn sees_below(&mut self, above: &str, text: &str) {
+        let is_below = |it: &mut Self| {
+            let all = it.all();
+            let parts = all.rsplit_once(above);
+            parts.is_some_and(|(_, below)| below.contains(text))
+        };
+        self.until(text, is_below).await;
+    }
+
     /// Waits for an empty prompt of that mode.
     pub(crate) async fn prompt(&mut self, mode: &str) {
         let begin = format!("{mode} ");

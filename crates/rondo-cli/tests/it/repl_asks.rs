@@ -1,0 +1,114 @@
+//! What the agent of the shell's design does at the prompt, and what it asks about first.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::Person;
+use crate::repl::{leave, messages, start};
+use rondo_testkit::{CallScript, ReplyScript, Server};
+use serde_json::json;
+
+/// What stands last on a question, whatever it offers.
+const QUESTION: &str = "Run it? [y]es, [n]o";
+
+fn runs(command: &str) -> ReplyScript {
+    calls("exec", &json!({ "command": command }))
+}
+
+/// Starts the prompt of the design and asks for something.
+async fn asked(env: &TestEnv, server: &Server) -> Person {
+    let mut person = start(env, server, &["--profile", "shell"]);
+    person.prompt("agent").await;
+    person.enter("go").await;
+    person
+}
+
+/// Answers the question about a call, once both show.
+async fn answer(person: &mut Person, about: &str, key: &str) {
+    person.sees(about).await;
+    person.sees_below(about, QUESTION).await;
+    person.types_behind(": ").await;
+    person.press(key).await;
+    person.press("\r").await;
+}
+
+/// Returns what the model was told of calls in a request, oldest first.
+fn told(server: &Server, request: usize) -> Vec<String> {
+    let messages = messages(server, request).into_iter();
+    let results = messages.filter(|(role, _)| role == "tool");
+    results
+        .map(|(_, content)| content.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn gs_f1_a_command_is_confirmed_refused_or_allowed_from_now_on() {
+    let server = serve(vec![
+        runs("touch yes.txt"),
+        runs("touch no.txt"),
+        runs("ls"),
+        runs("touch always.txt"),
+        runs("touch later.txt"),
+        says("That is all."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = asked(&env, &server).await;
+    answer(&mut person, "touch yes.txt", "y").await;
+    answer(&mut person, "touch no.txt", "n").await;
+    answer(&mut person, "touch always.txt", "a").await;
+    person.sees("That is all.").await;
+    person.prompt("agent").await;
+    assert_eq!(person.all().matches(QUESTION).count(), 3);
+    leave(person).await;
+    let made = ["yes", "no", "always", "later"];
+    let made = made.map(|name| env.project().join(format!("{name}.txt")).exists());
+    assert_eq!(made, [true, false, true, true]);
+    let told = told(&server, 5);
+    assert_eq!(told.len(), 5);
+    assert!(told[1].contains("the user said no"), "{told:?}");
+    for at in [0, 2, 3, 4] {
+        assert!(told[at].contains("\"exitCode\":0"), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn gs_f4_files_are_read_written_edited_listed_and_searched() {
+    let call = |id: &str, name: &str, arguments| CallScript::new(id, name, &arguments);
+    let looks = ReplyScript::calls([
+        call("1", "list_files", json!({})),
+        call("2", "read_file", json!({"path": "poem.txt"})),
+        call("3", "search_files", json!({"pattern": "viol.ts"})),
+    ]);
+    let edit = json!({"path": "poem.txt", "old_string": "blue", "new_string": "purple"});
+    let server = serve(vec![
+        looks,
+        calls("edit_file", &edit),
+        calls(
+            "write_file",
+            &json!({"path": "new/copy.txt", "content": "roses\n"}),
+        ),
+        says("Written."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    env.write("poem.txt", "roses are red\nviolets are blue\n");
+    env.user_config(
+        "[profiles.shell]\ntools = ['exec', 'read_file', 'list_files', 'search_files', 'write_file', 'edit_file']\n",
+    );
+    let mut person = asked(&env, &server).await;
+    answer(&mut person, "`edit_file` wants", "y").await;
+    answer(&mut person, "`write_file` wants", "y").await;
+    person.sees("Written.").await;
+    person.prompt("agent").await;
+    assert_eq!(person.all().matches(QUESTION).count(), 2);
+    leave(person).await;
+    let text = |name: &str| std::fs::read_to_string(env.project().join(name)).unwrap();
+    assert_eq!(text("poem.txt"), "roses are red\nviolets are purple\n");
+    assert_eq!(text("new/copy.txt"), "roses\n");
+    let told = told(&server, 3);
+    assert!(told[0].contains("poem.txt"), "{told:?}");
+    assert!(told[1].contains("violets are blue"), "{told:?}");
+    assert!(
+        told[2].contains("violets") && !told[2].contains("roses"),
+        "{told:?}"
+    );
+}

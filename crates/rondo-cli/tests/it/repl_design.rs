@@ -1,0 +1,235 @@
+//! The design of questions over a live Python session, at the prompt, by its acceptance list: a
+//! scripted Gemini at a real socket, and a person at a real terminal.
+
+use crate::harness::TestEnv;
+use crate::person::Person;
+use crate::repl::leave;
+use rondo_testkit::{
+    CallScript, ReplyScript, Response, Script, Server, assert_paired, faults, gemini,
+};
+use serde_json::{Value, json};
+
+/// Long enough for a step on a busy machine, and soon over.
+const SHORT_STEP: &str = "[profiles.python.limits]\nstep_timeout_ms = 4_000\n";
+const STOPPED: &str = "I could not finish the answer: ";
+
+fn env(server: &Server) -> TestEnv {
+    TestEnv::new()
+        .var("GEMINI_API_KEY", "k-123456789")
+        .var("GEMINI_MODEL", "gemini-2.5-flash")
+        .var("GOOGLE_GEMINI_BASE_URL", &server.url(""))
+}
+
+fn call(name: &str, arguments: &Value) -> CallScript {
+    CallScript::without_id(name, arguments)
+}
+
+fn eval(expr: &str) -> CallScript {
+    call("eval_expr", &json!({ "expr": expr }))
+}
+
+fn calls(calls: impl IntoIterator<Item = CallScript>) -> Response {
+    gemini::whole(&ReplyScript::calls(calls))
+}
+
+fn says(text: &str) -> Response {
+    gemini::whole(&ReplyScript::text([text]))
+}
+
+fn malformed() -> Response {
+    let candidate = json!({"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0});
+    Response::json(200, &json!({"candidates": [candidate]}))
+}
+
+/// Starts the prompt and runs a cell: the interpreter is there, and `ages` in it.
+async fn with_ages(env: &TestEnv, args: &[&str]) -> Person {
+    let own = ["repl", "--profile", "python", "--mode", "python"];
+    let mut person = Person::start(env, &[&own[..], args].concat());
+    person.prompt("python").await;
+    person.enter("ages = [40, 2]").await;
+    person.prompt("python").await;
+    person
+}
+
+/// Asks, and waits for what is to be seen and for the prompt.
+async fn ask(person: &mut Person, question: &str, seen: &[&str]) {
+    person.enter(&format!("# {question}")).await;
+    for text in seen {
+        person.sees(text).await;
+    }
+    person.prompt("python").await;
+}
+
+/// What was limited or lost has cost the session nothing.
+async fn ages_are_still_there(person: &mut Person) {
+    person.enter("sum(ages) * 1000").await;
+    person.sees("\n42000\n").await;
+    person.prompt("python").await;
+}
+
+#[track_caller]
+fn check_is_native(body: &Value) {
+    assert_paired(body);
+    let mut keys: Vec<&String> = body.as_object().unwrap().keys().collect();
+    keys.sort();
+    let expected = ["contents", "systemInstruction", "toolConfig", "tools"];
+    assert_eq!(keys, expected);
+    let tools = body["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0].as_object().unwrap().len(), 1);
+    let declared = tools[0]["functionDeclarations"].as_array().unwrap();
+    assert!(declared.iter().any(|it| it["name"] == "eval_expr"));
+    let mode = &body["toolConfig"]["functionCallingConfig"]["mode"];
+    assert_eq!(mode, "AUTO");
+    let prompt = &body["systemInstruction"]["parts"][0]["text"];
+    assert!(prompt.as_str().unwrap().starts_with("You are PyAIChat"));
+}
+
+/// The first of the list, the second and the fourth: the live session answers, calls of one reply run
+/// in their order and go back together, and only Gemini's own words are on the wire.
+#[tokio::test]
+async fn py_t21_py_18_a_question_is_answered_by_calls_into_the_session_of_the_prompt() {
+    let made = [
+        eval("ages.append(1)"),
+        call("get_repr", &json!({"expr": "ages"})),
+        eval("ages.pop() + nobody"),
+        call("frobnicate", &json!({})),
+        call("get_type", &json!({"expr": "ages"})).signed("c2lnbmVk"),
+    ];
+    let server = Server::start([calls(made), says("They sum to 42.")]).await;
+    let env = env(&server);
+    let mut person = with_ages(&env, &[]).await;
+    ask(&mut person, "What do ages sum to?", &["They sum to 42."]).await;
+    ages_are_still_there(&mut person).await;
+    leave(person).await;
+
+    let bodies: Vec<Value> = server.requests().iter().map(|it| it.json()).collect();
+    assert_eq!(bodies.len(), 2);
+    bodies.iter().for_each(check_is_native);
+    let question = json!({"role": "user", "parts": [{"text": "What do ages sum to?"}]});
+    assert_eq!(bodies[0]["contents"], json!([question]));
+    let contents = bodies[1]["contents"].as_array().unwrap();
+    assert_eq!(contents.len(), 3);
+    assert_eq!(contents[1]["role"], "model");
+    assert_eq!(contents[1]["parts"][4]["thoughtSignature"], "c2lnbmVk");
+    assert_eq!(contents[2]["role"], "user");
+    let parts = contents[2]["parts"].as_array().unwrap();
+    let response = |at: usize| &parts[at]["functionResponse"];
+    let names: Vec<&Value> = (0..5).map(|at| &response(at)["name"]).collect();
+    let expected = [
+        "eval_expr",
+        "get_repr",
+        "eval_expr",
+        "frobnicate",
+        "get_type",
+    ];
+    assert_eq!(names, expected);
+    // The second call sees what the first one did.
+    let result = |at: usize| &response(at)["response"]["result"];
+    assert_eq!(result(1)["repr"], "[40, 2, 1]");
+    let code = |at: usize| &response(at)["response"]["error"]["code"];
+    assert_eq!(code(2), "python_exception");
+    assert_eq!(code(3), "unknown_function");
+    assert_eq!(result(4)["qualified"], "builtins.list");
+}
+
+/// The third of the list, by steps.
+#[tokio::test]
+async fn py_t21_py_10_py_47_six_steps_end_a_question_with_what_was_found() {
+    let server = Server::start(Script::repeat(calls([eval("sum(ages) + 1")]))).await;
+    let env = env(&server);
+    let mut person = with_ages(&env, &[]).await;
+    let told = format!("{STOPPED}the limit of 6 steps was reached.");
+    ask(
+        &mut person,
+        "for ever?",
+        &[&told, "Confirmed so far:", "43"],
+    )
+    .await;
+    ages_are_still_there(&mut person).await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 6);
+}
+
+/// The third of the list, by the time of a step; what the design gives is what the profile shows.
+#[tokio::test]
+async fn py_t21_py_11_py_47_a_step_that_takes_too_long_ends_a_question_with_what_was_found() {
+    let server = Server::start([
+        calls([eval("sum(ages) + 1")]),
+        faults::zero_byte_stall(),
+        says("Quick."),
+    ])
+    .await;
+    let env = env(&server);
+    let shown = env.run(&["profiles", "show", "python"]).await.stdout;
+    for limit in ["step_timeout_ms = 8000", "turn_timeout_ms = 20000"] {
+        assert!(shown.contains(limit), "{shown}");
+    }
+    env.user_config(SHORT_STEP);
+    let mut person = with_ages(&env, &[]).await;
+    let told = format!("{STOPPED}the model did not reply within 4 s.");
+    ask(&mut person, "slowly?", &[&told, "Confirmed so far:", "43"]).await;
+    ask(&mut person, "again?", &["Quick."]).await;
+    ages_are_still_there(&mut person).await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 3);
+}
+
+/// The third of the list, by the time of a question: what runs in Python is within it.
+#[tokio::test]
+async fn py_t21_py_12_py_47_a_question_that_takes_too_long_ends_with_what_was_found() {
+    let asleep = "__import__('time').sleep(1000)";
+    let server = Server::start([calls([eval("sum(ages) + 1"), eval(asleep)])]).await;
+    let env = env(&server);
+    let mut person = with_ages(&env, &["--deadline", "4s"]).await;
+    let told = format!("{STOPPED}the time limit of 4 s was reached.");
+    ask(&mut person, "ever?", &[&told, "Confirmed so far:", "43"]).await;
+    ages_are_still_there(&mut person).await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// The fifth of the list.
+#[tokio::test]
+async fn py_t21_py_13_py_45_an_unusable_reply_is_corrected_once_and_the_second_ends_softly() {
+    let server = Server::start([
+        says(""),
+        says("They are two."),
+        calls([eval("sum(ages) + 1")]),
+        malformed(),
+        says(""),
+    ])
+    .await;
+    let env = env(&server);
+    let mut person = with_ages(&env, &[]).await;
+    ask(&mut person, "How many ages?", &["They are two."]).await;
+    ask(&mut person, "And?", &[STOPPED, "Confirmed so far:", "43"]).await;
+    ages_are_still_there(&mut person).await;
+    leave(person).await;
+    let requests = server.requests();
+    assert_eq!(requests.len(), 5);
+    for corrected in [1, 4] {
+        let body = requests[corrected].json();
+        check_is_native(&body);
+        let last = body["contents"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["role"], "user");
+        let said = last["parts"].as_array().unwrap().last().unwrap();
+        let said = said["text"].as_str().unwrap_or_default();
+        assert!(
+            said.starts_with("Your last reply could not be used"),
+            "{said}"
+        );
+    }
+}
+
+/// The sixth of the list.
+#[tokio::test]
+async fn py_t21_py_50_a_model_without_function_calling_is_refused_at_the_start() {
+    let server = Server::start(Script::default()).await;
+    let env = env(&server).var("GEMINI_MODEL", "gemma-3-27b-it");
+    let mut person = Person::start(&env, &["repl", "--profile", "python"]);
+    person.sees("model `gemini/gemma-3-27b-it` cannot").await;
+    person.sees("set `GEMINI_MODEL` to a model that can").await;
+    assert_eq!(person.code().await, Some(52));
+    assert!(server.requests().is_empty());
+}
