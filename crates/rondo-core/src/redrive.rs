@@ -101,7 +101,8 @@ pub fn redrive(
     records: &[Record],
 ) -> Result<Redriven, RedriveError> {
     let mut drive = Drive::new(config, arguments, history);
-    for (index, record) in records.iter().enumerate() {
+    let of_turn = |it: &(usize, &Record)| it.1.body.is_of_turn();
+    for (index, record) in records.iter().enumerate().filter(of_turn) {
         drive.state.last_at = drive.state.last_at.max(record.at_ms);
         // What the user said meanwhile entered the transcript with what follows from this record.
         let rest = records.get(index + 1..).unwrap_or_default();
@@ -193,7 +194,11 @@ impl Drive<'_> {
             | RecordBody::RequestQueued
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::Resumed { .. }
-            | RecordBody::ToolInDoubt { .. } => Ok(()),
+            | RecordBody::ToolInDoubt { .. }
+            | RecordBody::CellStarted { .. }
+            | RecordBody::CellFinished { .. }
+            | RecordBody::CellsRepeating { .. }
+            | RecordBody::CellsRepeated { .. } => Ok(()),
             RecordBody::CallResolved { .. }
             | RecordBody::MessageAdded { .. }
             | RecordBody::Compacted(_) => self.changed(&record.body),

@@ -5,7 +5,9 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 /// The version of the records that this program writes. It reads this one and all older ones.
-pub const RECORD_VERSION: u32 = 1;
+///
+/// 2 has the cells of a person's Python session.
+pub const RECORD_VERSION: u32 = 2;
 
 /// SHA-256 over a record and the hash of the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

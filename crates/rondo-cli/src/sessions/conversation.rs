@@ -73,7 +73,8 @@ impl Conversation {
         if let Some(open) = history.open_turn() {
             let entries = store.read(&info.id, open.first, usize::MAX);
             let entries = entries?.into_iter();
-            let records = entries.filter_map(Entry::into_record).collect();
+            let records = entries.filter_map(Entry::into_record);
+            let records = records.filter(|it| it.body.is_of_turn()).collect();
             taken.cut_off = Some(Box::new(CutOff::of(records)?));
             // It has its number already.
             taken.turns = open.number.saturating_sub(1);

@@ -1,4 +1,4 @@
-use super::{Item, Step, Turn, TurnEnding};
+use super::{Item, Step, Turn, TurnEnding, cells};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::{CallId, Message, ModelInfo, NanoUsd, Part, Reply, TimeMs, ToolOutcome, Usage};
 use serde_json::Value;
@@ -19,6 +19,11 @@ pub(crate) struct Fold {
 impl Fold {
     /// Takes the next record, and returns the turn before it where that is over.
     pub(crate) fn take(&mut self, record: &Record) -> Option<Turn> {
+        if !record.body.is_of_turn() {
+            let before = || cells::before_turns(record.at_ms);
+            cells::tell(self.turn.get_or_insert_with(before), &record.body);
+            return None;
+        }
         let mut over = None;
         if let RecordBody::TurnStarted {
             profile,
@@ -92,6 +97,7 @@ impl Fold {
             said: Vec::new(),
             steps: Vec::new(),
             ending: None,
+            cells: Vec::new(),
         });
     }
 

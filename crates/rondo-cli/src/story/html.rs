@@ -1,4 +1,4 @@
-use super::words::{built_answer, ending, of_step, of_turn, seconds, title};
+use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
 use crate::render::escape::xml;
 use std::fmt::Write as _;
@@ -46,10 +46,13 @@ pub(super) fn head(story: &Story) -> String {
     page
 }
 
-/// Renders a turn.
+/// Renders a turn, and the cells behind it.
 pub(super) fn turn(turn: &Turn) -> String {
-    let mut page = format!("<h2>Turn {}</h2>\n", turn.number);
-    figures(&mut page, &of_turn(turn));
+    let mut page = String::new();
+    if turn.number > 0 {
+        let _ = writeln!(page, "<h2>Turn {}</h2>", turn.number);
+        figures(&mut page, &of_turn(turn));
+    }
     let write = |page: &mut String, items: &[Item]| {
         items.iter().for_each(|item| write_item(page, item));
     };
@@ -62,8 +65,12 @@ pub(super) fn turn(turn: &Turn) -> String {
     if let Some(answer) = built_answer(turn) {
         said(&mut page, "said", answer);
     }
-    if let Some(ending) = ending(turn) {
+    if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {
         note(&mut page, &ending);
+    }
+    if !turn.cells.is_empty() {
+        page.push_str("<h2>Python</h2>\n");
+        write(&mut page, &turn.cells);
     }
     page
 }
@@ -125,6 +132,12 @@ fn write_item(page: &mut String, item: &Item) {
             let tool = if tool.is_empty() { "the call" } else { tool };
             let summary = format!("{tool} {what} after {}", seconds(*took_ms));
             folded(page, class, &summary, text);
+        }
+        Item::Cell { code, result, .. } => {
+            let result = result.as_deref().unwrap_or(NO_END);
+            for text in [code.as_str(), result].iter().filter(|it| !it.is_empty()) {
+                let _ = writeln!(page, "<pre>{}</pre>", xml(text));
+            }
         }
         Item::Note { text } => note(page, text),
     }

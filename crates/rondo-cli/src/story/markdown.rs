@@ -1,4 +1,4 @@
-use super::words::{built_answer, ending, of_step, of_turn, seconds, title};
+use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
 use std::fmt::Write as _;
 
@@ -12,9 +12,12 @@ pub(super) fn head(story: &Story) -> String {
     text
 }
 
-/// Renders a turn.
+/// Renders a turn, and the cells behind it.
 pub(super) fn turn(turn: &Turn) -> String {
-    let mut text = format!("\n## Turn {}\n\n{}\n", turn.number, of_turn(turn));
+    let mut text = match turn.number {
+        0 => String::new(),
+        number => format!("\n## Turn {number}\n\n{}\n", of_turn(turn)),
+    };
     turn.said
         .iter()
         .for_each(|item| write_item(&mut text, item));
@@ -27,8 +30,14 @@ pub(super) fn turn(turn: &Turn) -> String {
     if let Some(answer) = built_answer(turn) {
         let _ = write!(text, "\n**Answer**\n\n{answer}\n");
     }
-    if let Some(ending) = ending(turn) {
+    if let Some(ending) = ending(turn).filter(|_| turn.number > 0) {
         let _ = write!(text, "\n*{ending}*\n");
+    }
+    if !turn.cells.is_empty() {
+        text.push_str("\n## Python\n");
+        turn.cells
+            .iter()
+            .for_each(|item| write_item(&mut text, item));
     }
     text
 }
@@ -54,6 +63,14 @@ fn write_item(text: &mut String, item: &Item) {
             let tool = if tool.is_empty() { "the call" } else { tool };
             let took = seconds(*took_ms);
             write!(text, "\n`{tool}` {what} after {took}:\n{}", fenced(said))
+        }
+        Item::Cell { code, result, .. } => {
+            let result = result.as_deref().unwrap_or(NO_END);
+            let result = match result {
+                "" => String::new(),
+                result => fenced(result),
+            };
+            write!(text, "{}{result}", fenced(code))
         }
         Item::Note { text: said } => write!(text, "\n*{said}*\n"),
     };

@@ -3,9 +3,11 @@
 //!
 //! # Layout
 //! - `fold`: records become turns, steps and what was said in them.
+//! - `cells`: what the user ran in Python, between the turns.
 //! - `markdown`, `html`: the two renderings; the data are the types here, as JSON.
 //! - `words`: figures and times as both write them.
 
+mod cells;
 mod fold;
 mod html;
 mod markdown;
@@ -74,7 +76,7 @@ impl Turn {
 /// A turn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Turn {
-    /// From 1.
+    /// From 1; 0 for the cells that were run before the first turn, which come with nothing else.
     pub(crate) number: u32,
     /// The profile it ran under.
     pub(crate) profile: String,
@@ -92,6 +94,9 @@ pub(crate) struct Turn {
     pub(crate) steps: Vec<Step>,
     /// How it ended; absent where it was cut off.
     pub(crate) ending: Option<TurnEnding>,
+    /// What the user ran in Python before the next turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) cells: Vec<Item>,
 }
 
 /// A step.
@@ -156,6 +161,15 @@ pub(crate) enum Item {
         error: Option<String>,
         /// What came of it.
         text: String,
+        /// How long it ran.
+        took_ms: u64,
+    },
+    /// The user ran a cell in the Python session.
+    Cell {
+        /// The code, as far as it is kept.
+        code: String,
+        /// What came of it; absent where its end is not recorded.
+        result: Option<String>,
         /// How long it ran.
         took_ms: u64,
     },

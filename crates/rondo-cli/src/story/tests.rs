@@ -1,5 +1,5 @@
 use super::*;
-use rondo_core::ports::{Record, RecordBody};
+use rondo_core::ports::{CellEnding, Record, RecordBody};
 use rondo_types::{
     CallId, Candidate, Message, ModelInfo, Origin, Part, Price, Recovery, Reply, ToolCall,
     ToolErrorCode, ToolOutcome, TurnId,
@@ -182,4 +182,54 @@ fn a_page_holds_no_markup_of_others() {
     assert!(page.contains("/a &amp; b"));
     assert!(!page.contains("<b>") && !page.contains("<script"));
     assert!(page.contains("asked: run <code>a &amp; b</code> or `not?"));
+}
+
+fn cell(code: &str, ending: Option<CellEnding>) -> Vec<Record> {
+    let started = RecordBody::CellStarted {
+        code: code.into(),
+        changed: None,
+    };
+    let finished = ending.map(|ending| RecordBody::CellFinished {
+        ending,
+        stdout: "out\n".into(),
+        stderr: String::new(),
+        duration_ms: 5,
+        is_restarted: false,
+    });
+    let bodies = std::iter::once(started).chain(finished);
+    let record = |body| Record {
+        turn: TurnId::new(""),
+        step: 0,
+        at_ms: TimeMs(7),
+        body,
+    };
+    bodies.map(record).collect()
+}
+
+#[test]
+fn cells_stand_behind_the_turn_that_they_followed() {
+    let value_repr = Some("42".to_owned());
+    let mut records = cell("6 * 7", Some(CellEnding::Returned { value_repr }));
+    records.push(Record {
+        turn: TurnId::new("t"),
+        step: 0,
+        at_ms: TimeMs(9),
+        body: started()[0].clone(),
+    });
+    records.extend(cell("while <b>: pass", None));
+    let mut fold = Fold::default();
+    let mut turns: Vec<Turn> = records.iter().filter_map(|it| fold.take(it)).collect();
+    turns.extend(fold.end());
+    let numbers: Vec<_> = turns.iter().map(|it| (it.number, it.cells.len())).collect();
+    assert_eq!(numbers, [(0, 1), (1, 1)]);
+    let text = turns[0].shown(StoryFormat::Markdown, true);
+    assert_eq!(
+        text,
+        "\n## Python\n\n```\n6 * 7\n```\n\n```\nout\n42\n```\n"
+    );
+    let page = turns[1].shown(StoryFormat::Html, false);
+    assert!(page.contains("<pre>while &lt;b&gt;: pass</pre>"), "{page}");
+    assert!(page.contains("[its end is not recorded]"), "{page}");
+    let data: Value = serde_json::from_str(&turns[0].shown(StoryFormat::Json, true)).unwrap();
+    assert_eq!(data["cells"][0]["code"], "6 * 7");
 }

@@ -1,6 +1,9 @@
 use super::{Step, Story, Turn};
 use rondo_types::{TimeMs, Usage};
 
+/// What is said in place of a cell's result where its end is not recorded.
+pub(super) const NO_END: &str = "[its end is not recorded]";
+
 /// Returns a session's name for people.
 pub(super) fn title(story: &Story) -> &str {
     match story.title.is_empty() {

@@ -48,6 +48,9 @@ impl History {
     /// Takes the next record.
     pub fn take(&mut self, record: &Record) {
         self.records += 1;
+        if !record.body.is_of_turn() {
+            return;
+        }
         if let RecordBody::TurnStarted {
             turn_number,
             history,
@@ -56,7 +59,7 @@ impl History {
         } = &record.body
         {
             self.abandon(*history);
-            if self.records == 1 {
+            if self.turns == 0 {
                 self.transcript.clone_from(brought);
             }
             let number = match turn_number {

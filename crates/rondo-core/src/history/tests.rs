@@ -100,6 +100,33 @@ fn a_session_that_began_with_messages_of_another_has_them() {
     assert_eq!(texts(&cut.before_open_turn()), ["before"]);
 }
 
+/// What a person ran in the Python session.
+fn cell() -> Record {
+    let body = RecordBody::CellStarted {
+        code: "x = 1".into(),
+        changed: None,
+    };
+    record("", body)
+}
+
+#[test]
+fn cells_count_as_records_and_say_nothing() {
+    let mut first = turn(1, 1);
+    if let RecordBody::TurnStarted { brought, .. } = &mut first[0].body {
+        brought.push(std::sync::Arc::new(Message::user("before")));
+    }
+    let (one, two) = first.split_at(3);
+    let records = [vec![cell()], one.to_vec(), vec![cell()], two.to_vec()].concat();
+    let open = History::of(&records[..5]).open_turn().unwrap();
+    assert_eq!((open.first, open.turn.as_str()), (Seq(2), "t1"));
+    let history = History::of(&[records, vec![cell()]].concat());
+    assert_eq!(texts(&history.transcript()), ["before", "q1", "a1"]);
+    assert_eq!((history.turns(), history.head()), (1, Seq(8)));
+    assert_eq!(history.open_turn(), None);
+    let only = History::of(&[cell()]);
+    assert_eq!((only.turns(), only.open_turn()), (0, None));
+}
+
 #[test]
 fn a_turn_that_was_cut_off_is_open_and_what_came_before_it_is_apart() {
     let mut records = [turn(1, 0), turn(2, 2)].concat();

@@ -107,7 +107,11 @@ impl TurnFold {
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::ApprovalResolved { .. }
             | RecordBody::Cancelled
-            | RecordBody::Faulted { .. } => {}
+            | RecordBody::Faulted { .. }
+            | RecordBody::CellStarted { .. }
+            | RecordBody::CellFinished { .. }
+            | RecordBody::CellsRepeating { .. }
+            | RecordBody::CellsRepeated { .. } => {}
         }
     }
 

@@ -1,3 +1,4 @@
+use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use crate::compaction::Compaction;
 use async_trait::async_trait;
@@ -83,7 +84,7 @@ pub enum AppendError {
 /// One fact of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The turn it belongs to.
+    /// The turn it belongs to; empty where it [belongs to none](RecordBody::is_of_turn).
     pub turn: TurnId,
     /// The step it belongs to; 0 before the first.
     pub step: u32,
@@ -282,6 +283,59 @@ pub enum RecordBody {
         /// Whether the answer is less than it could be.
         degraded: bool,
     },
+    /// A person's cell is about to run in the Python session. From version 2 of the records on.
+    CellStarted {
+        /// The code, as far as it is kept.
+        code: String,
+        /// Why that is not the code that runs, where it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<CodeChange>,
+    },
+    /// The cell that was started last ended. From version 2 on.
+    CellFinished {
+        /// How.
+        ending: CellEnding,
+        /// What it wrote to standard output, head and tail.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stdout: String,
+        /// And to standard error.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stderr: String,
+        /// How long it ran.
+        duration_ms: u64,
+        /// Whether its interpreter was a new one, because the last one was lost.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_restarted: bool,
+    },
+    /// Code of before is about to run again, to restore what it left in the interpreter. From
+    /// version 2 on.
+    CellsRepeating {
+        /// The places of the cells and calls that it was recorded with.
+        cells: Vec<Seq>,
+    },
+    /// The code of before has run again, or was stopped. From version 2 on.
+    CellsRepeated {
+        /// How many of the cells ran again.
+        repeated: u32,
+        /// How many things were not restored.
+        not_restored: u32,
+    },
+}
+
+impl RecordBody {
+    /// Returns whether it tells of a turn. What a person does in the Python session belongs to none: it
+    /// may be recorded between two turns, or in the middle of one that was cut off, and says nothing
+    /// to a model.
+    #[must_use]
+    pub fn is_of_turn(&self) -> bool {
+        !matches!(
+            self,
+            Self::CellStarted { .. }
+                | Self::CellFinished { .. }
+                | Self::CellsRepeating { .. }
+                | Self::CellsRepeated { .. }
+        )
+    }
 }
 
 /// What a request is made of, as digests of 16 hexadecimal digits: they tell where two requests

@@ -1,10 +1,12 @@
 //! What a turn needs from outside. All traits are object-safe; all data are plain Rust types.
 
+mod cell;
 mod gate;
 mod journal;
 mod model;
 mod tool;
 
+pub use cell::{CellEnding, CodeChange};
 pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{
     AppendError, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,

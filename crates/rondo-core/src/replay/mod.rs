@@ -150,14 +150,26 @@ pub fn replay(
     changes: &Changes,
 ) -> Result<Replay, ReplayError> {
     let mut replayer = Replayer::new(session.clone(), changes.clone());
-    let turns = records.chunk_by(|one, next| one.turn == next.turn);
-    let turns: Vec<_> = turns
-        .map(|turn| replayer.turn(turn))
-        .collect::<Result<_, _>>()?;
+    let mut turns = Vec::new();
+    let mut rest = records;
+    while !rest.is_empty() {
+        let (turn, after) = rest.split_at(turn_len(rest));
+        turns.push(replayer.turn(turn)?);
+        rest = after;
+    }
     match turns.is_empty() {
         true => Err(ReplayError::Empty),
         false => Ok(Replay { turns }),
     }
+}
+
+/// Returns how many of the records are the first turn's, with what belongs to none beside it.
+fn turn_len(records: &[Record]) -> usize {
+    let mut of_turns = records.iter().filter(|it| it.body.is_of_turn());
+    let first = of_turns.next().map(|it| &it.turn);
+    let is_other = |it: &Record| it.body.is_of_turn() && Some(&it.turn) != first;
+    let other = records.iter().position(is_other);
+    other.unwrap_or(records.len())
 }
 
 /// Drives a session again turn by turn, so that no more of it than a turn and the conversation is
@@ -198,11 +210,16 @@ impl Replayer {
         }
     }
 
-    /// Drives the next turn again. `records` are all of it, in order.
+    /// Drives the next turn again. `records` are all of it, in order; what belongs to no turn may
+    /// stand before and among them.
     ///
     /// # Errors
-    /// When the records do not hold what the turn worked with.
+    /// When the records hold no turn, or not what it worked with.
     pub fn turn(&mut self, records: &[Record]) -> Result<ReplayedTurn, ReplayError> {
+        let before = records.iter().position(|it| it.body.is_of_turn());
+        let before = before.ok_or(ReplayError::Empty)?;
+        let (_, records) = records.split_at(before);
+        self.records += before;
         self.turns += 1;
         let place = (self.turns, self.records);
         self.records += records.len();

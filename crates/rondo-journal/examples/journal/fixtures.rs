@@ -1,11 +1,12 @@
 //! The sessions that every later version must read: `fixtures/journal`.
 
 use crate::Failure;
-use crate::sessions::store;
+use crate::sessions::{append, store};
 use crate::turns::{Goal, Scene, cut_off_turn, turn};
-use rondo_core::ports::RecordBody;
+use rondo_core::Journal as _;
+use rondo_core::ports::{CellEnding, Record, RecordBody};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
-use rondo_types::{SessionId, TimeMs, Transcript};
+use rondo_types::{SessionId, TimeMs, Transcript, TurnId};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
@@ -34,6 +35,7 @@ pub(crate) async fn write(dir: &Path) -> Result<Value, Failure> {
     resumed(&store).await?;
     forked(&store).await?;
     compacted(&store).await?;
+    celled(&store).await?;
     let sessions = store.sessions(usize::MAX)?;
     for info in &sessions {
         let mut file = File::create(dir.join(format!("{}.jsonl", info.id)))?;
@@ -108,4 +110,48 @@ async fn compacted(store: &Store) -> Result<(), Failure> {
         }
     }
     Err("the session was not compacted".into())
+}
+
+/// Turns, and a person's cells before, between and behind them; the end of the last is not recorded.
+async fn celled(store: &Store) -> Result<(), Failure> {
+    let session = create(store, "celled")?;
+    let returned = CellEnding::Returned { value_repr: None };
+    cell(&session, "x = 6", Some(returned)).await?;
+    let goal = Goal::Ask(1, Transcript::new());
+    let history = turn(SHORT, &session, goal).await?.transcript;
+    let raised = CellEnding::Raised {
+        exc_type: "ZeroDivisionError".to_owned(),
+        message: "division by zero".to_owned(),
+    };
+    cell(&session, "x / 0", Some(raised)).await?;
+    turn(SHORT, &session, Goal::Ask(2, history)).await?;
+    cell(&session, "x * 7", None).await
+}
+
+async fn cell(
+    session: &OwnedSession,
+    code: &str,
+    ending: Option<CellEnding>,
+) -> Result<(), Failure> {
+    let started = RecordBody::CellStarted {
+        code: code.to_owned(),
+        changed: None,
+    };
+    let finished = ending.map(|ending| RecordBody::CellFinished {
+        ending,
+        stdout: String::new(),
+        stderr: String::new(),
+        duration_ms: 1,
+        is_restarted: false,
+    });
+    for body in std::iter::once(started).chain(finished) {
+        let record = Record {
+            turn: TurnId::new(""),
+            step: 0,
+            at_ms: BEGAN,
+            body,
+        };
+        append(session, session.head(), vec![record]).await?;
+    }
+    Ok(())
 }

@@ -16,15 +16,27 @@ use tempfile::TempDir;
 type Kept = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions.
-const VERSIONS: [(&str, &[Kept]); 1] = [(
-    "v1",
-    &[
-        ("plain", 2, 8),
-        ("resumed", 2, 8),
-        ("forked", 2, 8),
-        ("compacted", 4, 9),
-    ],
-)];
+const VERSIONS: [(&str, &[Kept]); 2] = [
+    (
+        "v1",
+        &[
+            ("plain", 2, 8),
+            ("resumed", 2, 8),
+            ("forked", 2, 8),
+            ("compacted", 4, 9),
+        ],
+    ),
+    (
+        "v2",
+        &[
+            ("plain", 2, 8),
+            ("resumed", 2, 8),
+            ("forked", 2, 8),
+            ("compacted", 4, 9),
+            ("celled", 2, 8),
+        ],
+    ),
+];
 
 fn folder(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -211,6 +223,24 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     let file = exported_file("v1", "plain").replacen("{\"rondo_session\":1", &newer, 1);
     let refused = Exported::read(&mut file.as_bytes()).unwrap_err();
     assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
+}
+
+/// What the first version does with the cells of the second: their records are of a later version, so it
+/// keeps them and passes them over, as the matrix above has it for any kind.
+#[test]
+fn cells_are_recorded_as_a_later_versions_kind_and_by_no_turn() {
+    let kept = kept("v2");
+    let entries = kept.store.read_all(&id("celled")).unwrap();
+    let cells = entries.iter().filter(|it| it.kind().starts_with("cell_"));
+    let kinds: Vec<_> = cells.clone().map(Entry::kind).collect();
+    let pair = ["cell_started", "cell_finished"];
+    assert_eq!(kinds, [&pair[..], &pair, &pair[..1]].concat());
+    for cell in cells {
+        assert_eq!((cell.version, cell.turn.as_str()), (2, ""));
+    }
+    let head = entries.len() as u64;
+    let history = kept.store.history(&id("celled")).unwrap();
+    assert_eq!((history.head(), history.open_turn()), (Seq(head), None));
 }
 
 /// A record that the fixtures must hold, so that the matrix is about something.

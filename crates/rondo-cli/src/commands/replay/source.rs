@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use anyhow::Error;
 use rondo_core::ports::Record;
 use rondo_journal::{ExportReader, Store};
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TurnId};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ impl Recorded {
         take: impl FnMut(&[Record]) -> Result<()>,
     ) -> Result<bool> {
         let mut turns = Turns {
+            turn: None,
             records: Vec::new(),
             take,
         };
@@ -72,16 +73,21 @@ impl Recorded {
     }
 }
 
-/// Gathers the records of a turn.
+/// Gathers the records of a turn, with what belongs to none before and behind it.
 struct Turns<F> {
+    /// The turn, once one of its records came.
+    turn: Option<TurnId>,
     records: Vec<Record>,
     take: F,
 }
 
 impl<F: FnMut(&[Record]) -> Result<()>> Turns<F> {
     fn record(&mut self, record: Record) -> Result<()> {
-        if self.records.last().is_some_and(|it| it.turn != record.turn) {
-            self.over()?;
+        if record.body.is_of_turn() && self.turn.as_ref() != Some(&record.turn) {
+            if self.turn.is_some() {
+                self.over()?;
+            }
+            self.turn = Some(record.turn.clone());
         }
         self.records.push(record);
         Ok(())
@@ -89,9 +95,9 @@ impl<F: FnMut(&[Record]) -> Result<()>> Turns<F> {
 
     fn over(&mut self) -> Result<()> {
         let records = std::mem::take(&mut self.records);
-        match records.is_empty() {
-            true => Ok(()),
-            false => (self.take)(&records),
+        match self.turn.take() {
+            None => Ok(()),
+            Some(_) => (self.take)(&records),
         }
     }
 }

@@ -30,6 +30,10 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::RequestQueued => "request_queued",
             RecordBody::Faulted { .. } => "faulted",
             RecordBody::Final { .. } => "final",
+            RecordBody::CellStarted { .. } => "cell_started",
+            RecordBody::CellFinished { .. } => "cell_finished",
+            RecordBody::CellsRepeating { .. } => "cells_repeating",
+            RecordBody::CellsRepeated { .. } => "cells_repeated",
         })
         .collect()
 }

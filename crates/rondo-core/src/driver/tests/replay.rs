@@ -133,6 +133,45 @@ async fn one_call() -> (Ran, Vec<Record>) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_person_ran_in_python_belongs_to_no_turn() {
+    let (ran, records) = one_call().await;
+    let cell = Record {
+        turn: TurnId::new(""),
+        step: 0,
+        at_ms: rondo_types::TimeMs(u64::MAX),
+        body: RecordBody::CellStarted {
+            code: "x = 1".into(),
+            changed: None,
+        },
+    };
+    let plain = again(&records, &Changes::default());
+    for place in [0, 3, records.len()] {
+        let mut with = records.clone();
+        with.insert(place, cell.clone());
+        let replay = again(&with, &Changes::default());
+        let (turn, plain) = (only(&replay), only(&plain));
+        assert_eq!(turn.differences, []);
+        assert_eq!(turn.streams, plain.streams);
+        assert_eq!(turn.outcome, Some(ran.outcome.clone()));
+        let changes = Changes {
+            system: Some(vec!["Be long.".into()]),
+            ..Changes::default()
+        };
+        let changed = again(&with, &changes);
+        let first = only(&changed).differences.first();
+        let Some(Difference::Request(request)) = first else {
+            panic!("{first:?}")
+        };
+        assert!(matches!(
+            with[request.record - 1].body,
+            RecordBody::ModelRequested { .. }
+        ));
+    }
+    let empty = replay(&SessionId::new("s"), &[cell], &Changes::default());
+    assert_eq!(empty.unwrap_err(), ReplayError::Empty);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_changed_prompt_changes_each_request_and_nothing_else() {
     let (ran, records) = one_call().await;
     let changes = Changes {
