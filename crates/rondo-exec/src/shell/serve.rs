@@ -59,6 +59,7 @@ fn supervise() -> io::Result<()> {
     let room = Room::make(&spec.state_dir, spec.family)?;
     let pty = unix::open_terminal(spec.size)?;
     let leader = unix::spawn(command(&spec, &room), &pty)?;
+    let slave = unix::reopen(&pty)?;
     let reaped = start_reaper(leader)?;
     for fd in [&orders, &news, &pty.master] {
         rustix::io::ioctl_fionbio(fd, true)?;
@@ -71,7 +72,7 @@ fn supervise() -> io::Result<()> {
         room,
         leader,
         master: Some(pty.master),
-        slave: pty.slave,
+        slave,
         reaped: Some(reaped),
         orders: Some(orders),
         news: Some(news),

@@ -31,6 +31,14 @@ pub(super) fn open_terminal(size: PtySize) -> io::Result<Pty> {
     Ok(pty)
 }
 
+/// Opens the shell's end of the terminal once more, as one that never waits: that is a property of what
+/// was opened, and the shell's own must wait.
+pub(super) fn reopen(pty: &Pty) -> io::Result<OwnedFd> {
+    let name = rustix::pty::ptsname(&pty.master, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(name.as_c_str(), flags, Mode::empty())?)
+}
+
 /// Starts a shell in a session of its own on the terminal.
 pub(super) fn spawn(mut shell: Command, pty: &Pty) -> io::Result<Pid> {
     shell
@@ -99,7 +107,10 @@ pub(super) fn interrupt_byte(slave: &OwnedFd) -> u8 {
     })
 }
 
-/// Takes the input that nobody read, an unfinished line too. The shell must not be reading.
+/// Takes the input that nobody read, an unfinished line too; `slave` must not wait ([`reopen`]).
+///
+/// A late Ctrl-C may have the shell read at its prompt just now. Whatever modes are set for a moment
+/// must therefore let it wait: with `VMIN` 0 it would read an end of file, and leave.
 pub(super) fn take_unread(slave: &OwnedFd) -> Vec<u8> {
     let Ok(before) = rustix::termios::tcgetattr(slave) else {
         return Vec::new();
@@ -113,7 +124,7 @@ pub(super) fn take_unread(slave: &OwnedFd) -> Vec<u8> {
 fn with_raw_input(slave: &OwnedFd, before: &Termios) -> io::Result<Vec<u8>> {
     let mut raw = before.clone();
     raw.local_modes.remove(LocalModes::ICANON);
-    raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+    raw.special_codes[SpecialCodeIndex::VMIN] = 1;
     raw.special_codes[SpecialCodeIndex::VTIME] = 0;
     rustix::termios::tcsetattr(slave, OptionalActions::Now, &raw)?;
     let mut unread = Vec::new();
@@ -363,5 +374,54 @@ fn keys(terminal: &OwnedFd, stopped: &OwnedFd) -> Option<Vec<u8>> {
             Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(_) | Err(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc as channel;
+
+    /// Returns how often who reads the terminal was told an end of file, while unread input was taken.
+    fn ends_of_file(times: usize) -> usize {
+        let size = PtySize {
+            rows: 24,
+            columns: 80,
+        };
+        let pty = open_terminal(size).unwrap();
+        let own = reopen(&pty).unwrap();
+        let (done, is_done) = channel::channel();
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let (mut buffer, mut ends) = ([0; 1024], 0);
+                loop {
+                    let length = rustix::io::read(&pty.slave, &mut buffer).unwrap();
+                    ends += usize::from(length == 0);
+                    if buffer
+                        .get(..length)
+                        .unwrap_or_default()
+                        .ends_with(b"last\n")
+                    {
+                        done.send(()).unwrap();
+                        return ends;
+                    }
+                }
+            });
+            for _ in 0..times {
+                rustix::io::write(&pty.master, b"x\n").unwrap();
+                take_unread(&own);
+            }
+            while is_done.try_recv().is_err() {
+                rustix::io::write(&pty.master, b"last\n").unwrap();
+                let _ = rustix::termios::tcflush(&pty.master, QueueSelector::IFlush);
+                thread::yield_now();
+            }
+            reader.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_shell_that_reads_while_unread_input_is_taken_reads_no_end_of_file() {
+        assert_eq!(ends_of_file(20_000), 0);
     }
 }
