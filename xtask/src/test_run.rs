@@ -9,10 +9,12 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("bash", "bash"),
     ("git", "git"),
+    ("less", "less"),
     ("python3", "python3"),
+    ("top", "procps"),
     ("vim", "vim"),
     ("zsh", "zsh"),
 ];

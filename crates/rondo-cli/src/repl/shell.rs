@@ -1,6 +1,7 @@
 //! Shell mode: the user's own shell, started when it is first needed and kept.
 
 use super::{After, Repl, failed};
+use crate::commands::run::write_failed;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::tools::private_dir;
@@ -15,6 +16,15 @@ use std::path::PathBuf;
 
 /// The bound on what goes along with one question.
 const ATTACHED_MAX: usize = 64;
+/// Sets back what programs set and leave so when they are killed: the other screen, keys and keypad of
+/// applications, the mouse, focus, insertion, a hidden cursor, characters of lines, colours. Nothing of
+/// it moves the cursor of a terminal that is as it should be, as leaving the other screen by 1049 would.
+/// xterm's control sequences: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>.
+const AS_BEFORE: &str = concat!(
+    "\x1b[?47l\x1b[?1l\x1b>",
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l",
+    "\x1b[4l\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m",
+);
 
 /// The shell, and the files that it needs while it lives.
 pub(super) struct Kept {
@@ -78,6 +88,7 @@ impl Repl {
             note.stderr("\r");
         };
         let ended = relay(self.shell()?, command, terminal, restarted).await;
+        self.talk.output.stdout(AS_BEFORE).map_err(write_failed)?;
         let end = ended.map_err(|err| match err {
             RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
             RelayError::Shell(err) => lost(err),

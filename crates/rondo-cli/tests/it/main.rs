@@ -25,6 +25,7 @@ mod recorder;
 mod repl;
 mod repl_asks;
 mod repl_design;
+mod repl_programs;
 mod repl_python;
 mod repl_screen;
 mod repl_shell;

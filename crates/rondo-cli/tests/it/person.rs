@@ -2,7 +2,10 @@
 
 use crate::harness::TestEnv;
 use pty_process::{OwnedReadPty, OwnedWritePty, Size};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::termios::tcgetattr;
 use std::num::NonZeroU16;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
@@ -22,11 +25,14 @@ pub(crate) const SHIFT_TAB: &str = "\x1b[Z";
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const ESC: &str = "\x1b";
+pub(crate) const CTRL_Z: &str = "\x1a";
 pub(crate) const UP: &str = "\x1b[A";
 
 /// A terminal, the process on it, and its screen.
 pub(crate) struct Person {
     keys: OwnedWritePty,
+    /// The terminal once more, for what the kernel knows of it.
+    terminal: OwnedFd,
     output: OwnedReadPty,
     screen: vt100::Parser<Answers>,
     child: Child,
@@ -73,10 +79,12 @@ impl Person {
             .kill_on_drop(true)
             .spawn(pts)
             .unwrap();
+        let terminal = fcntl_dupfd_cloexec(&pty, 0).unwrap();
         let (output, keys) = pty.into_split();
         let size = |cells| NonZeroU16::new(cells).unwrap();
         Self {
             keys,
+            terminal,
             output,
             screen: vt100::Parser::new_with_callbacks(
                 size(ROWS),
@@ -148,6 +156,19 @@ impl Person {
     pub(crate) async fn is_alternate(&mut self) {
         let is_alternate = |it: &mut Self| it.screen.screen().alternate_screen();
         self.until("the alternate screen", is_alternate).await;
+    }
+
+    /// Returns how the terminal is set, by the kernel and by what was written to it: whoever borrows it
+    /// gives it back so.
+    pub(crate) fn settings(&self) -> String {
+        let kernel = tcgetattr(&self.terminal).unwrap();
+        let screen = self.screen.screen();
+        let modes = screen.input_mode_formatted() + &screen.attributes_formatted();
+        let (is_alternate, is_hidden) = (screen.alternate_screen(), screen.hide_cursor());
+        format!(
+            "{:?} {:?} {:?} {:?}, {modes:?}, alternate {is_alternate}, hidden {is_hidden}",
+            kernel.input_modes, kernel.output_modes, kernel.control_modes, kernel.local_modes
+        )
     }
 
     /// Makes the terminal another size.

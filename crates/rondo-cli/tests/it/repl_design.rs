@@ -2,7 +2,7 @@
 //! scripted Gemini at a real socket, and a person at a real terminal.
 
 use crate::harness::TestEnv;
-use crate::person::Person;
+use crate::person::{CTRL_C, Person};
 use crate::repl::leave;
 use rondo_testkit::{
     CallScript, ReplyScript, Response, Script, Server, assert_paired, faults, gemini,
@@ -232,4 +232,21 @@ async fn py_t21_py_50_a_model_without_function_calling_is_refused_at_the_start()
     person.sees("set `GEMINI_MODEL` to a model that can").await;
     assert_eq!(person.code().await, Some(52));
     assert!(server.requests().is_empty());
+}
+
+/// What the model runs in Python is stopped by the key that stops the turn; the names stay.
+#[tokio::test]
+async fn py_t21_a_question_is_stopped_while_its_code_runs() {
+    let asleep = "print('asleep', flush=True) or __import__('time').sleep(1000)";
+    let server = Server::start([calls([eval(asleep)]), says("It was stopped.")]).await;
+    let env = env(&server);
+    let mut person = with_ages(&env, &["--deadline", "1h"]).await;
+    person.enter("# sleep").await;
+    person.sees("\nasleep").await;
+    person.press(CTRL_C).await;
+    person.sees("the turn was stopped").await;
+    person.prompt("python").await;
+    ages_are_still_there(&mut person).await;
+    ask(&mut person, "and?", &["It was stopped."]).await;
+    leave(person).await;
 }

@@ -57,3 +57,42 @@ async fn a_terminal_of_another_size_is_drawn_anew() {
     person.prompt("agent").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn a_paste_of_ten_thousand_lines_is_one_command() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    let mut person = start(&env, &server, &["--mode", "shell"]);
+    person.prompt("shell").await;
+    let text: String = (1..=10_000)
+        .map(|n| format!("line {n}: é 日本\n"))
+        .collect();
+    let paste = format!("cat > pasted <<'end of it'\n{text}end of it");
+    person.press(&format!("\x1b[200~{paste}\x1b[201~")).await;
+    person.types_behind("end of it").await;
+    person.press(ENTER).await;
+    person.prompt("shell").await;
+    leave(person).await;
+    let pasted = std::fs::read_to_string(env.project().join("pasted")).unwrap();
+    assert!(pasted == text, "{} bytes of {}", pasted.len(), text.len());
+}
+
+#[tokio::test]
+async fn a_paste_of_ten_thousand_lines_is_one_cell() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--mode", "python"]);
+    person.prompt("python").await;
+    let lines: String = (1..=10_000)
+        .map(|n| format!("    {n},  # é 日本\n"))
+        .collect();
+    let paste = format!("\x1b[200~pasted = [\n{lines}]\x1b[201~");
+    person.press(&paste).await;
+    person.types_behind("... ]").await;
+    person.press(ENTER).await;
+    person.prompt("python").await;
+    person.enter("sum(pasted)").await;
+    person.sees("\n50005000\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}

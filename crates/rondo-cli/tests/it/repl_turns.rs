@@ -4,6 +4,7 @@ use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
 use crate::repl::{leave, messages, said, start};
 use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, openai};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 fn writes(name: &str) -> ReplyScript {
@@ -97,17 +98,16 @@ async fn a_conversation_lives_until_it_is_cleared() {
     let server = serve(["one", "two", "three"].map(says).into()).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
-    for (line, seen) in [("first", "one"), ("second", "two")] {
-        person.prompt("agent").await;
-        person.enter(line).await;
-        person.sees(seen).await;
-    }
-    person.prompt("agent").await;
-    person.enter("/clear").await;
-    person.sees("a new conversation").await;
-    person.prompt("agent").await;
-    person.enter("third").await;
-    person.sees("three").await;
+    ask(
+        &mut person,
+        &[
+            ("first", "one"),
+            ("second", "two"),
+            ("/clear", "a new conversation"),
+            ("third", "three"),
+        ],
+    )
+    .await;
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(said(&server, 1), ["first", "second"]);
@@ -152,14 +152,15 @@ async fn without_memory_each_question_stands_by_itself() {
     let server = serve(["one", "two"].map(says).into()).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
-    person.prompt("agent").await;
-    person.enter("/memory off").await;
-    person.sees("memory is off").await;
-    for (line, seen) in [("first", "one"), ("second", "two")] {
-        person.prompt("agent").await;
-        person.enter(line).await;
-        person.sees(seen).await;
-    }
+    ask(
+        &mut person,
+        &[
+            ("/memory off", "memory is off"),
+            ("first", "one"),
+            ("second", "two"),
+        ],
+    )
+    .await;
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(said(&server, 1), ["second"]);
@@ -261,7 +262,6 @@ async fn the_prompt_tells_what_turns_took() {
 
 #[tokio::test]
 async fn whoever_terminates_the_prompt_gets_its_code() {
-    use rustix::process::{Pid, Signal, kill_process};
     let server = serve(Vec::new()).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
@@ -277,4 +277,35 @@ async fn whoever_terminates_the_prompt_gets_its_code() {
     person.prompt("agent").await;
     person.press(CTRL_D).await;
     assert_eq!(person.code().await, Some(0));
+}
+
+/// Killed in the middle, a turn is carried on by whoever comes next: it has its result already.
+#[tokio::test]
+async fn a_turn_that_was_cut_off_is_carried_on_at_the_next_prompt() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&writes("a.txt")),
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("It was made.")),
+        openai::streamed(&says("Nothing else.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--yolo"]);
+    person.prompt("agent").await;
+    person.enter("make it").await;
+    server.request(1).await;
+    kill_process(Pid::from_raw(person.process()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(person.code().await, None);
+    let mut person = start(&env, &server, &["-c", "--yolo"]);
+    ask(
+        &mut person,
+        &[("/resume", "It was made."), ("else?", "Nothing else.")],
+    )
+    .await;
+    person.sees("its last turn was cut off").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(messages(&server, 1), messages(&server, 2));
+    assert_eq!(said(&server, 3), ["make it", "else?"]);
 }
