@@ -10,6 +10,7 @@
 //! - [`Settings`]: which interpreter, where, and its bounds.
 //! - [`Capability`] and [`tools`]: what a model may call.
 //! - [`CellEnd`], [`Completeness`]: what a prompt needs beside that.
+//! - [`Session::restore`]: code of before is run again, with a list of what that did not bring back.
 //! - `owner`: who has the interpreter, one job after the other; `interpreter`: the process;
 //!   `channel`: frames; `capture`: what is kept of output; `unix`: what the system does for us.
 //! - `python/`: the helper inside the interpreter.
@@ -36,6 +37,7 @@ mod interpreter;
 mod job;
 mod outcome;
 mod owner;
+mod restore;
 mod session;
 mod settings;
 mod tools;
@@ -44,6 +46,7 @@ mod unix;
 pub use capability::{Capability, Looks};
 pub use cell::{CellEnd, Completeness, Exception, LiveOutput, OutputStream, Until};
 pub use error::{Loss, SessionError, Stop};
+pub use restore::{NotRestored, RecordedCell, Restoration, RestoreOptions, Why};
 pub use session::Session;
 pub use settings::Settings;
 pub use tools::tools;

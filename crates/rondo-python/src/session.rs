@@ -163,6 +163,26 @@ impl Session {
         Ok(told.exception)
     }
 
+    /// Returns the names of the globals, at most 1,024, without modules and names that begin with an
+    /// underscore.
+    ///
+    /// # Errors
+    /// As [`Self::run_cell`].
+    pub async fn global_names(&self) -> Result<Vec<String>, SessionError> {
+        #[derive(Deserialize)]
+        struct Told {
+            globals: Vec<Global>,
+        }
+        #[derive(Deserialize)]
+        struct Global {
+            name: String,
+        }
+        let told: Told = self
+            .ask_soon("list_globals", json!({ "all": false }))
+            .await?;
+        Ok(told.globals.into_iter().map(|it| it.name).collect())
+    }
+
     /// Interrupts what runs now, as Ctrl-C does: `KeyboardInterrupt`, and SIGINT for the processes
     /// that it started. Code may take no notice; a cancelled [`Until`] is not as patient.
     pub fn interrupt(&self) {

@@ -10,5 +10,6 @@ mod cells;
 mod fixture;
 mod hostile;
 mod lost;
+mod restore;
 mod sharing;
 mod tools;

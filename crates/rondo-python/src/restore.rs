@@ -1,0 +1,282 @@
+//! Code of before is run again, to have its variables back, with a list of what that did not bring.
+
+use crate::cell::{CellEnd, LiveOutput, Until};
+use crate::error::{SessionError, Stop};
+use crate::session::Session;
+use rondo_core::ports::{CellEnding, CodeChange};
+use rondo_core::redact::Secrets;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What stands before an object's address in its `repr`.
+const ADDRESS: &str = " at 0x";
+/// The exception of what is interrupted.
+const INTERRUPT: &str = "KeyboardInterrupt";
+
+/// Code that ran in an interpreter of before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedCell {
+    /// What it is called by.
+    pub number: u32,
+    /// The code; for an expression that `eval_expr` was given, that.
+    pub code: String,
+    /// Why that is not the code that ran, where it is not.
+    pub changed: Option<CodeChange>,
+    /// How it ended; none where that is not recorded.
+    pub ending: Option<CellEnding>,
+    /// How long it may run.
+    pub timeout: Option<Duration>,
+}
+
+/// How code is run again. The default runs none whose end is in doubt.
+#[derive(Debug, Clone, Default)]
+pub struct RestoreOptions {
+    /// Whether code runs too that was stopped then, that ended its interpreter, or whose end is not
+    /// recorded.
+    pub even_doubtful: bool,
+    /// What was kept out of the recorded values.
+    pub secrets: Secrets,
+    /// Stops after the code under way, which is interrupted.
+    pub stop: CancellationToken,
+    /// Ends the code under way even where it takes no notice of an interrupt, with its interpreter.
+    pub cancel: CancellationToken,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Restoration {
+    /// The numbers of the cells that ran again, however they ended.
+    pub repeated: Vec<u32>,
+    /// What is not as it was, in the order of the cells.
+    pub not_restored: Vec<NotRestored>,
+    /// Whether the interpreter was lost, and all that was restored with it.
+    pub is_lost: bool,
+    /// Whether it was stopped before its end.
+    pub is_stopped: bool,
+}
+
+/// A cell that did not bring back what it had brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRestored {
+    /// Its number.
+    pub number: u32,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a cell did not bring back what it had brought. Where nothing else is said, it ran again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// It was begun, and its end is not recorded: it was not run again.
+    #[error("not run: its end is not recorded, so what it did is in doubt")]
+    InDoubt,
+    /// It was stopped then: it was not run again.
+    #[error("not run: it was stopped then, before its end")]
+    StoppedThen,
+    /// The interpreter ended with it then: it was not run again.
+    #[error("not run: it ended the interpreter then")]
+    LostThen,
+    /// Its end was left out of the record: it was not run again.
+    #[error("not run: it was too long to be kept whole")]
+    Cut,
+    /// It held a key, which was not recorded: it was not run again.
+    #[error("not run: it held a key, which is not kept")]
+    Redacted,
+    /// It was not reached.
+    #[error("not run: this was stopped before it")]
+    NotReached,
+    /// It could not be run.
+    #[error("not run: {0}")]
+    NotRun(String),
+    /// It failed then, and does so again in the same way.
+    #[error("raised {0}, then as now")]
+    RaisedAgain(String),
+    /// It failed, which it did not then, or not so.
+    #[error("raised {now} (then: {then})")]
+    Raises {
+        /// How it ended then.
+        then: String,
+        /// What it raised.
+        now: String,
+    },
+    /// It failed then, and does not now.
+    #[error("raised {0} then, and nothing now")]
+    RaisedThen(String),
+    /// Its value is another one.
+    #[error("is {now} (then: {then})")]
+    Differs {
+        /// The `repr` of then.
+        then: String,
+        /// That of now.
+        now: String,
+    },
+    /// It was stopped before its end.
+    #[error("was stopped before its end, as {0}")]
+    Stopped(Stop),
+    /// The interpreter ended with it.
+    #[error("{0}: nothing is restored")]
+    Lost(String),
+}
+
+impl Session {
+    /// Runs recorded code again in this interpreter, in its order, and says what that did not bring
+    /// back. Nothing of its output is shown.
+    ///
+    /// This has all the effects that the code has: files are written, requests sent and processes
+    /// started once more. It takes no notice of what ran in this interpreter before.
+    ///
+    /// # Errors
+    /// When the interpreter cannot be started; then nothing has run.
+    ///
+    /// # Cancel safety
+    /// Dropping the future interrupts the code under way; what ran before it stays.
+    pub async fn restore(
+        &self,
+        cells: &[RecordedCell],
+        options: &RestoreOptions,
+    ) -> Result<Restoration, SessionError> {
+        self.ready().await?;
+        let mut done = Restoration::default();
+        for cell in cells {
+            let why = match not_to_run(cell, options) {
+                Run::Never => continue,
+                Run::Not(why) => Some(why),
+                Run::Again if done.is_lost || options.stop.is_cancelled() => {
+                    done.is_stopped = true;
+                    Some(Why::NotReached)
+                }
+                Run::Again => self.again(cell, options, &mut done).await,
+            };
+            let number = cell.number;
+            let missed = why.map(|why| NotRestored { number, why });
+            done.not_restored.extend(missed);
+        }
+        Ok(done)
+    }
+
+    /// Has an interpreter there, which may take the place of one whose loss nobody was told of.
+    async fn ready(&self) -> Result<(), SessionError> {
+        match self.global_names().await {
+            Err(SessionError::Lost(_)) => self.global_names().await.map(drop),
+            other => other.map(drop),
+        }
+    }
+
+    async fn again(
+        &self,
+        cell: &RecordedCell,
+        options: &RestoreOptions,
+        done: &mut Restoration,
+    ) -> Option<Why> {
+        let until = Until {
+            timeout: cell.timeout,
+            cancel: options.cancel.clone(),
+            ..Until::default()
+        };
+        let running = self.run_cell(cell.code.trim_start(), LiveOutput::discard(), until);
+        let mut running = std::pin::pin!(running);
+        let ended = tokio::select! {
+            biased;
+            ended = &mut running => ended,
+            () = options.stop.cancelled() => {
+                self.interrupt();
+                running.await
+            }
+        };
+        done.is_stopped |= options.stop.is_cancelled() || options.cancel.is_cancelled();
+        match ended {
+            Ok(end) => {
+                done.repeated.push(cell.number);
+                told(cell, &end, options)
+            }
+            Err(SessionError::Lost(loss)) => {
+                done.repeated.push(cell.number);
+                done.is_lost = true;
+                Some(Why::Lost(loss.how))
+            }
+            Err(error) => Some(Why::NotRun(error.to_string())),
+        }
+    }
+}
+
+enum Run {
+    /// It did not run then.
+    Never,
+    Not(Why),
+    Again,
+}
+
+fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
+    let doubtful = match (&cell.changed, &cell.ending) {
+        (_, Some(CellEnding::NotRun { .. })) => return Run::Never,
+        (Some(CodeChange::Cut), _) => return Run::Not(Why::Cut),
+        (Some(CodeChange::Redacted), _) => return Run::Not(Why::Redacted),
+        (None, None) => Why::InDoubt,
+        (None, Some(CellEnding::Interrupted)) => Why::StoppedThen,
+        (None, Some(CellEnding::Lost { .. })) => Why::LostThen,
+        (None, Some(CellEnding::Returned { .. } | CellEnding::Raised { .. })) => return Run::Again,
+    };
+    match options.even_doubtful {
+        true => Run::Again,
+        false => Run::Not(doubtful),
+    }
+}
+
+/// Says what is not as it was.
+fn told(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Option<Why> {
+    let is_interrupt = |it: &crate::Exception| it.exc_type == INTERRUPT;
+    if let Some(stop) = end.stopped {
+        return Some(Why::Stopped(stop));
+    }
+    if options.stop.is_cancelled() && end.exception.as_ref().is_some_and(is_interrupt) {
+        return Some(Why::Stopped(Stop::Cancelled));
+    }
+    let seen = |text: String| options.secrets.text(text);
+    let raised = |it: &crate::Exception| seen(exception(&it.exc_type, &it.message));
+    let now = end.exception.as_ref().map(raised);
+    let value = end.value_repr.clone().map(seen);
+    match (&cell.ending, now) {
+        (Some(CellEnding::Raised { exc_type, message }), now) => {
+            let then = exception(exc_type, message);
+            Some(match now {
+                Some(now) if is_same(&now, &then) => Why::RaisedAgain(then),
+                Some(now) => Why::Raises { then, now },
+                None => Why::RaisedThen(then),
+            })
+        }
+        (ending, Some(now)) => {
+            let then = match ending {
+                Some(CellEnding::Returned { .. }) => "nothing was raised",
+                _ => "its end is not known",
+            };
+            let then = then.to_owned();
+            Some(Why::Raises { then, now })
+        }
+        (Some(CellEnding::Returned { value_repr }), None) => {
+            let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "None".to_owned());
+            let (then, now) = (shown(value_repr), shown(&value));
+            (!is_same(&then, &now)).then_some(Why::Differs { then, now })
+        }
+        (_, None) => None,
+    }
+}
+
+fn exception(exc_type: &str, message: &str) -> String {
+    match message {
+        "" => exc_type.to_owned(),
+        message => format!("{exc_type}: {message}"),
+    }
+}
+
+/// Objects are new ones, so their addresses say nothing.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || without_addresses(one) == without_addresses(other)
+}
+
+fn without_addresses(text: &str) -> String {
+    let mut parts = text.split(ADDRESS);
+    let first = parts.next().unwrap_or_default();
+    let is_digit = |c: char| c.is_ascii_hexdigit();
+    let rest = parts.flat_map(|part| [ADDRESS, part.trim_start_matches(is_digit)]);
+    std::iter::once(first).chain(rest).collect()
+}
