@@ -163,6 +163,7 @@ mod tests {
             tool: "exec".into(),
             arguments: serde_json::Value::Null,
             prompt: "rm -rf /".into(),
+            can_edit: true,
         };
         assert!(!approver.was_missing());
         assert!(matches!(

@@ -85,6 +85,9 @@ pub enum EventBody {
         /// Why not, or by whom.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// What the arguments were changed to, if they were.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
     },
     /// The call runs.
     ToolCallStarted {

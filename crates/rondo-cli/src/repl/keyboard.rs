@@ -1,13 +1,13 @@
 //! The keyboard while a turn runs: it stops the turn, steers it, and answers its questions.
 
-use super::approver::{Question, denied};
-use super::keys::{Key, KeyReader};
-use super::permissions::{Permissions, pattern_for};
+use super::approver::Question;
+use super::keys::{Key, KeyReader, edit};
+use super::permissions::Permissions;
+use super::question::Asked;
 use super::unix::Keys;
 use crate::output::Output;
-use crate::render::sanitize::plain;
 use crate::screen::Screen;
-use rondo_core::{Approval, TurnHandle};
+use rondo_core::TurnHandle;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -15,12 +15,8 @@ use tokio::time::timeout;
 
 /// How long an escape waits for the rest of a sequence before it is a key of its own.
 const ESCAPE_WAIT: Duration = Duration::from_millis(50);
-/// The bound on text that is typed while a turn runs, in bytes.
-const TYPED_BYTES_MAX: usize = 64 << 10;
 /// The bound on lines that wait for the end of the turn.
 const QUEUE_MAX: usize = 64;
-/// Unreadable answers after which a call is denied.
-const ATTEMPTS_MAX: u32 = 3;
 /// What stops a turn, besides keys.
 const STOP: &str = "/stop";
 
@@ -35,14 +31,6 @@ pub(super) struct Keyboard {
     /// Lines for the prompt once the turn is over.
     pub(super) queue: Vec<String>,
     asked: Option<Asked>,
-}
-
-/// The question that stands on the terminal.
-struct Asked {
-    question: Question,
-    pattern: Option<String>,
-    answer: String,
-    attempts: u32,
 }
 
 impl Keyboard {
@@ -116,8 +104,8 @@ impl Keyboard {
 
     fn take(&mut self, key: &Key, handle: &TurnHandle) {
         match (key, self.asked.take()) {
-            (Key::Stop, _) => handle.cancel(),
-            (key, Some(asked)) => self.asked = self.answer(asked, key),
+            (Key::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => handle.cancel(),
+            (key, Some(asked)) => self.asked = asked.take(key, &self.output, &self.permissions),
             (Key::Enter, None) => self.enter(handle),
             (key, None) => self.edit(key),
         }
@@ -148,58 +136,7 @@ impl Keyboard {
     fn ask(&mut self, question: Question) {
         // What was typed before the question could be read is no answer to it.
         self.keys.forget();
-        let shown = plain(&question.request.prompt);
-        self.output.stderr(&format!("\r\x1b[K{shown}\n"));
-        let asked = Asked {
-            pattern: pattern_for(&question.request),
-            question,
-            answer: String::new(),
-            attempts: 0,
-        };
-        self.show_choice(&asked);
-        self.asked = Some(asked);
-    }
-
-    fn show_choice(&self, asked: &Asked) {
-        let always = asked.pattern.as_deref();
-        let always = always.map_or(String::new(), |it| format!(", [a]lways {}", plain(it)));
-        self.output
-            .stderr(&format!("Run it? [y]es, [n]o{always}: "));
-    }
-
-    /// Takes a key of an answer; returns the question while it is open.
-    fn answer(&self, mut asked: Asked, key: &Key) -> Option<Asked> {
-        if *key != Key::Enter {
-            let before = asked.answer.chars().count();
-            edit(&mut asked.answer, key);
-            let after = asked.answer.chars().count();
-            match key {
-                Key::Text(text) => self.output.stderr(&plain(text)),
-                _ => self
-                    .output
-                    .stderr(&"\x08 \x08".repeat(before.saturating_sub(after))),
-            }
-            return Some(asked);
-        }
-        self.output.stderr("\n");
-        let answer = std::mem::take(&mut asked.answer);
-        let approval = match (answer.trim().to_ascii_lowercase().as_str(), &asked.pattern) {
-            ("y" | "yes", _) => Approval::Approved,
-            ("a" | "always", Some(pattern)) => {
-                self.permissions.allow(pattern);
-                Approval::Approved
-            }
-            ("n" | "no" | "", _) => denied("the user said no"),
-            _ if asked.attempts + 1 >= ATTEMPTS_MAX => denied("the user gave no answer"),
-            _ => {
-                asked.attempts += 1;
-                self.show_choice(&asked);
-                return Some(asked);
-            }
-        };
-        // Nobody waits for it once the turn was stopped.
-        let _ = asked.question.answer.send(approval);
-        None
+        self.asked = Some(Asked::put(question, &self.output));
     }
 }
 
@@ -225,40 +162,5 @@ async fn next_keys(keys: &Keys, reader: &mut KeyReader) -> Vec<Key> {
     match timeout(ESCAPE_WAIT, keys.next()).await {
         Ok(bytes) => reader.push(&bytes),
         Err(_) => reader.settle().into_iter().collect(),
-    }
-}
-
-fn edit(line: &mut String, key: &Key) {
-    match key {
-        Key::Text(text) if line.len() + text.len() <= TYPED_BYTES_MAX => line.push_str(text),
-        Key::Erase => drop(line.pop()),
-        Key::EraseWord => {
-            let kept = line.trim_end();
-            let end = kept.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-            line.truncate(end);
-        }
-        Key::EraseLine => line.clear(),
-        Key::Text(_) | Key::Enter | Key::Stop => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_edited_by_its_end() {
-        let mut line = String::new();
-        for (key, expected) in [
-            (Key::Text("one two é".into()), "one two é"),
-            (Key::Erase, "one two "),
-            (Key::EraseWord, "one "),
-            (Key::Text("x".repeat(TYPED_BYTES_MAX)), "one "),
-            (Key::EraseLine, ""),
-            (Key::EraseWord, ""),
-        ] {
-            edit(&mut line, &key);
-            assert_eq!(line, expected);
-        }
     }
 }

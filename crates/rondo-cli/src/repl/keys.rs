@@ -12,10 +12,20 @@ pub(super) enum Key {
     EraseWord,
     /// Takes back everything.
     EraseLine,
+    /// Takes what follows the cursor.
+    EraseRest,
+    /// Takes the character under the cursor.
+    Delete,
+    Left,
+    Right,
+    Home,
+    End,
     /// Ctrl-C or Esc.
     Stop,
 }
 
+/// The bound on text that is typed while a turn runs, in bytes.
+const TYPED_BYTES_MAX: usize = 64 << 10;
 /// The bound on bytes that wait for the end of a sequence or of a paste.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 const ESCAPE: u8 = 0x1b;
@@ -65,6 +75,12 @@ fn next(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         0x08 | 0x7f => Some(Key::Erase),
         0x17 => Some(Key::EraseWord),
         0x15 => Some(Key::EraseLine),
+        0x0b => Some(Key::EraseRest),
+        0x01 => Some(Key::Home),
+        0x02 => Some(Key::Left),
+        0x04 => Some(Key::Delete),
+        0x05 => Some(Key::End),
+        0x06 => Some(Key::Right),
         b'\t' => Some(Key::Text(" ".to_owned())),
         0x00..=0x1f => None,
         _ => return text(bytes),
@@ -100,13 +116,25 @@ fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
                 .iter()
                 .skip(2)
                 .position(|byte| (0x40..=0x7e).contains(byte))?;
-            Some((None, end + 3))
+            Some((motion(bytes.get(2..end + 3)?), end + 3))
         }
-        b'O' => bytes.get(2).map(|_| (None, 3)),
+        b'O' => bytes.get(2).map(|last| (motion(&[*last]), 3)),
         // Twice is once, in a hurry.
         &ESCAPE => Some((Some(Key::Stop), 2)),
         // A key together with Alt.
         _ => Some((None, 2)),
+    }
+}
+
+/// What moves the cursor, or erases at it, as terminals send it after `ESC [` or `ESC O`.
+fn motion(sequence: &[u8]) -> Option<Key> {
+    match sequence {
+        b"C" => Some(Key::Right),
+        b"D" => Some(Key::Left),
+        b"H" | b"1~" | b"7~" => Some(Key::Home),
+        b"F" | b"4~" | b"8~" => Some(Key::End),
+        b"3~" => Some(Key::Delete),
+        _ => None,
     }
 }
 
@@ -120,6 +148,34 @@ fn paste(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     Some((Some(Key::Text(text)), length))
 }
 
+/// Changes a line that is edited at its end.
+pub(super) fn edit(line: &mut String, key: &Key) {
+    match key {
+        Key::Text(text) if line.len() + text.len() <= TYPED_BYTES_MAX => line.push_str(text),
+        Key::Erase => drop(line.pop()),
+        Key::EraseWord => line.truncate(word_begins(line)),
+        Key::EraseLine => line.clear(),
+        Key::Text(_)
+        | Key::Enter
+        | Key::Stop
+        | Key::EraseRest
+        | Key::Delete
+        | Key::Left
+        | Key::Right
+        | Key::Home
+        | Key::End => {}
+    }
+}
+
+/// Returns where the last word begins.
+pub(super) fn word_begins(text: &str) -> usize {
+    let kept = text.trim_end();
+    kept.char_indices()
+        .rev()
+        .find(|(_, it)| it.is_whitespace())
+        .map_or(0, |(at, it)| at + it.len_utf8())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +187,7 @@ mod tests {
     #[test]
     fn keys_are_the_same_wherever_their_bytes_are_cut() {
         let bytes =
-            "né\u{65e5}\x1b[A\x7f\x17\x15\r\x1bOP\x1b[200~a\rb\x1b[201~\x03\x01x".as_bytes();
+            "né\u{65e5}\x1b[A\x7f\x17\x15\r\x1bOP\x1b[200~a\rb\x1b[201~\x03\x01x\x1b[D\x1b[3~\x1bOF".as_bytes();
         let joined = |keys: Vec<Key>| {
             let mut all: Vec<Key> = Vec::new();
             for key in keys {
@@ -150,7 +206,11 @@ mod tests {
             Key::Enter,
             text("a\nb"),
             Key::Stop,
+            Key::Home,
             text("x"),
+            Key::Left,
+            Key::Delete,
+            Key::End,
         ];
         for cut in 0..bytes.len() {
             let (head, tail) = bytes.split_at(cut);
@@ -178,5 +238,21 @@ mod tests {
     fn bytes_that_are_no_text_are_passed_over() {
         let mut reader = KeyReader::default();
         assert_eq!(reader.push(b"\xffa\xc3\r"), [text("a"), Key::Enter]);
+    }
+
+    #[test]
+    fn a_line_is_edited_by_its_end() {
+        let mut line = String::new();
+        for (key, expected) in [
+            (Key::Text("one two é".into()), "one two é"),
+            (Key::Erase, "one two "),
+            (Key::EraseWord, "one "),
+            (Key::Text("x".repeat(TYPED_BYTES_MAX)), "one "),
+            (Key::EraseLine, ""),
+            (Key::EraseWord, ""),
+        ] {
+            edit(&mut line, &key);
+            assert_eq!(line, expected);
+        }
     }
 }

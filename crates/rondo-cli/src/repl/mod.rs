@@ -12,6 +12,7 @@
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
 
 mod approver;
+mod draft;
 mod editor;
 mod keyboard;
 mod keys;
@@ -20,6 +21,7 @@ mod mode;
 mod permissions;
 mod place;
 mod python;
+mod question;
 mod shell;
 mod slash;
 mod talk;

@@ -152,6 +152,7 @@ mod tests {
             tool: tool.into(),
             arguments,
             prompt: String::new(),
+            can_edit: true,
         };
         assert_eq!(pattern_for(&request).as_deref(), expected);
     }

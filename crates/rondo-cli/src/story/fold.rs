@@ -225,6 +225,9 @@ impl Fold {
             RecordBody::ApprovalResolved { approval, .. } => match approval {
                 Approval::Approved => "the user said yes".to_owned(),
                 Approval::Denied { reason } => format!("the user said no: {reason}"),
+                Approval::Edited { arguments } => {
+                    format!("the user said yes, with other arguments: {arguments}")
+                }
             },
             RecordBody::Resumed { downtime_ms } => {
                 let seconds = downtime_ms / 1000;

@@ -112,3 +112,31 @@ async fn gs_f4_files_are_read_written_edited_listed_and_searched() {
         "{told:?}"
     );
 }
+
+#[tokio::test]
+async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
+    let server = serve(vec![runs("touch first.txt"), says("That is all.")]).await;
+    let env = TestEnv::new();
+    let mut person = asked(&env, &server).await;
+    answer(&mut person, "touch first.txt", "e").await;
+    person.types_behind("edit: touch first.txt").await;
+    // Ctrl-C ends the change alone.
+    person.press(".bak\x03").await;
+    person.sees_below(".bak", QUESTION).await;
+    person.types_behind("[e]dit: ").await;
+    person.press("e\r").await;
+    person.types_behind("edit: touch first.txt").await;
+    person.press("\x17two\x1b[DX\x05.txt\x1b[H").await;
+    person.sees("touch twXo.txt").await;
+    person.press("\r").await;
+    person.sees("That is all.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let made = ["first.txt", "twXo.txt"].map(|name| env.project().join(name).exists());
+    assert_eq!(made, [false, true]);
+    let told = told(&server, 1);
+    assert!(
+        told[0].contains(r#"changed the arguments to {\"command\":\"touch twXo.txt\"}"#),
+        "{told:?}"
+    );
+}

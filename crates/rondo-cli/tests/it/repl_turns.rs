@@ -31,13 +31,13 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
     person.prompt("agent").await;
     person.enter("make three").await;
     person
-        .sees("Run it? [y]es, [n]o, [a]lways write_file: ")
+        .sees("Run it? [y]es, [n]o, [a]lways write_file, [e]dit: ")
         .await;
     person.press("what?\r").await;
     person.press("n\r").await;
     person.sees("the user said no").await;
     person.sees("b.txt").await;
-    person.types_behind("write_file: ").await;
+    person.types_behind("[e]dit: ").await;
     person.press("always\r").await;
     person.sees("Done.").await;
     person.prompt("agent").await;

@@ -4,6 +4,7 @@
 //! model request, a tool call, a question) all that happened so far is appended to the journal.
 //!
 //! # Layout
+//! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `resume`: how a turn that was cut off goes on, from its records.
 //! - `tool_work`: one tool call with its timeout and its end.
@@ -12,6 +13,7 @@
 //! - `control`: the handle to cancel and steer a turn.
 
 mod control;
+mod judge;
 mod model_work;
 mod resume;
 mod spans;
@@ -34,6 +36,7 @@ use crate::ports::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
+use judge::Judge;
 use model_work::ModelWork;
 use rondo_types::{
     CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, SessionId,
@@ -48,9 +51,6 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use writer::Writer;
-
-/// How long a gate may take to judge one call, within the turn's time; then the call is denied.
-const GATE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything a turn runs with.
 pub struct TurnSetup {
@@ -267,9 +267,6 @@ impl Driver {
     }
 
     fn check_gate(&mut self, calls: Vec<PlannedCall>) {
-        let now = self.clock.now();
-        let left = self.machine.work_deadline().map(|end| end.since(now));
-        let limit = left.map_or(GATE_TIMEOUT, |left| left.min(GATE_TIMEOUT));
         for call in calls {
             let Some(tool) = self.setup.tools.get(&call.name) else {
                 let reason = format!("there is no tool `{}`", call.name);
@@ -280,28 +277,29 @@ impl Driver {
                 });
                 continue;
             };
-            let gate = Arc::clone(&self.setup.gate);
             let call_id = call.call_id;
             let request = GateRequest {
                 call_id: call_id.clone(),
                 spec: tool.spec(),
                 arguments: call.arguments,
             };
-            let cancel = self.tasks_cancel.clone();
+            let judge = self.judge();
             let judging = async move {
-                let judged = guarded(async move { gate.check(&request).await });
-                let verdict = tokio::select! {
-                    () = cancel.cancelled() => denied("the turn was cancelled"),
-                    judged = timeout(limit, judged) => match judged {
-                        Ok(Ok(verdict)) => verdict,
-                        Ok(Err(panic)) => denied(&format!("the gate failed: {panic}")),
-                        Err(_) => denied("the gate did not answer in time"),
-                    },
-                };
+                let verdict = judge.verdict(request).await;
                 Input::Gate { call_id, verdict }
             };
             self.tasks.spawn(judging.in_current_span());
         }
+    }
+
+    fn judge(&self) -> Judge {
+        let now = self.clock.now();
+        let left = self.machine.work_deadline().map(|end| end.since(now));
+        Judge::new(
+            Arc::clone(&self.setup.gate),
+            self.tasks_cancel.clone(),
+            left,
+        )
     }
 
     async fn ask(&mut self, call: PlannedCall, prompt: String, until: Option<TimeMs>) {
@@ -311,17 +309,18 @@ impl Driver {
             return;
         }
         let call_id = call.call_id.clone();
-        let answer = self.answer(
-            ApprovalRequest {
-                call_id: call.call_id,
-                tool: call.name,
-                arguments: call.arguments,
-                prompt,
-            },
-            until,
-        );
+        let request = ApprovalRequest {
+            call_id: call.call_id,
+            tool: call.name,
+            arguments: call.arguments,
+            prompt,
+            can_edit: !self.repeats.contains_key(&call_id),
+        };
+        let spec = self.setup.tools.get(&request.tool).map(|tool| tool.spec());
+        let judge = self.judge();
+        let answer = self.answer(request.clone(), until);
         let asked = async move {
-            let approval = answer.await;
+            let approval = judge.check_edit(&request, spec, answer.await).await;
             Input::Approval { call_id, approval }
         };
         self.tasks.spawn(asked.in_current_span());
@@ -529,12 +528,6 @@ fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
             );
             (Catalog::without_answer(setup.tools.schemas()), Some(error))
         }
-    }
-}
-
-fn denied(reason: &str) -> Verdict {
-    Verdict::Deny {
-        reason: reason.to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
-use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody};
+use crate::ports::{DoubtfulCall, Reconciled, Record, RecordBody};
 use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
@@ -370,14 +370,12 @@ impl Driver {
         let Some(call) = self.repeats.remove(call_id) else {
             return false;
         };
-        let (approved, reason) = match approval {
-            Approval::Approved => (true, None),
-            Approval::Denied { reason } => (false, Some(reason.clone())),
-        };
+        let (approved, reason) = approval.of_a_repeat();
         self.emit(EventBody::ApprovalResolved {
             id: call_id.clone(),
             approved,
             reason,
+            arguments: None,
         });
         match approved {
             true => self.start_tool(call),

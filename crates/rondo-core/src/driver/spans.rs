@@ -98,7 +98,7 @@ pub(super) fn note_decision(input: &Input) {
             debug!(call = %call_id, verdict, "the gate judged a call");
         }
         Input::Approval { call_id, approval } => {
-            let approved = matches!(approval, Approval::Approved);
+            let approved = !matches!(approval, Approval::Denied { .. });
             info!(call = %call_id, approved, "a person decided about a call");
         }
         Input::Cancel => info!("the turn was cancelled"),

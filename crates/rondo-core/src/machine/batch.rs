@@ -1,4 +1,4 @@
-use super::io::{Action, PlannedCall};
+use super::io::{Action, Arguments, PlannedCall, PreparedCall};
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};
 use crate::ports::{Approval, RecordBody, Verdict};
@@ -35,6 +35,9 @@ pub(super) struct BatchCall {
     pub(super) state: CallState,
     /// Whether the listener was told of its end.
     pub(super) reported: bool,
+    /// Whether a person changed the arguments.
+    #[serde(default)]
+    pub(super) edited: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,20 +173,25 @@ impl TurnMachine {
         let Some(call) = self.call_in(call_id, &CallState::AwaitingApproval) else {
             return;
         };
-        let (approved, reason) = match approval {
+        let (approved, reason, arguments) = match approval {
             Approval::Approved => {
                 call.state = CallState::Cleared;
-                (true, None)
+                (true, None, None)
             }
             Approval::Denied { reason } => {
                 call.state = done(ToolErrorCode::Denied, reason.clone());
-                (false, Some(reason))
+                (false, Some(reason), None)
+            }
+            Approval::Edited { arguments } => {
+                call.edit(cx.arguments, &arguments);
+                (true, None, Some(arguments))
             }
         };
         cx.emit(EventBody::ApprovalResolved {
             id: call_id.clone(),
             approved,
             reason,
+            arguments,
         });
         self.report_if_done(cx, call_id, 0);
         self.run_stage_if_cleared(cx);
@@ -302,7 +310,7 @@ impl TurnMachine {
                     outcome: outcome.clone(),
                 });
             }
-            let result = render::result(
+            let mut result = render::result(
                 rendering,
                 call.call_id,
                 call.wire_id,
@@ -310,6 +318,9 @@ impl TurnMachine {
                 &outcome,
                 synthetic,
             );
+            if call.edited {
+                render::note_edit(&mut result.content, &call.raw);
+            }
             if outcome.is_ok() {
                 let (id, tool) = (result.call_id.clone(), result.name.clone());
                 let found = render::plain(&outcome);
@@ -364,6 +375,21 @@ impl TurnMachine {
 }
 
 impl BatchCall {
+    /// Takes other arguments, which must fit like the model's; what they say is not put in question.
+    fn edit(&mut self, check: &dyn Arguments, arguments: &Value) {
+        self.edited = true;
+        self.raw = arguments.to_string();
+        match check.prepare(&self.name, &self.raw) {
+            PreparedCall::Ready { arguments, .. } => {
+                self.arguments = arguments;
+                self.state = CallState::Cleared;
+            }
+            PreparedCall::Invalid { message, .. } => {
+                self.state = done(ToolErrorCode::InvalidArgs, message);
+            }
+        }
+    }
+
     fn planned(&self, (timeout, end_by): CallTime) -> PlannedCall {
         PlannedCall {
             call_id: self.call_id.clone(),

@@ -183,6 +183,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         recovery: Recovery::AtMostOnce,
         state,
         reported: false,
+        edited: false,
     }
 }
 

@@ -32,6 +32,24 @@ pub(crate) fn result(
     }
 }
 
+/// Tells the model with what other arguments a person had its call run: its own message still has those
+/// that it sent.
+pub(super) fn note_edit(content: &mut ToolContent, arguments: &str) {
+    let note = format!(
+        "the user changed the arguments to {}",
+        bounded_text(arguments)
+    );
+    match content {
+        ToolContent::Json(Value::Object(map)) => {
+            map.insert("note".to_owned(), Value::String(note));
+        }
+        ToolContent::Json(value) => {
+            *value = json!({ "note": note, "result": value.take() });
+        }
+        ToolContent::Text(text) => *text = format!("[{note}]\n{text}"),
+    }
+}
+
 fn media(outcome: &ToolOutcome) -> Vec<Media> {
     match outcome {
         ToolOutcome::Ok(output) => output.media.clone(),

@@ -60,6 +60,9 @@ pub struct ApprovalRequest {
     pub arguments: Value,
     /// The question.
     pub prompt: String,
+    /// Whether [`Approval::Edited`] is an answer to it. A call that was cut off and may run again does
+    /// so as it was, or not at all.
+    pub can_edit: bool,
 }
 
 /// A person's answer.
@@ -73,4 +76,24 @@ pub enum Approval {
         /// Why.
         reason: String,
     },
+    /// Run it with these arguments instead. The gate is asked whether it denies them, and the model
+    /// reads of them with the call's result.
+    Edited {
+        /// All arguments, as the tool takes them.
+        arguments: Value,
+    },
+}
+
+/// Why a call that was cut off is not run with other arguments.
+const NOT_EDITABLE: &str = "a call that was cut off runs again as it was, or not at all";
+
+impl Approval {
+    /// Returns whether a call that was cut off runs again, and if not, why.
+    pub(crate) fn of_a_repeat(&self) -> (bool, Option<String>) {
+        match self {
+            Self::Approved => (true, None),
+            Self::Denied { reason } => (false, Some(reason.clone())),
+            Self::Edited { .. } => (false, Some(NOT_EDITABLE.to_owned())),
+        }
+    }
 }

@@ -316,15 +316,13 @@ impl Stage<'_> {
         if !self.drive.state.open.runs(call_id) {
             return;
         }
-        let (approved, reason) = match approval {
-            crate::ports::Approval::Approved => (true, None),
-            crate::ports::Approval::Denied { reason } => (false, Some(reason.clone())),
-        };
+        let (approved, reason) = approval.of_a_repeat();
         let id = call_id.clone();
         let body = EventBody::ApprovalResolved {
             id,
             approved,
             reason,
+            arguments: None,
         };
         self.tell(at, body);
     }

@@ -211,6 +211,7 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
     assert!(futures_util::FutureExt::now_or_never(approver.ask(&request)).is_none());
     let later = ApprovalRequest {
         prompt: "and now?".to_owned(),
+        can_edit: true,
         ..question()
     };
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
@@ -241,5 +242,6 @@ fn question() -> ApprovalRequest {
         tool: "t".to_owned(),
         arguments: json!({}),
         prompt: "may it?".to_owned(),
+        can_edit: true,
     }
 }

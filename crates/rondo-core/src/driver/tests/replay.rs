@@ -5,15 +5,18 @@ use super::fakes::{
 };
 use crate::driver::{control, run_turn};
 use crate::joined::joined;
-use crate::ports::{Approval, ApprovalRequest, Approver, MemoryJournal, Record, RecordBody};
+use crate::ports::{
+    Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Record, RecordBody,
+    Verdict,
+};
 use crate::replay::{
     Changes, Difference, Replay, ReplayError, ReplayedTurn, RequestPart, replay, rerun,
 };
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
-    ErrorClass, EventBody, FinishReason, Message, ModelEvent, SessionId, StopReason, Transcript,
-    TurnId,
+    ErrorClass, EventBody, FinishReason, Message, ModelEvent, SessionId, StopReason, ToolErrorCode,
+    Transcript, TurnId,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -112,6 +115,56 @@ async fn retries_fallbacks_approvals_and_steering_are_told_again() {
             "fallback", "text"
         ]
     );
+}
+
+/// Asks about everything, and denies what is marked.
+struct DeniesMarked;
+
+#[async_trait]
+impl Gate for DeniesMarked {
+    async fn check(&self, request: &GateRequest) -> Verdict {
+        match request.arguments.get("denied") {
+            Some(_) => Verdict::Deny {
+                reason: "never".into(),
+            },
+            None => Verdict::Ask {
+                prompt: "run it?".into(),
+            },
+        }
+    }
+}
+
+struct Rewrites(&'static str);
+
+#[async_trait]
+impl Approver for Rewrites {
+    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+        assert!(request.can_edit);
+        Approval::Edited {
+            arguments: json!({ self.0: true }),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_a_person_changed_is_told_again_and_the_gate_may_still_deny_it() {
+    for (name, code) in [("other", None), ("denied", Some(ToolErrorCode::Denied))] {
+        let script = vec![calls(&[("act", r#"{"n":1}"#)]), answer("done")];
+        let mut bench = Bench::new("default", script);
+        bench.gate = Arc::new(DeniesMarked);
+        bench.approver = Arc::new(Rewrites(name));
+        let journal = Arc::clone(&bench.records);
+        let ran = bench.tool("act", false, &[]).run().await;
+        let results = ran.outcome.transcript.iter().flat_map(|it| it.results());
+        let codes: Vec<_> = results.map(|it| it.error).collect();
+        assert_eq!(codes, [code], "{name}");
+        let arguments = journal.records().into_iter().find_map(|it| match it.body {
+            RecordBody::ToolStarted { arguments, .. } => Some(arguments),
+            _ => None,
+        });
+        assert_eq!(arguments.is_some(), code.is_none());
+        assert!(arguments.is_none_or(|it| it["other"] == true));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -185,6 +185,49 @@ fn a_person_is_asked_once_per_call_and_their_no_is_a_result() {
 }
 
 #[test]
+fn arguments_that_a_person_changed_are_run_and_told_to_the_model() {
+    for profile in ["default", "python"] {
+        let mut sim = Sim::new(profile, vec![calls(&[("act", r#"{"n":1}"#)]), text("done")]);
+        sim.gate = Box::new(|_| Verdict::Ask {
+            prompt: "really?".into(),
+        });
+        sim.approve = Box::new(|_| Approval::Edited {
+            arguments: json!({"n": 2, "changed": true}),
+        });
+        let ran = sim.run();
+        assert_eq!(ran.runs[0][0].arguments["n"], 2);
+        let result = results(&ran)[0].clone();
+        let told = match result.content {
+            ToolContent::Text(text) => text,
+            ToolContent::Json(value) => value["note"].as_str().unwrap().to_owned(),
+        };
+        assert!(
+            told.contains(r#"changed the arguments to {"n":2,"changed":true}"#),
+            "{told}"
+        );
+        assert!(ran.events.iter().any(|it| matches!(
+            it,
+            EventBody::ApprovalResolved { approved: true, arguments: Some(now), .. } if now["n"] == 2
+        )));
+        assert_eq!(ran.outcome.text, "done");
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_once_a_person_changed_them_run_nothing() {
+    let mut sim = Sim::new("default", vec![calls(&[("act", "{}")]), text("done")]);
+    sim.gate = Box::new(|_| Verdict::Ask {
+        prompt: "really?".into(),
+    });
+    sim.approve = Box::new(|_| Approval::Edited {
+        arguments: json!("no object"),
+    });
+    let ran = sim.run();
+    assert_eq!(codes(&ran), [Some(ToolErrorCode::InvalidArgs)]);
+    assert!(ran.runs.is_empty());
+}
+
+#[test]
 fn repaired_arguments_are_reported_and_changed_meaning_with_effects_is_sent_back() {
     let asked = [("look", r#"{"changed":1}"#), ("act", r#"{"changed":1}"#)];
     let ran = Sim::new("default", vec![calls(&asked), text("done")]).run();

@@ -284,12 +284,14 @@ impl<'a> Play<'a> {
                 }
             }
             Action::Ask { call, .. } => {
-                let approval = if self.fed.is_multiple_of(2) {
-                    Approval::Approved
-                } else {
-                    Approval::Denied {
+                let approval = match self.fed % 4 {
+                    0 | 2 => Approval::Approved,
+                    1 => Approval::Denied {
                         reason: "no".into(),
-                    }
+                    },
+                    _ => Approval::Edited {
+                        arguments: serde_json::json!({"edited": self.fed}),
+                    },
                 };
                 self.inputs.push_back(Input::Approval {
                     call_id: call.call_id,

@@ -1,0 +1,78 @@
+//! The gate's verdicts, within a bound.
+
+use super::guarded;
+use crate::ports::{Approval, ApprovalRequest, Gate, GateRequest, Verdict};
+use rondo_types::ToolSpec;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long a gate may take to judge one call, within the turn's time; then the call is denied.
+const GATE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A gate, and how long it is waited for.
+#[derive(Clone)]
+pub(super) struct Judge {
+    gate: Arc<dyn Gate>,
+    cancel: CancellationToken,
+    limit: Duration,
+}
+
+impl Judge {
+    /// Waits for verdicts as long as the turn has work time left, and until it is cancelled.
+    pub(super) fn new(
+        gate: Arc<dyn Gate>,
+        cancel: CancellationToken,
+        left: Option<Duration>,
+    ) -> Self {
+        let limit = left.map_or(GATE_TIMEOUT, |left| left.min(GATE_TIMEOUT));
+        Self {
+            gate,
+            cancel,
+            limit,
+        }
+    }
+
+    /// Returns the gate's verdict, or a denial that says why there is none.
+    pub(super) async fn verdict(self, request: GateRequest) -> Verdict {
+        let gate = self.gate;
+        let judged = guarded(async move { gate.check(&request).await });
+        tokio::select! {
+            () = self.cancel.cancelled() => denied("the turn was cancelled"),
+            judged = timeout(self.limit, judged) => match judged {
+                Ok(Ok(verdict)) => verdict,
+                Ok(Err(panic)) => denied(&format!("the gate failed: {panic}")),
+                Err(_) => denied("the gate did not answer in time"),
+            },
+        }
+    }
+
+    /// Lets an answer with other arguments stand unless the gate denies those. What it would have
+    /// asked about is answered already.
+    pub(super) async fn check_edit(
+        self,
+        request: &ApprovalRequest,
+        spec: Option<ToolSpec>,
+        answer: Approval,
+    ) -> Approval {
+        let (Approval::Edited { arguments }, Some(spec)) = (&answer, spec) else {
+            return answer;
+        };
+        let edited = GateRequest {
+            call_id: request.call_id.clone(),
+            spec,
+            arguments: arguments.clone(),
+        };
+        match self.verdict(edited).await {
+            Verdict::Allow | Verdict::Ask { .. } => answer,
+            Verdict::Deny { reason } => Approval::Denied { reason },
+        }
+    }
+}
+
+fn denied(reason: &str) -> Verdict {
+    Verdict::Deny {
+        reason: reason.to_owned(),
+    }
+}
