@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that may wait for the program at once; a turn asks one at a time.
@@ -67,6 +68,12 @@ impl ApprovalQuestion {
         self.answer(Approval::Denied {
             reason: reason.into(),
         });
+    }
+
+    /// Lets the call run with other arguments, where the request's `can_edit` says so. They must fit the
+    /// tool's schema, and the gate may still deny them; the model is told.
+    pub fn edit(self, arguments: Value) {
+        self.answer(Approval::Edited { arguments });
     }
 
     fn answer(self, approval: Approval) {

@@ -211,7 +211,6 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
     assert!(futures_util::FutureExt::now_or_never(approver.ask(&request)).is_none());
     let later = ApprovalRequest {
         prompt: "and now?".to_owned(),
-        can_edit: true,
         ..question()
     };
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
@@ -220,6 +219,12 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
         question.approve();
     });
     assert_eq!(approval, Approval::Approved);
+    let arguments = json!({"n": 2});
+    let (approval, ()) = tokio::join!(approver.ask(&later), async {
+        questions.next().await.unwrap().edit(arguments.clone());
+    });
+    let edited = Approval::Edited { arguments };
+    assert_eq!(approval, edited);
 }
 
 #[test]
