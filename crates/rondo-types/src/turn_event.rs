@@ -1,6 +1,6 @@
 use crate::{
     CallId, ErrorClass, Finding, InDoubtDecision, Limits, SessionId, StopReason, TimeMs,
-    ToolErrorCode, TurnId,
+    ToolErrorCode, TurnId, Usage,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -224,6 +224,50 @@ pub enum EventBody {
     },
     /// The turn is over.
     Result(Box<ResultEvent>),
+}
+
+impl EventBody {
+    /// Builds the token counts of a step, with its money in dollars where the price is known.
+    #[must_use]
+    pub fn of_usage(usage: Usage, cost_usd: Option<f64>) -> Self {
+        let Usage {
+            input,
+            output,
+            reasoning,
+            cache_read,
+            cache_write,
+        } = usage;
+        Self::Usage {
+            input,
+            output,
+            reasoning,
+            cache_read,
+            cache_write,
+            cost_usd,
+        }
+    }
+
+    /// Returns the token counts of a step, if that is what happened.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        match *self {
+            Self::Usage {
+                input,
+                output,
+                reasoning,
+                cache_read,
+                cache_write,
+                ..
+            } => Some(Usage {
+                input,
+                output,
+                reasoning,
+                cache_read,
+                cache_write,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// How older messages made room.

@@ -8,7 +8,7 @@ use super::judge::{Judged, Problem, judge};
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
     Candidate, EventBody, Finding, FinishReason, Message, ModelInfo, ModelRequest, Part, Reply,
-    ResponseName, Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript, Usage,
+    ResponseName, Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -356,22 +356,8 @@ impl TurnMachine {
             .usage
             .unwrap_or_else(|| self.spent.estimate_usage(reply));
         let cost = self.spent.note_usage(usage);
-        let Usage {
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-        } = usage;
         let cost_usd = cost.map(rondo_types::NanoUsd::usd);
-        cx.emit(EventBody::Usage {
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-            cost_usd,
-        });
+        cx.emit(EventBody::of_usage(usage, cost_usd));
     }
 
     /// A reply that was not streamed is one delta; a streamed one was shown as it came.

@@ -2,7 +2,7 @@
 
 use super::super::run::text_of;
 use super::types::{ExecutedToolCall, ToolResult, TurnResult};
-use rondo_types::{CallId, EventBody, FinishReason, ToolErrorCode, Transcript, Usage};
+use rondo_types::{CallId, EventBody, FinishReason, ToolErrorCode, Transcript};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -43,6 +43,7 @@ impl Turns {
 }
 
 fn add(turn: &mut TurnResult, event: EventBody) {
+    let usage = event.usage();
     match event {
         EventBody::TextDelta { text } => turn.text.push_str(&text),
         EventBody::ToolCallPending {
@@ -68,23 +69,10 @@ fn add(turn: &mut TurnResult, event: EventBody) {
                 };
             }
         }
-        EventBody::Usage {
-            input,
-            output,
-            reasoning,
-            cache_read,
-            cache_write,
-            ..
-        } => {
+        EventBody::Usage { .. } => {
             // Counts come with a reply; why it ended is said later, or not at all.
             turn.finish_reason = FinishReason::Other;
-            *turn.usage.get_or_insert_default() += Usage {
-                input,
-                output,
-                reasoning,
-                cache_read,
-                cache_write,
-            };
+            *turn.usage.get_or_insert_default() += usage.unwrap_or_default();
         }
         EventBody::StepFinished {
             finish_reason: Some(reason),
