@@ -21,6 +21,8 @@ pub(crate) struct Output {
     pub(crate) stdout_color: bool,
     /// Standard error takes colours.
     pub(crate) stderr_color: bool,
+    /// Standard error can erase what stands on a line: any terminal but a dumb one.
+    pub(crate) stderr_erases: bool,
     /// Notes are not printed.
     pub(crate) quiet: bool,
     silent: bool,
@@ -36,6 +38,7 @@ impl Output {
             stderr_terminal,
             stdout_color: use_color(env, color, stdout_terminal),
             stderr_color: use_color(env, color, stderr_terminal),
+            stderr_erases: stderr_terminal && env.get("TERM") != Some("dumb"),
             quiet,
             silent: false,
         }
@@ -124,6 +127,7 @@ impl Output {
             stderr_terminal: false,
             stdout_color: false,
             stderr_color: false,
+            stderr_erases: false,
             quiet: true,
             silent: true,
         }

@@ -19,11 +19,12 @@ pub(super) struct Spinner {
     frame: usize,
     shown: bool,
     paused: bool,
+    color: bool,
 }
 
 impl Spinner {
-    /// Starts the clock.
-    pub(super) fn new() -> Self {
+    /// Starts the clock; the line is dim where there are colours.
+    pub(super) fn new(color: bool) -> Self {
         let clock = Clock::system();
         Self {
             label: "thinking",
@@ -33,6 +34,7 @@ impl Spinner {
             frame: 0,
             shown: false,
             paused: false,
+            color,
         }
     }
 
@@ -75,7 +77,10 @@ impl Spinner {
         });
         let line = format!("{frame} {} {}{of}", self.label, seconds(elapsed));
         let typed = behind(typed, columns.saturating_sub(line.chars().count()));
-        format!("{ERASE}\x1b[2m{line}\x1b[0m{typed}")
+        match self.color {
+            true => format!("{ERASE}\x1b[2m{line}\x1b[0m{typed}"),
+            false => format!("{ERASE}{line}{typed}"),
+        }
     }
 }
 
@@ -113,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_line_is_drawn_cleared_once_and_paused() {
-        let mut spinner = Spinner::new();
+        let mut spinner = Spinner::new(true);
         assert_eq!(spinner.clear(), "");
         assert!(spinner.draw("", 80).contains("thinking 0s"));
         assert_eq!(spinner.clear(), ERASE);
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_end_of_what_is_typed_is_shown() {
-        let mut spinner = Spinner::new();
+        let mut spinner = Spinner::new(true);
         assert!(spinner.draw("and then?", 80).ends_with("  › and then?"));
         assert!(spinner.draw("abcdefghij", 23).ends_with("  › fghij"));
         assert!(spinner.draw("日本語", 19).ends_with("  › "));

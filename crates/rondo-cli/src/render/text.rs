@@ -62,7 +62,7 @@ impl TextView {
             step_shown: false,
             stdout_fresh: true,
             calls: HashMap::new(),
-            spinner: Spinner::new(),
+            spinner: Spinner::new(output.stderr_color),
             screen,
             asking: false,
             between_steps: false,
@@ -346,13 +346,18 @@ impl View for TextView {
     fn tick(&mut self) {
         let calls_fresh = self.calls.values().all(|call| call.fresh);
         let same_terminal_busy = self.output.stdout_terminal && !self.stdout_fresh;
-        // Without colours there may be no erasing either, as on a dumb terminal.
-        let drawable = self.lively && self.output.stderr_color && !self.between_steps;
-        if drawable && calls_fresh && !same_terminal_busy {
-            let columns = self.output.columns();
-            let line = self.spinner.draw(&self.screen.typed().borrow(), columns);
-            self.output.stderr(&line);
+        let drawable = self.lively && self.output.stderr_erases && !self.between_steps;
+        if !(drawable && calls_fresh) || same_terminal_busy {
+            return;
         }
+        let typed = self.screen.typed().borrow().clone();
+        // Without colours nothing moves by itself, but whoever types sees it.
+        if typed.is_empty() && !self.output.stderr_color {
+            return self.clear_spinner();
+        }
+        let columns = self.output.columns();
+        let line = self.spinner.draw(&typed, columns);
+        self.output.stderr(&line);
     }
 
     fn changes(&self) -> Option<watch::Receiver<String>> {

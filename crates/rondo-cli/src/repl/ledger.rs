@@ -1,10 +1,12 @@
 //! What the turns of a session took, told from their events.
 
 use crate::render::{Ending, View};
-use rondo_types::{CallId, EventBody, TimeMs, ToolErrorCode, TurnEvent, Usage};
+use crate::story::{Item, Step, Turn};
+use rondo_types::{CallId, EventBody, TimeMs, TurnEvent, Usage};
 use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The bound on calls that are kept of a turn; a turn of more was told as it ran.
@@ -54,7 +56,7 @@ pub(super) struct CallLog {
     /// Its arguments.
     pub(super) arguments: Value,
     /// What the model reads, how long it took, and the error's code if it failed.
-    pub(super) end: Option<(Value, u64, Option<ToolErrorCode>)>,
+    pub(super) end: Option<(Value, u64, Option<String>)>,
 }
 
 /// The ledger, shared between the prompt and the view of a turn.
@@ -74,6 +76,25 @@ impl Books {
 }
 
 impl Ledger {
+    /// Counts a turn of the session that another process ran, as its records tell it.
+    pub(super) fn recall(&mut self, turn: &Turn) {
+        if turn.number == 0 {
+            return;
+        }
+        self.turns = self.turns.saturating_add(1);
+        self.usage += turn.usage;
+        match turn.cost_usd {
+            Some(cost) => self.cost_usd += cost,
+            None => self.is_cost_partial = true,
+        }
+        let ends = turn.steps.iter().skip(1).map(|step| step.asked_ms);
+        let ends = ends.chain([turn.began_ms.after(Duration::from_millis(turn.took_ms))]);
+        let steps = turn.steps.iter().zip(ends).take(STEPS_MAX);
+        self.steps = steps.map(|(step, end)| recalled(step, end)).collect();
+        let usage = turn.steps.iter().rev().find_map(|step| step.usage);
+        self.context_tokens = usage.map(Usage::total);
+    }
+
     fn note(&mut self, event: &TurnEvent) {
         match &event.body {
             EventBody::Init(_) => {
@@ -90,23 +111,9 @@ impl Ledger {
                     calls: Vec::new(),
                 });
             }
-            EventBody::Usage {
-                input,
-                output,
-                reasoning,
-                cache_read,
-                cache_write,
-                cost_usd,
-            } => self.count(
-                Usage {
-                    input: *input,
-                    output: *output,
-                    reasoning: *reasoning,
-                    cache_read: *cache_read,
-                    cache_write: *cache_write,
-                },
-                *cost_usd,
-            ),
+            EventBody::Usage { cost_usd, .. } => {
+                self.count(event.body.usage().unwrap_or_default(), *cost_usd);
+            }
             EventBody::StepFinished { .. } => {
                 if let Some(step) = self.steps.last_mut() {
                     let took = event.at.since(step.began).as_millis();
@@ -141,7 +148,8 @@ impl Ledger {
             } => {
                 let calls = self.steps.iter_mut().rev().flat_map(|step| &mut step.calls);
                 if let Some(call) = calls.into_iter().find(|call| call.id == *id) {
-                    call.end = Some((result.clone(), *duration_ms, *code));
+                    let code = code.map(|code| code.to_string());
+                    call.end = Some((result.clone(), *duration_ms, code));
                 }
             }
             _ => {}
@@ -159,6 +167,32 @@ impl Ledger {
             step.usage += usage;
             step.cost_usd = cost_usd;
         }
+    }
+}
+
+fn recalled(step: &Step, end: TimeMs) -> StepLog {
+    let calls = step.items.iter().filter_map(|item| match item {
+        Item::Result {
+            tool,
+            arguments,
+            error,
+            text,
+            took_ms,
+        } => Some(CallLog {
+            id: CallId::new(""),
+            name: tool.clone(),
+            arguments: arguments.clone(),
+            end: Some((Value::from(text.as_str()), *took_ms, error.clone())),
+        }),
+        _ => None,
+    });
+    StepLog {
+        number: step.number,
+        began: step.asked_ms,
+        took_ms: u64::try_from(end.since(step.asked_ms).as_millis()).ok(),
+        usage: step.usage.unwrap_or_default(),
+        cost_usd: step.cost_usd,
+        calls: calls.take(CALLS_MAX).collect(),
     }
 }
 

@@ -187,7 +187,8 @@ impl Repl {
     /// Goes on with a session, and says so.
     fn take(&mut self, info: &SessionInfo) -> Result<()> {
         let conversation = self.talk.take(info)?;
-        let (turns, is_cut_off) = (conversation.turns, conversation.cut_off.is_some());
+        let turns = slash::turns(conversation.turns);
+        let is_cut_off = conversation.cut_off.is_some();
         let what = match is_cut_off {
             true => {
                 "its last turn was cut off, and is carried on by `/resume` or the next question"
@@ -197,7 +198,7 @@ impl Repl {
         let id = &info.id;
         self.talk
             .output
-            .note(&format!("session `{id}` of {turns} turns: {what}"));
+            .note(&format!("session `{id}` of {turns}: {what}"));
         Ok(())
     }
 

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
+/// What a cell ends with that somebody stopped: they know why.
+const STOPPED: &str = "KeyboardInterrupt";
+
 /// A cell that failed, for whoever is asked about it.
 #[derive(Debug, Clone)]
 pub(super) struct Failed {
@@ -69,6 +72,11 @@ impl Repl {
             return Ok(());
         };
         show_traceback(&exception, &self.talk.output);
+        if exception.exc_type == STOPPED {
+            self.failed_cell = None;
+            return Ok(());
+        }
+        offer(&self.talk.output);
         self.failed_cell = Some(Failed {
             code: code.to_owned(),
             exception,
@@ -160,5 +168,12 @@ fn show_traceback(exception: &Exception, output: &Output) {
         places => format!("\x1b[2m{places}\x1b[0m\n"),
     };
     output.stderr(&format!("{places}\x1b[31m{last}\x1b[0m\n"));
-    output.stderr("\x1b[2mAlt-A asks the agent about it\x1b[0m\n");
+}
+
+fn offer(output: &Output) {
+    let offer = "Alt-A asks the agent about it";
+    output.stderr(&match output.stderr_color {
+        true => format!("\x1b[2m{offer}\x1b[0m\n"),
+        false => format!("{offer}\n"),
+    });
 }

@@ -1,7 +1,7 @@
 //! The conversation with the agent: what it is kept in, who answers, and under what.
 
 use super::editor::Shared;
-use super::ledger::Books;
+use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
@@ -13,6 +13,7 @@ use crate::prompt;
 use crate::python;
 use crate::sessions::{self, Conversation};
 use crate::settings::Settings;
+use crate::story::Fold;
 use crate::telemetry::Telemetry;
 use rondo_core::Tool;
 use rondo_core::redact::Secrets;
@@ -43,6 +44,8 @@ pub(super) struct Talk {
     pub(super) terminal: Terminal,
     pub(super) permissions: Permissions,
     pub(super) books: Books,
+    /// Turns of the session were run by another process, and are not in the books yet.
+    owes_books: bool,
     /// Whether a turn knows what was said before; the profile decides until somebody says.
     pub(super) memory: Option<bool>,
     /// What a person and the agent share, once either needs it.
@@ -78,6 +81,7 @@ impl Talk {
             terminal,
             permissions: Permissions::default(),
             books: Books::default(),
+            owes_books: false,
             memory: None,
             python: None,
             shared,
@@ -244,6 +248,7 @@ impl Talk {
         self.conversation = None;
         self.attached.clear();
         self.books.clear();
+        self.owes_books = false;
     }
 
     /// Goes on with a session that is kept.
@@ -255,7 +260,31 @@ impl Talk {
         self.conversation = None;
         self.books.clear();
         let taken = Conversation::take(self.store()?, info)?;
+        self.owes_books = true;
         Ok(self.conversation.insert(taken))
+    }
+
+    /// Has the books tell of the whole session, turns that another process ran included: from its
+    /// records, which are read once somebody asks.
+    ///
+    /// # Errors
+    /// When they are damaged, or the disk fails.
+    pub(super) fn recall(&mut self) -> Result<()> {
+        let Some(conversation) = self.conversation.as_ref().filter(|_| self.owes_books) else {
+            return Ok(());
+        };
+        let session = conversation.session.clone();
+        let (mut fold, mut ledger) = (Fold::default(), Ledger::default());
+        self.store()?.records::<CliError>(&session, |record| {
+            fold.take(&record)
+                .iter()
+                .for_each(|turn| ledger.recall(turn));
+            Ok(())
+        })?;
+        fold.end().iter().for_each(|turn| ledger.recall(turn));
+        *self.books.open() = ledger;
+        self.owes_books = false;
+        Ok(())
     }
 
     /// Returns the journal of all sessions, opened by whoever needs it first.

@@ -70,14 +70,13 @@ async fn vim_edits_a_file_and_gives_the_terminal_back() {
 async fn a_program_follows_the_terminals_size_and_so_does_the_prompt() {
     let env = env();
     let (mut person, settings) = at_shell(&env).await;
-    person.enter("vim -u NONE -N note.txt").await;
-    person.is_alternate().await;
-    person.sees("note.txt").await;
-    person.resize(30, 70);
+    let status = r"set ls=2 stl=%{&lines}\ by\ %{&columns}";
     person
-        .press(":redraw | echo 'size' &lines &columns\r")
+        .enter(&format!("vim -u NONE -N --cmd '{status}'"))
         .await;
-    person.sees("size 30 70").await;
+    person.sees("40 by 100").await;
+    person.resize(30, 70);
+    person.sees("30 by 70").await;
     person.press(":q!\r").await;
     is_intact(person, &settings, "30 70").await;
 }

@@ -71,6 +71,8 @@ async fn a_cell_is_interrupted_and_its_names_stay() {
     person.press(CTRL_C).await;
     person.sees("KeyboardInterrupt").await;
     person.prompt("python").await;
+    // Whoever stopped it knows why.
+    assert!(!person.all().contains("Alt-A"), "{}", person.all());
     person.enter("x + 1").await;
     person.sees("\n2\n").await;
     person.prompt("python").await;

@@ -217,7 +217,7 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
         &[
             ("first", "one"),
             ("second", "two"),
-            ("/undo", "of 1 turns"),
+            ("/undo", "of 1 turn:"),
             ("third", "three"),
             ("/fork", "of 2 turns"),
             ("fourth", "four"),
@@ -248,7 +248,7 @@ async fn the_prompt_tells_what_turns_took() {
     person.sees("• list_files").await;
     person.prompt("agent").await;
     person.enter("/cost").await;
-    person.sees("1 turns, 40 tokens in, 17 out").await;
+    person.sees("1 turn, 40 tokens in, 17 out").await;
     person.prompt("agent").await;
     person.enter("/trace").await;
     person.sees("after 0.").await;
@@ -258,6 +258,72 @@ async fn the_prompt_tells_what_turns_took() {
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(messages(&server, 1).len(), 4);
+}
+
+/// What another process did is read from the journal.
+#[tokio::test]
+async fn the_prompt_tells_what_the_turns_of_a_continued_session_took() {
+    let server = serve(vec![
+        says("Hello."),
+        calls("list_files", &json!({})),
+        calls("read_file", &json!({"path": "gone"})),
+        says("Nothing.").usage(30, 12),
+        says("Still nothing."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    ask(
+        &mut person,
+        &[("hello", "Hello."), ("what is here?", "Nothing.")],
+    )
+    .await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let mut person = start(&env, &server, &["-c"]);
+    ask(
+        &mut person,
+        &[
+            ("/steps", "30 tokens in, 12 out"),
+            ("/cost", "2 turns, 60 tokens in, 27 out"),
+            ("/trace", "read_file"),
+        ],
+    )
+    .await;
+    person.sees("step 3").await;
+    person.sees("• list_files").await;
+    person.sees("✗ read_file gone").await;
+    person.prompt("agent").await;
+    person.enter("again?").await;
+    person.sees("Still nothing.").await;
+    ask(&mut person, &[("/cost", "3 turns, 70 tokens in, 32 out")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_is_typed_while_a_turn_runs_is_seen_without_colours() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("Four.")).before(Step::Gate(gate.clone())),
+    ]))
+    .await;
+    let env = TestEnv::new().var("NO_COLOR", "1");
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("2+2?").await;
+    server.request(0).await;
+    person.press("and then").await;
+    person.types_behind("› and then").await;
+    person.press("\x15").await;
+    person.press("half").await;
+    person.types_behind("› half").await;
+    gate.open();
+    person.sees("\nFour.").await;
+    person.types_behind("› half").await;
+    person.press("\x03").await;
+    person.prompt("agent").await;
+    leave(person).await;
 }
 
 #[tokio::test]

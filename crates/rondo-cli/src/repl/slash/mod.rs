@@ -10,6 +10,7 @@ mod table;
 mod turns;
 
 pub(super) use table::{is_name, names};
+pub(super) use turns::turns;
 
 use super::After;
 use super::Repl;

@@ -17,19 +17,21 @@ const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 
 impl Repl {
     pub(super) fn show_cost(&mut self) -> Result<()> {
+        self.talk.recall()?;
         let text = {
             let books = self.talk.books.open();
             let cost = match books.is_cost_partial {
                 true => "not every price is known".to_owned(),
                 false => format!("{:.4} USD", books.cost_usd),
             };
-            let turns = books.turns;
-            format!("{turns} turns, {}, {cost}\n", tokens(books.usage))
+            let turns = turns(books.turns);
+            format!("{turns}, {}, {cost}\n", tokens(books.usage))
         };
         self.print(&text)
     }
 
     pub(super) fn show_steps(&mut self) -> Result<()> {
+        self.talk.recall()?;
         let columns = self.talk.output.columns();
         let text = self.steps_text(|text, call| {
             let line = tool_line(&call.name, &call.arguments, columns.saturating_sub(12));
@@ -45,10 +47,12 @@ impl Repl {
     }
 
     pub(super) fn show_trace(&mut self) -> Result<()> {
+        self.talk.recall()?;
         let text = self.steps_text(|text, call| {
             let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
             let _ = writeln!(text, "  • {} {}", call.name, indented(&arguments));
             if let Some((result, ms, code)) = &call.end {
+                let code = code.as_ref();
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 let result = match result {
                     serde_json::Value::String(text) => text.clone(),
@@ -100,6 +104,14 @@ impl Repl {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         self.queue(lines.map(str::to_owned));
         Ok(After::Prompt)
+    }
+}
+
+/// Returns how many turns these are, in words.
+pub(in crate::repl) fn turns(count: u32) -> String {
+    match count {
+        1 => "1 turn".to_owned(),
+        count => format!("{count} turns"),
     }
 }
 
