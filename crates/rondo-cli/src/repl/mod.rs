@@ -6,7 +6,7 @@
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
-//! - `python`, `shell`: cells and commands, and what they leave.
+//! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
@@ -14,6 +14,7 @@
 mod approver;
 mod draft;
 mod editor;
+mod jobs;
 mod keyboard;
 mod keys;
 mod ledger;
@@ -45,6 +46,7 @@ use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
 use shell::Kept;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use talk::Talk;
@@ -245,6 +247,13 @@ impl Repl {
         let Some(mut editor) = self.editor.take() else {
             return Ok(Typed::End);
         };
+        let jobs = self.shell.as_mut().map(|kept| (kept, editor.above()));
+        let telling = async {
+            if let Some((kept, above)) = jobs {
+                kept.tell_of_jobs(&above).await;
+            }
+            std::future::pending::<Infallible>().await
+        };
         let reading = spawn_blocking(move || {
             let typed = editor.read(&face);
             (editor, typed)
@@ -261,6 +270,7 @@ impl Repl {
                 self.editor = Some(editor);
                 typed.map_err(lost)
             }
+            never = telling => match never {},
         }
     }
 

@@ -1,5 +1,6 @@
 //! Shell mode: the user's own shell, started when it is first needed and kept.
 
+use super::jobs::Late;
 use super::{After, Repl, failed};
 use crate::commands::run::write_failed;
 use crate::error::{CliError, Result};
@@ -13,6 +14,7 @@ use rondo_types::Part;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
 
 /// The bound on what goes along with one question.
 const ATTACHED_MAX: usize = 64;
@@ -29,7 +31,16 @@ const AS_BEFORE: &str = concat!(
 /// The shell, and the files that it needs while it lives.
 pub(super) struct Kept {
     shell: Shell,
+    late: Late,
+    color: bool,
     state_dir: PathBuf,
+}
+
+impl Kept {
+    /// Shows what jobs print above the line that is edited, until there is no shell.
+    pub(super) async fn tell_of_jobs(&mut self, above: &SyncSender<String>) {
+        self.late.tell(&self.shell, self.color, above).await;
+    }
 }
 
 impl Drop for Kept {
@@ -66,6 +77,8 @@ impl Repl {
         let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
         Ok(Kept {
             shell: Shell::start(settings),
+            late: Late::default(),
+            color: self.talk.output.stdout_color,
             state_dir,
         })
     }
@@ -87,6 +100,7 @@ impl Repl {
             // The terminal is the command's by now, which leaves the column to whoever writes.
             note.stderr("\r");
         };
+        self.show_late()?;
         let ended = relay(self.shell()?, command, terminal, restarted).await;
         self.talk.output.stdout(AS_BEFORE).map_err(write_failed)?;
         let end = ended.map_err(|err| match err {
@@ -95,6 +109,13 @@ impl Repl {
         })?;
         self.ended(command, &end, shared);
         Ok(After::Prompt)
+    }
+
+    /// Shows what a job printed when somebody entered a line.
+    fn show_late(&mut self) -> Result<()> {
+        let late = self.shell.as_mut().map(|kept| kept.late.take());
+        let late = String::from_utf8_lossy(&late.unwrap_or_default()).into_owned();
+        self.print(&late)
     }
 
     /// Ends a job of the shell, by its number; the current one if none is named.

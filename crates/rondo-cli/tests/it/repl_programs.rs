@@ -12,14 +12,15 @@ kill -9 $$
 ";
 /// Says when it begins, when it goes on, and when it ends.
 const JOB: &str = r"
-import itertools, signal
+import itertools, os, signal
 times = itertools.count(1)
-signal.signal(signal.SIGCONT, lambda *_: print('woken', next(times), flush=True))
+def say(text): os.write(1, text.encode() + b'\n')
+signal.signal(signal.SIGCONT, lambda *_: say(f'woken {next(times)}'))
 try:
-    print('begun', flush=True)
+    say('begun')
     while True: signal.pause()
 except KeyboardInterrupt:
-    print('ended')
+    say('ended')
     raise SystemExit(7)
 ";
 
@@ -136,7 +137,7 @@ async fn a_job_is_stopped_goes_on_behind_is_brought_back_and_ended() {
     let (mut person, settings) = at_shell(&env).await;
     for (line, key, seen) in [
         ("python3 job.py", Some(("\nbegun", CTRL_Z)), "Stopped"),
-        ("bg", None, "job.py &"),
+        ("bg", None, "woken 1"),
         ("jobs", None, "Running"),
         ("kill -STOP %1; sleep 0; jobs", None, "Stopped"),
         ("echo back; fg", Some(("\nwoken 2", CTRL_C)), "ended"),
@@ -153,6 +154,25 @@ async fn a_job_is_stopped_goes_on_behind_is_brought_back_and_ended() {
     person.sees("[7] $").await;
     person.enter("jobs | wc -l").await;
     person.sees("\n0\n").await;
+    is_intact(person, &settings, "40 100").await;
+}
+
+/// The line is edited on below it.
+#[tokio::test]
+async fn what_a_job_prints_stands_above_the_line_that_is_edited() {
+    let env = env();
+    let (mut person, settings) = at_shell(&env).await;
+    person
+        .enter("mkfifo go; { read x < go; echo \"$x\"; } &")
+        .await;
+    person.prompt("shell").await;
+    person.press("echo ed").await;
+    person.types_behind("$ echo ed").await;
+    std::fs::write(env.project().join("go"), "from afar 日本\n").unwrap();
+    person.sees("\nfrom afar 日本").await;
+    person.types_behind("$ echo ed").await;
+    person.press("ited\r").await;
+    person.sees("\nedited\n").await;
     is_intact(person, &settings, "40 100").await;
 }
 

@@ -1,5 +1,5 @@
 use super::program::ShellProgram;
-use super::protocol::{Order, Spec};
+use super::protocol::{News, Order, Spec};
 use super::session::{Session, Writer};
 use super::stream::{CommandStream, ShellEvent};
 use crate::supervisor::{PtySize, StartError, SupervisorCommand};
@@ -127,6 +127,21 @@ pub(super) struct Slot {
     pub(super) abandoned: Option<u64>,
 }
 
+impl Slot {
+    async fn next_output(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.session.as_mut()?.next().await {
+                Ok(News::Output(bytes)) => return Some(bytes),
+                Ok(News::Prompt(at_prompt)) if self.abandoned == Some(at_prompt.seq) => {
+                    self.abandoned = None;
+                }
+                Ok(News::Prompt(_)) => {}
+                Ok(News::Exited(_) | News::Failed(_)) | Err(_) => self.session = None,
+            }
+        }
+    }
+}
+
 impl Common {
     fn shared<T>(&self, work: impl FnOnce(&mut Shared) -> T) -> T {
         work(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
@@ -247,6 +262,16 @@ impl Shell {
         let orders = session.orders();
         let common = Arc::clone(&self.common);
         Ok(CommandStream::new(common, slot, seq, first, orders))
+    }
+
+    /// Waits for what jobs write while no command runs, as the terminal gets it; at most 16 KiB at once.
+    /// Returns none where there is no shell, or none any more: the next command starts one. Whoever does
+    /// not wait gets it all with the next command.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn between_commands(&self) -> Option<Vec<u8>> {
+        self.slot.lock().await.next_output().await
     }
 
     /// Gives the shell's terminal another size, now and when it is started anew.

@@ -28,12 +28,16 @@ use highlight::Paint;
 use history::Lines;
 use keys::{Keys, MENU};
 use reedline::{
-    Color, ColumnarMenu, DefaultHinter, EditCommand, HistoryItem, MenuBuilder as _, Reedline,
-    ReedlineMenu, Signal,
+    Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
+    MenuBuilder as _, Reedline, ReedlineMenu, Signal,
 };
 use rondo_core::redact::Secrets;
 use std::io;
 use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+/// Pieces of text that wait to be shown above the line; few, so that keys are not kept waiting by them.
+const ABOVE_MAX: usize = 4;
 
 /// What the editor is built from.
 pub(super) struct EditorSettings {
@@ -53,6 +57,7 @@ pub(super) struct EditorSettings {
 pub(super) struct Editor {
     inner: Reedline,
     shared: Shared,
+    above: Option<SyncSender<String>>,
 }
 
 /// What a person did at the prompt.
@@ -90,7 +95,24 @@ impl Editor {
             .with_highlighter(Box::new(Paint::new(shared.clone(), settings.color)))
             .with_validator(Box::new(Whole::new(shared.clone())))
             .with_edit_mode(Box::new(Keys::new(settings.keys, shared.clone())));
-        Self { inner, shared }
+        Self {
+            inner,
+            shared,
+            above: None,
+        }
+    }
+
+    /// Returns where text goes that is to stand above the line while that is edited. The editor looks for
+    /// it ten times a second from then on, which it does not need to before.
+    pub(super) fn above(&mut self) -> SyncSender<String> {
+        if let Some(above) = &self.above {
+            return above.clone();
+        }
+        let printer = ExternalPrinter::new(ABOVE_MAX);
+        let above = printer.sender();
+        let inner = std::mem::replace(&mut self.inner, Reedline::create());
+        self.inner = inner.with_external_printer(printer);
+        self.above.insert(above).clone()
     }
 
     /// Reads a line. What was dropped with Ctrl-C is one step up in the history.

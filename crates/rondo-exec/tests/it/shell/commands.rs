@@ -149,6 +149,33 @@ async fn the_full_screen_of_a_program_passes_unchanged() {
 }
 
 #[tokio::test]
+async fn what_jobs_write_between_commands_is_there_for_whoever_waits() {
+    let kept = Kept::new("bash");
+    kept.run("mkfifo go; { read x < go; echo late; } & true")
+        .await;
+    std::fs::write(kept.path().join("go"), "on\n").unwrap();
+    let mut all = Vec::new();
+    while !String::from_utf8_lossy(&all).contains("late") {
+        all.extend(kept.shell.between_commands().await.unwrap());
+    }
+    let next = kept.run("echo next").await.output;
+    assert!(next.starts_with("next\n"), "{next}");
+}
+
+#[tokio::test]
+async fn a_shell_that_ended_while_somebody_waited_is_started_anew() {
+    let kept = Kept::new("bash");
+    let end = kept.run("echo $$").await.end;
+    let id = end.captured.trim().parse().unwrap();
+    let shell = rustix::process::Pid::from_raw(id).unwrap();
+    rustix::process::kill_process(shell, rustix::process::Signal::KILL).unwrap();
+    while kept.shell.between_commands().await.is_some() {}
+    assert_eq!(kept.shell.between_commands().await, None);
+    let ran = kept.run("echo next").await;
+    assert_eq!((ran.output.as_str(), ran.restarted), ("next\n", true));
+}
+
+#[tokio::test]
 async fn what_jobs_write_between_commands_comes_with_the_next() {
     let kept = Kept::new("bash");
     kept.run("mkfifo go; { read x < go; echo late; } & true")
