@@ -38,9 +38,12 @@ pub enum SessionError {
     Internal(String),
 }
 
+/// What every loss is told with.
+pub(crate) const TOLD: &str = "; its variables are lost, and the next use starts a new interpreter";
+
 /// How an interpreter was lost, and what is left of what it did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{how}; its variables are lost, and the next use starts a new interpreter")]
+#[error("{how}{TOLD}")]
 pub struct Loss {
     /// `the Python interpreter ended with exit code 3`.
     pub how: String,
@@ -50,6 +53,8 @@ pub struct Loss {
     pub stdout: String,
     /// And to standard error.
     pub stderr: String,
+    /// Whether it was lost before, while nothing ran: then the call under way did not begin.
+    pub is_earlier: bool,
 }
 
 /// Why code was told to end.

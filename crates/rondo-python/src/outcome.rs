@@ -1,8 +1,9 @@
 //! What came of a job, as a model is told it.
 
 use crate::capability::Capability;
-use crate::error::{SessionError, Stop};
+use crate::error::{SessionError, Stop, TOLD};
 use crate::job::{Done, Reply};
+use rondo_core::ports::CellEnding;
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value, json};
 use std::error::Error as _;
@@ -28,6 +29,49 @@ pub(crate) fn of(capability: Capability, ended: Result<Done, SessionError>) -> T
         Err(SessionError::TooLong { max }) => invalid(SessionError::TooLong { max }.to_string()),
         Err(failure) => error(ToolErrorCode::Failed, with_cause(&failure), Value::Null),
     }
+}
+
+/// Reads what became of code from what a model was told of it by `run_code` or `eval_expr`, as is
+/// recorded of a call. None where it did not run.
+#[must_use]
+pub fn ending_of(outcome: &ToolOutcome) -> Option<CellEnding> {
+    let error = match outcome {
+        ToolOutcome::Ok(output) => {
+            let told = output.value.get("value_repr").and_then(Value::as_str);
+            // A cell has no value where an expression has `None`.
+            let value_repr = told.filter(|it| *it != "None").map(str::to_owned);
+            return Some(CellEnding::Returned { value_repr });
+        }
+        ToolOutcome::Error(error) => error,
+    };
+    if let Some(how) = error.message.strip_suffix(TOLD) {
+        let message = how.to_owned();
+        return Some(CellEnding::Lost { message });
+    }
+    match error.code {
+        ToolErrorCode::PythonException => {
+            let text = |name: &str| {
+                let text = error.details.get(name).and_then(Value::as_str);
+                text.unwrap_or_default().to_owned()
+            };
+            Some(CellEnding::Raised {
+                exc_type: text("exc_type"),
+                message: text("message"),
+            })
+        }
+        ToolErrorCode::Timeout | ToolErrorCode::Cancelled => Some(CellEnding::Interrupted),
+        _ => None,
+    }
+}
+
+/// Returns whether code ran in an interpreter that took the place of a lost one, as `run_code` says.
+#[must_use]
+pub fn is_after_loss(outcome: &ToolOutcome) -> bool {
+    let note = match outcome {
+        ToolOutcome::Ok(output) => output.value.get("note"),
+        ToolOutcome::Error(error) => error.details.get("note"),
+    };
+    note.and_then(Value::as_str) == Some(RESTARTED)
 }
 
 pub(crate) fn invalid(message: String) -> ToolOutcome {

@@ -11,6 +11,8 @@ use crate::settings::Settings;
 use serde_json::{Value, json};
 use std::future::pending;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
@@ -33,6 +35,8 @@ pub(crate) struct Owner {
     /// Whether the next interpreter takes the place of a lost one.
     was_lost: bool,
     requests: u64,
+    /// How many interpreters were started.
+    starts: Arc<AtomicU64>,
 }
 
 type Outcome = Result<Done, SessionError>;
@@ -42,6 +46,7 @@ impl Owner {
         settings: Settings,
         jobs: mpsc::Receiver<Job>,
         interrupts: watch::Receiver<u64>,
+        starts: Arc<AtomicU64>,
     ) -> Self {
         Self {
             between: Capture::new(settings.output_bytes_max, LiveOutput::discard()),
@@ -52,6 +57,7 @@ impl Owner {
             loss: None,
             was_lost: false,
             requests: 0,
+            starts,
         }
     }
 
@@ -97,7 +103,8 @@ impl Owner {
         until: &Until,
         done: &mut oneshot::Sender<Outcome>,
     ) -> Outcome {
-        if let Some(loss) = self.loss.take() {
+        if let Some(mut loss) = self.loss.take() {
+            loss.is_earlier = true;
             return Err(SessionError::Lost(Box::new(loss)));
         }
         let is_restarted = self.interpreter.is_none() && self.was_lost;
@@ -119,6 +126,7 @@ impl Owner {
     async fn started(&mut self) -> Result<(), SessionError> {
         if self.interpreter.is_none() {
             self.interpreter = Some(Interpreter::start(&self.settings).await?);
+            self.starts.fetch_add(1, Ordering::Relaxed);
             self.was_lost = false;
         }
         Ok(())
@@ -249,6 +257,7 @@ impl Owner {
             stopped,
             stdout,
             stderr,
+            is_earlier: false,
         }))
     }
 }

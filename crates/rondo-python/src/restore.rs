@@ -118,6 +118,15 @@ pub enum Why {
     Lost(String),
 }
 
+impl Why {
+    /// Returns whether the code was left out for what it may do, and runs where
+    /// [`RestoreOptions::even_doubtful`] says so.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        matches!(self, Self::InDoubt | Self::StoppedThen | Self::LostThen)
+    }
+}
+
 impl Session {
     /// Runs recorded code again in this interpreter, in its order, and says what that did not bring
     /// back. Nothing of its output is shown.
@@ -135,7 +144,7 @@ impl Session {
         cells: &[RecordedCell],
         options: &RestoreOptions,
     ) -> Result<Restoration, SessionError> {
-        self.ready().await?;
+        self.ensure_started().await?;
         let mut done = Restoration::default();
         for cell in cells {
             let why = match not_to_run(cell, options) {
@@ -152,14 +161,6 @@ impl Session {
             done.not_restored.extend(missed);
         }
         Ok(done)
-    }
-
-    /// Has an interpreter there, which may take the place of one whose loss nobody was told of.
-    async fn ready(&self) -> Result<(), SessionError> {
-        match self.global_names().await {
-            Err(SessionError::Lost(_)) => self.global_names().await.map(drop),
-            other => other.map(drop),
-        }
     }
 
     async fn again(

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -32,6 +33,7 @@ pub struct Session {
     settings: Settings,
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     interrupts: watch::Sender<u64>,
+    starts: Arc<AtomicU64>,
 }
 
 impl Session {
@@ -42,6 +44,7 @@ impl Session {
             settings,
             jobs: Mutex::default(),
             interrupts: watch::Sender::new(0),
+            starts: Arc::default(),
         }
     }
 
@@ -183,6 +186,24 @@ impl Session {
         Ok(told.globals.into_iter().map(|it| it.name).collect())
     }
 
+    /// Returns how many interpreters were started so far: where it is the same as before, nothing was
+    /// lost meanwhile that is not told by the next use.
+    #[must_use]
+    pub fn interpreters_started(&self) -> u64 {
+        self.starts.load(Ordering::Relaxed)
+    }
+
+    /// Has an interpreter there, though one was lost.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn ensure_started(&self) -> Result<(), SessionError> {
+        match self.global_names().await {
+            Err(SessionError::Lost(_)) => self.global_names().await.map(drop),
+            other => other.map(drop),
+        }
+    }
+
     /// Interrupts what runs now, as Ctrl-C does: `KeyboardInterrupt`, and SIGINT for the processes
     /// that it started. Code may take no notice; a cancelled [`Until`] is not as patient.
     pub fn interrupt(&self) {
@@ -228,7 +249,9 @@ impl Session {
             None => {
                 let (jobs, waiting) = mpsc::channel(JOBS_WAITING_MAX);
                 let interrupts = self.interrupts.subscribe();
-                tokio::spawn(Owner::new(self.settings.clone(), waiting, interrupts).serve());
+                let starts = Arc::clone(&self.starts);
+                let owner = Owner::new(self.settings.clone(), waiting, interrupts, starts);
+                tokio::spawn(owner.serve());
                 kept.insert(jobs).clone()
             }
         }

@@ -12,6 +12,9 @@ pub(crate) struct ReplArgs {
     /// Go on with this session: its id, the beginning of it, or `latest`
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Run the Python cells of that session again
+    #[arg(long)]
+    pub(crate) restore_python: bool,
     /// Keep nothing of this session
     #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
     pub(crate) ephemeral: bool,

@@ -7,11 +7,13 @@
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
 //! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
+//! - `cells`, `restore`: what is kept of cells, and how they are run again.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
 
 mod approver;
+mod cells;
 mod draft;
 mod editor;
 mod jobs;
@@ -23,6 +25,7 @@ mod permissions;
 mod place;
 mod python;
 mod question;
+mod restore;
 mod shell;
 mod slash;
 mod talk;
@@ -82,6 +85,8 @@ struct Repl {
     failed_cell: Option<FailedCell>,
     /// Who would answer, as the prompt shows it, and how much fits their context.
     answers: Option<(String, Option<u64>)>,
+    /// Whether what ran in Python is run again before anything else.
+    restores: bool,
 }
 
 /// Runs the command.
@@ -95,6 +100,7 @@ pub(crate) fn run(
     early: &Output,
 ) -> Result<Exit> {
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
+    let restores = args.restore_python;
     let args = AskArgs::from(args);
     let directory = working_directory(args.directory.as_deref())?;
     let settings = Settings::load(env, directory, &args, early)?;
@@ -105,7 +111,10 @@ pub(crate) fn run(
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
     check_who_answers(&settings, &output)?;
     let mut repl = Repl::new(settings, output, terminal, mode);
-    repl.go_on(&args)?;
+    repl.go_on(&args, restores)?;
+    if restores {
+        repl.restores_first()?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -159,11 +168,22 @@ impl Repl {
             exit_code: 0,
             failed_cell: None,
             answers: None,
+            restores: false,
         }
     }
 
+    /// Has what ran in Python run again before anything else.
+    fn restores_first(&mut self) -> Result<()> {
+        if self.talk.current().is_none() {
+            let message = "`--restore-python` goes with `-c` or `--session`";
+            return Err(CliError::new(Exit::Usage, message));
+        }
+        self.restores = true;
+        Ok(())
+    }
+
     /// Takes the session that the arguments name, if they name one.
-    fn go_on(&mut self, args: &AskArgs) -> Result<()> {
+    fn go_on(&mut self, args: &AskArgs, restores: bool) -> Result<()> {
         if !args.continue_latest && args.session.is_none() {
             return Ok(());
         }
@@ -183,7 +203,11 @@ impl Repl {
                 self.set_directory(own);
             }
         }
-        self.take(&info)
+        self.take(&info)?;
+        match restores {
+            true => Ok(()),
+            false => self.tell_cells(),
+        }
     }
 
     /// Goes on with a session, and says so.
@@ -206,6 +230,11 @@ impl Repl {
 
     async fn until_the_end(&mut self) -> Result<Exit> {
         self.set_mode(self.mode());
+        if self.restores
+            && let Err(error) = self.restore("").await
+        {
+            self.talk.output.error(&error);
+        }
         let exit = self.lines().await;
         self.shell = None;
         self.talk.end().await;

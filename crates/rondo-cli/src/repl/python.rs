@@ -6,11 +6,14 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize::plain;
 use crate::screen::Screen;
-use rondo_python::{Capability, CellEnd, Exception, LiveOutput, OutputStream, Until};
+use rondo_python::{
+    Capability, CellEnd, Exception, LiveOutput, OutputStream, Session, SessionError, Until,
+};
 use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 /// What a cell ends with that somebody stopped: they know why.
 const STOPPED: &str = "KeyboardInterrupt";
@@ -23,13 +26,30 @@ pub(super) struct Failed {
 }
 
 impl Repl {
-    /// Runs a cell and shows what comes of it as Python does. Ctrl-C interrupts it; a second one ends
-    /// the interpreter.
+    /// Runs a cell and shows what comes of it as Python does. It is recorded before it runs, and when
+    /// it has ended. Ctrl-C interrupts it; a second one ends the interpreter.
     ///
     /// # Errors
-    /// When the interpreter cannot be started, or is lost.
+    /// When it cannot be recorded, or the interpreter cannot be started, or is lost.
     pub(super) async fn run_cell(&mut self, code: &str) -> Result<After> {
         let session = self.talk.python()?;
+        let started = self.talk.cell_starts(code).await?;
+        let (ended, took) = self.watched_cell(&session, code).await?;
+        // Whoever looks at the value need not wait for the disk.
+        let shown = ended.as_ref().map_or(Ok(()), |end| self.show(code, end));
+        if let Some(started) = started {
+            self.talk.cell_ended(started, &ended, took).await?;
+        }
+        ended.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+        shown.map(|()| After::Prompt)
+    }
+
+    async fn watched_cell(
+        &mut self,
+        session: &Session,
+        code: &str,
+    ) -> Result<(std::result::Result<CellEnd, SessionError>, Duration)> {
+        let began = Instant::now();
         let output = self.talk.output;
         let live = LiveOutput::new(move |stream, text| match stream {
             OutputStream::Stdout => drop(output.stdout(&text)),
@@ -52,12 +72,10 @@ impl Repl {
         let typed = keyboard.take_typed();
         drop(keyboard);
         self.typed_ahead(&typed);
-        let end = ended.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
-        self.show(code, end)?;
-        Ok(After::Prompt)
+        Ok((ended, began.elapsed()))
     }
 
-    fn show(&mut self, code: &str, end: CellEnd) -> Result<()> {
+    fn show(&mut self, code: &str, end: &CellEnd) -> Result<()> {
         if end.is_restarted {
             self.talk
                 .output
@@ -67,7 +85,7 @@ impl Repl {
             let more = if end.truncated { "…" } else { "" };
             self.print(&format!("{value}{more}\n"))?;
         }
-        let Some(exception) = end.exception else {
+        let Some(exception) = end.exception.clone() else {
             self.failed_cell = None;
             return Ok(());
         };

@@ -1,5 +1,6 @@
 //! The conversation with the agent: what it is kept in, who answers, and under what.
 
+use super::cells::Presence;
 use super::editor::Shared;
 use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
@@ -16,6 +17,7 @@ use crate::settings::Settings;
 use crate::story::Fold;
 use crate::telemetry::Telemetry;
 use rondo_core::Tool;
+use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
 use rondo_exec::Workdir;
 use rondo_journal::{SessionInfo, Store};
@@ -50,6 +52,8 @@ pub(super) struct Talk {
     pub(super) memory: Option<bool>,
     /// What a person and the agent share, once either needs it.
     pub(super) python: Option<Arc<Session>>,
+    /// What ran in its interpreter.
+    pub(super) presence: Presence,
     shared: Shared,
     /// Where the user's shell is, and what follows it.
     pub(super) workdir: Workdir,
@@ -84,6 +88,7 @@ impl Talk {
             owes_books: false,
             memory: None,
             python: None,
+            presence: Presence::default(),
             shared,
             attached: Vec::new(),
             conversation: None,
@@ -226,6 +231,16 @@ impl Talk {
         Ok(Arc::clone(self.python.insert(session)))
     }
 
+    /// Has the next use of the Python session begin with an interpreter in which nothing ran.
+    ///
+    /// # Errors
+    /// When there is no interpreter.
+    pub(super) fn fresh_python(&mut self) -> Result<()> {
+        self.python = None;
+        self.presence = Presence::default();
+        self.python().map(drop)
+    }
+
     /// Returns the tools that look into what is there already.
     pub(super) fn live_tools(&self, profile: &Profile) -> Vec<Arc<dyn Tool>> {
         let looks = python::looks(profile, &self.settings);
@@ -343,15 +358,58 @@ impl Talk {
         Ok(self.secrets.message(message))
     }
 
+    /// Takes the conversation for a turn, which is its first where it begins with it.
     fn conversation(&mut self, message: &Message) -> Result<Conversation> {
-        if let Some(conversation) = self.conversation.take() {
-            return Ok(conversation);
+        let title = message.text();
+        let titled = self
+            .current()
+            .filter(|it| it.turns == 0 && it.has_records());
+        if let Some(session) = titled.map(|it| it.session.clone())
+            && !self.is_ephemeral()
+        {
+            // It has had that of a cell.
+            self.store()?.set_title(&session, &title)?;
         }
-        if self.settings.values.ephemeral == Some(true) {
-            return Ok(Conversation::ephemeral());
+        self.conversation_titled(title)?;
+        self.conversation.take().ok_or_else(nothing_cut_off)
+    }
+
+    /// Returns the conversation, which begins under that title where there is none.
+    ///
+    /// # Errors
+    /// When the journal cannot be used.
+    pub(super) fn conversation_titled(&mut self, title: String) -> Result<&Conversation> {
+        let conversation = match self.conversation.take() {
+            Some(conversation) => conversation,
+            None if self.is_ephemeral() => Conversation::ephemeral(),
+            None => {
+                let directory = self.settings.directory.clone();
+                Conversation::begin(self.store()?, &directory, title)?
+            }
+        };
+        Ok(self.conversation.insert(conversation))
+    }
+
+    /// Records what is of no turn, in the conversation that there is.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub(super) async fn record(&self, body: RecordBody) -> Result<()> {
+        match self.current() {
+            Some(conversation) => conversation.record(body).await.map(drop),
+            None => Ok(()),
         }
-        let directory = self.settings.directory.clone();
-        Conversation::begin(self.store()?, &directory, message.text())
+    }
+
+    /// Returns whether nothing is kept.
+    pub(super) fn is_ephemeral(&self) -> bool {
+        self.settings.values.ephemeral == Some(true)
+    }
+
+    /// Returns what must not be told, the key of whoever answered last included.
+    pub(super) fn all_secrets(&self) -> Secrets {
+        let key = self.answerer.as_ref().map(|(_, it)| it.key.clone());
+        self.secrets.clone().with(key.into_iter().flatten())
     }
 }
 

@@ -12,7 +12,8 @@ use crate::render::TextView;
 use crate::screen::Screen;
 use crate::sessions::Conversation;
 use crate::turn_loop::{self, Ended, Signals};
-use rondo_core::{Gate, control, events};
+use rondo_core::ports::Seq;
+use rondo_core::{Gate, Journal as _, control, events};
 use rondo_exec::GateOptions;
 use rondo_types::Outcome;
 use std::sync::Arc;
@@ -100,6 +101,7 @@ impl Talk {
         let view = Box::new(BookkeepingView::new(view, self.books.clone()));
         let (handle, turn_control) = control();
         let history = conversation.history.clone();
+        let before = conversation.journal.head();
         let both = async {
             let turn = ask::drive(setup, history, work, events_tx, turn_control);
             tokio::join!(turn, turn_loop::show(events_rx, view, handle.clone()))
@@ -108,6 +110,7 @@ impl Talk {
             both = both => both,
             never = keyboard.serve(&handle, &mut questions) => match never {},
         };
+        self.note_presence(conversation, before);
         let outcome = outcome?;
         conversation.took(&outcome);
         let ended = ended.map_err(|err| {
@@ -118,6 +121,13 @@ impl Talk {
         let outcome = self.finish(outcome, ended, cast, conversation).await?;
         over.unheard.splice(0..0, outcome.unheard);
         Ok(over)
+    }
+
+    /// What the agent ran in the Python session, ran in the interpreter that there is.
+    fn note_presence(&mut self, conversation: &Conversation, before: Seq) {
+        self.sync_presence();
+        let (first, last) = (Seq(before.0 + 1), conversation.journal.head());
+        self.presence.add(&conversation.session, first, last);
     }
 
     async fn finish(

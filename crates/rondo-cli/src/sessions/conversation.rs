@@ -1,8 +1,9 @@
 use super::{Watched, directory_name, new_session};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{MemoryJournal, Record, RecordBody};
+use rondo_core::ports::{Fence, MemoryJournal, Record, RecordBody, Seq};
 use rondo_journal::{Entry, NewSession, SessionInfo, Store};
 use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
 use std::path::Path;
@@ -90,6 +91,36 @@ impl Conversation {
             self.turns = self.turns.saturating_add(1);
         }
         None
+    }
+
+    /// Returns whether there is anything in it yet.
+    pub(crate) fn has_records(&self) -> bool {
+        self.journal.head() > Seq(0)
+    }
+
+    /// Records what is of no turn, and returns its place when it is durable.
+    ///
+    /// # Errors
+    /// When it cannot be recorded; then what it announces must not happen.
+    pub(crate) async fn record(&self, body: RecordBody) -> Result<Seq> {
+        let fence = Fence {
+            session: self.session.clone(),
+            epoch: self.journal.epoch(),
+        };
+        let record = Record {
+            turn: TurnId::new(""),
+            step: 0,
+            at_ms: Clock::system().now(),
+            body,
+        };
+        let appended = self
+            .journal
+            .append(&fence, self.journal.head(), vec![record]);
+        appended.await.map_err(|err| {
+            let context = "failed to write to the journal";
+            let error = anyhow::Error::new(err).context(context);
+            CliError::caused(Exit::Journal, error)
+        })
     }
 
     /// Takes what a turn left.

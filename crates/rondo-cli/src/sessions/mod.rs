@@ -1,8 +1,10 @@
 //! Where sessions are kept, and which one is meant.
 
+mod cells;
 mod conversation;
 mod watched;
 
+pub(crate) use cells::{Cells, KeptCell};
 pub(crate) use conversation::{Conversation, CutOff};
 pub(crate) use watched::Watched;
 

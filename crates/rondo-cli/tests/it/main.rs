@@ -24,6 +24,7 @@ mod python;
 mod recorder;
 mod repl;
 mod repl_asks;
+mod repl_cells;
 mod repl_design;
 mod repl_programs;
 mod repl_python;

@@ -1,9 +1,12 @@
 //! Code of before is run again.
 
-use crate::fixture::{cell, repr, run, session, settings};
-use rondo_core::ports::{CellEnding, CodeChange};
+use crate::fixture::{call, cell, repr, run, session, settings};
 use rondo_core::redact::Secrets;
-use rondo_python::{CellEnd, RecordedCell, Restoration, RestoreOptions, Session, Stop, Why};
+use rondo_python::{
+    Capability, CellEnd, CellEnding, CodeChange, RecordedCell, Restoration, RestoreOptions,
+    Session, Stop, Until, Why, ending_of, is_after_loss,
+};
+use rondo_types::ToolOutcome;
 use std::time::Duration;
 
 fn recorded(number: u32, code: &str, ending: Option<CellEnding>) -> RecordedCell {
@@ -274,6 +277,44 @@ async fn a_loss_that_nobody_was_told_of_keeps_no_cell_from_running() {
         (&[1][..], &[][..])
     );
     assert_eq!(session.global_names().await.unwrap(), ["x"]);
+}
+
+#[tokio::test]
+async fn what_a_model_was_told_of_its_code_is_read_back() {
+    let session = session();
+    let mut outcomes = Vec::new();
+    for code in ["1 + 1", "None", "1 / 0", "import os; os._exit(3)", "x = 1"] {
+        let arguments = serde_json::json!({ "code": code });
+        outcomes.push(call(&session, Capability::RunCode, arguments).await);
+    }
+    let endings: Vec<_> = outcomes.iter().map(ending_of).collect();
+    let lost = CellEnding::Lost {
+        message: "the Python interpreter ended with exit code 3".to_owned(),
+    };
+    let zero = raised("ZeroDivisionError", "division by zero");
+    let none = value("None");
+    assert_eq!(
+        endings,
+        [value("2"), none.clone(), zero, Some(lost), none.clone()]
+    );
+    let after_loss: Vec<_> = outcomes.iter().map(is_after_loss).collect();
+    assert_eq!(after_loss, [false, false, false, false, true]);
+    assert_eq!(session.interpreters_started(), 2);
+    let evaluated = call(
+        &session,
+        Capability::EvalExpr,
+        serde_json::json!({"expr": "None"}),
+    );
+    assert_eq!(ending_of(&evaluated.await), none);
+    let until = Until {
+        timeout: Some(Duration::from_millis(50)),
+        ..Until::default()
+    };
+    let arguments = serde_json::json!({"code": "while True: pass"});
+    let late = session.call(Capability::RunCode, &arguments, until).await;
+    assert_eq!(ending_of(&late), Some(CellEnding::Interrupted));
+    let refused = rondo_types::ToolErrorCode::Denied;
+    assert_eq!(ending_of(&ToolOutcome::error(refused, "no")), None);
 }
 
 #[tokio::test]

@@ -45,8 +45,9 @@ impl Repl {
             "run" => return self.run_file(rest),
             "sessions" => self.show_sessions(),
             "resume" => return self.resume(rest).await,
-            "fork" => self.fork(rest),
-            "undo" => self.undo(),
+            "restore" => self.restore(rest).await,
+            "fork" => self.fork(rest).await,
+            "undo" => self.undo().await,
             _ => Err(unknown(name)),
         }?;
         Ok(After::Prompt)

@@ -36,6 +36,7 @@ impl Repl {
         if !id.is_empty() {
             let info = sessions::find(self.talk.store()?, id)?;
             self.take(&info)?;
+            self.tell_cells()?;
             return Ok(After::Prompt);
         }
         match self.talk.resume().await? {
@@ -45,17 +46,24 @@ impl Repl {
         }
     }
 
-    pub(super) fn fork(&mut self, rest: &str) -> Result<()> {
+    pub(super) async fn fork(&mut self, rest: &str) -> Result<()> {
         if !rest.is_empty() {
             let error = CliError::new(Exit::Usage, "`/fork` copies the session as it is now");
             return Err(error.hint("`rondo fork ID --at STEP` goes back to a step"));
         }
         let info = self.current_info()?;
-        self.go_on_in_fork(&info, info.head)
+        let names = match &self.talk.python {
+            Some(python) => python.global_names().await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        if self.go_on_in_fork(&info, info.head).await? {
+            self.report_gone(names).await?;
+        }
+        Ok(())
     }
 
     /// Goes on from before the last turn. Nothing is taken out of the session: a fork leaves it be.
-    pub(super) fn undo(&mut self) -> Result<()> {
+    pub(super) async fn undo(&mut self) -> Result<()> {
         let info = self.current_info()?;
         let mut last = Seq(0);
         let store = self.talk.store()?;
@@ -66,18 +74,45 @@ impl Repl {
             Ok(())
         })?;
         match last.0.checked_sub(1) {
-            None | Some(0) => self.clear(),
-            Some(before) => self.go_on_in_fork(&info, Seq(before)),
+            None => Err(CliError::new(Exit::NoSession, "nothing was asked yet")),
+            Some(0) => {
+                if !self.talk.sorted_cells()?.here.is_empty() {
+                    self.talk.fresh_python()?;
+                    self.talk.output.note("the Python session begins anew too");
+                }
+                self.clear()
+            }
+            Some(before) => self.go_on_in_fork(&info, Seq(before)).await.map(drop),
         }
     }
 
-    fn go_on_in_fork(&mut self, info: &SessionInfo, at: Seq) -> Result<()> {
+    /// Goes on in a fork, and carries what ran in the interpreter up to there into one of the fork's
+    /// own, by running it again. Returns whether there is such an interpreter.
+    async fn go_on_in_fork(&mut self, info: &SessionInfo, at: Seq) -> Result<bool> {
+        let mut here = self.talk.sorted_cells()?.here;
+        let all = here.len();
+        here.retain(|it| it.seq <= at);
+        let later = all - here.len();
         let now = Clock::system().now();
         let session = new_session(now);
         let store = self.talk.store()?;
         store.fork(&info.id, at, &session, now).map_err(failed)?;
         let fork = store.session(&session).map_err(failed)?;
-        self.take(&fork)
+        self.take(&fork)?;
+        if all == 0 {
+            self.tell_cells()?;
+            return Ok(false);
+        }
+        self.talk.fresh_python()?;
+        if later > 0 {
+            let note = format!("what {later} later Python cells left is taken back too");
+            self.talk.output.note(&note);
+        }
+        if !here.is_empty() {
+            let done = self.run_again(&here, false).await?;
+            self.report(&here, &done)?;
+        }
+        Ok(true)
     }
 
     fn current_info(&mut self) -> Result<SessionInfo> {

@@ -16,7 +16,7 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 /// All of them, in the order in which they are shown.
-const TABLE: [Entry; 23] = [
+const TABLE: [Entry; 24] = [
     entry("help", "", "shows this"),
     entry(
         "mode",
@@ -77,6 +77,11 @@ const TABLE: [Entry; 23] = [
         "resume",
         "[ID]",
         "carries on a turn that was cut off, or another session",
+    ),
+    entry(
+        "restore",
+        "[NUMBER...]",
+        "runs the session's Python cells again, to have its variables back",
     ),
     entry("steps", "", "shows the steps of the last turn"),
     entry("trace", "", "shows the last turn in full"),

@@ -1,0 +1,292 @@
+//! Python cells at the prompt: recorded, run again on request, carried by forks.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::{CTRL_C, Person};
+use crate::repl::{leave, start};
+use rondo_testkit::Server;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+async fn python(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
+    let args = [&["--mode", "python"], args].concat();
+    let mut person = start(env, server, &args);
+    person.prompt("python").await;
+    person
+}
+
+/// Runs a cell, and waits for the next prompt.
+async fn cell(person: &mut Person, code: &str) {
+    person.enter(code).await;
+    person.prompt("python").await;
+}
+
+async fn sessions(env: &TestEnv) -> Vec<Value> {
+    env.run(&["session", "list", "--json"]).await.lines()
+}
+
+async fn latest(env: &TestEnv) -> String {
+    sessions(env).await[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// The records of the latest session that tell of cells, as their kinds and bodies.
+async fn records(env: &TestEnv, session: &str) -> Vec<Value> {
+    let exported = env.run(&["session", "export", session]).await;
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let lines = exported.lines().into_iter().skip(1);
+    lines.map(|it| it["body"].clone()).collect()
+}
+
+async fn kinds(env: &TestEnv, session: &str) -> Vec<String> {
+    let all = records(env, session).await;
+    let kinds = all.iter().map(|it| it["kind"].as_str().unwrap().to_owned());
+    kinds.filter(|it| it.starts_with("cell")).collect()
+}
+
+#[tokio::test]
+async fn cells_begin_a_session_and_are_run_again_on_request_alone() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 6").await;
+    cell(&mut person, "open('touched', 'a').write('1')").await;
+    cell(&mut person, "1 / 0").await;
+    leave(person).await;
+    let list = sessions(&env).await;
+    assert_eq!(
+        (&list[0]["title"], &list[0]["turns"]),
+        (&json!(">>> x = 6"), &json!(0))
+    );
+    let session = latest(&env).await;
+    let pair = ["cell_started", "cell_finished"];
+    assert_eq!(kinds(&env, &session).await, [pair, pair, pair].concat());
+    let shown = env.run(&["session", "show", &session]).await.stdout;
+    assert!(
+        shown.contains("ZeroDivisionError: division by zero"),
+        "{shown}"
+    );
+    let checked = env.run(&["session", "fsck", &session]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+
+    let mut person = python(&env, &server, &["-c"]).await;
+    person
+        .sees("3 Python cells of the session are not in this interpreter: `/restore` runs them")
+        .await;
+    person.enter("'x' in globals()").await;
+    person.sees("\nFalse\n").await;
+    person.prompt("python").await;
+    let touched = env.project().join("touched");
+    assert_eq!(std::fs::read_to_string(&touched).unwrap(), "1");
+    person.enter("/restore").await;
+    person
+        .sees("running 3 Python cells again, with what they do to files")
+        .await;
+    person.sees("3 of 3 are run again").await;
+    person
+        .sees("3  1 / 0\n     raised ZeroDivisionError: division by zero, then as now")
+        .await;
+    person.prompt("python").await;
+    assert_eq!(std::fs::read_to_string(&touched).unwrap(), "11");
+    person.enter("x * 7").await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    person.enter("/restore").await;
+    person
+        .sees("every cell of the session is in this interpreter")
+        .await;
+    person.prompt("python").await;
+    leave(person).await;
+    assert_eq!(std::fs::read_to_string(&touched).unwrap(), "11");
+    assert_eq!(latest(&env).await, session);
+    let kinds = kinds(&env, &session).await;
+    assert_eq!(kinds[8..10], ["cells_repeating", "cells_repeated"]);
+}
+
+#[tokio::test]
+async fn the_agents_code_is_run_again_too_and_recorded_once() {
+    let server = serve(vec![
+        calls("run_code", &json!({"code": "y = x + 1"})),
+        says("I made y."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &["--yolo"]).await;
+    cell(&mut person, "x = 41").await;
+    person.enter("# make y").await;
+    person.sees("I made y.").await;
+    person.prompt("python").await;
+    leave(person).await;
+    let session = latest(&env).await;
+    let row = &sessions(&env).await[0];
+    assert_eq!(
+        (&row["title"], &row["turns"]),
+        (&json!("make y"), &json!(1))
+    );
+    assert_eq!(
+        kinds(&env, &session).await,
+        ["cell_started", "cell_finished"]
+    );
+    let replayed = env.run(&["replay", &session, "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
+    person.sees("2 of 2 are run again").await;
+    person.enter("y").await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 1").await;
+    person
+        .enter("open('begun', 'w').close(); __import__('time').sleep(600)")
+        .await;
+    let begun = env.project().join("begun");
+    while !begun.exists() {
+        tokio::task::yield_now().await;
+    }
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+    person.code().await;
+    std::fs::remove_file(&begun).unwrap();
+    let session = latest(&env).await;
+    let started = "cell_started";
+    assert_eq!(
+        kinds(&env, &session).await,
+        [started, "cell_finished", started]
+    );
+
+    let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
+    person.sees("1 of 2 is run again").await;
+    person
+        .sees("not run: its end is not recorded, so what it did is in doubt")
+        .await;
+    person
+        .sees("`/restore NUMBER` runs one of them all the same.")
+        .await;
+    person.prompt("python").await;
+    assert!(!begun.exists());
+    // What is asked for by its number runs, until somebody stops it.
+    person.enter("/restore 2").await;
+    while !begun.exists() {
+        tokio::task::yield_now().await;
+    }
+    person.press(CTRL_C).await;
+    person.sees("was stopped before its end").await;
+    person.prompt("python").await;
+    person.enter("x + 1").await;
+    person.sees("\n2\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn a_fork_has_an_interpreter_of_its_own_and_both_sides_diverge() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "import random").await;
+    cell(&mut person, "x = [1]").await;
+    cell(&mut person, "pid = __import__('os').getpid()").await;
+    let parent = latest(&env).await;
+    person.enter("/fork").await;
+    person.sees("running 3 Python cells again").await;
+    person.sees("3 of 3 are run again").await;
+    person.prompt("python").await;
+    cell(&mut person, "x.append(2)").await;
+    person.enter("x").await;
+    person.sees("\n[1, 2]\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+    let mut person = python(&env, &server, &["--session", &parent, "--restore-python"]).await;
+    person.sees("3 of 3 are run again").await;
+    person.prompt("python").await;
+    person.enter("x").await;
+    person.sees("\n[1]\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_a_turn_and_later_cells_left_in_python_is_taken_back_with_it() {
+    let server = serve(vec![
+        calls("run_code", &json!({"code": "y = x + 1"})),
+        says("I made y."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &["--yolo"]).await;
+    cell(&mut person, "x = 41").await;
+    person.enter("# make y").await;
+    person.sees("I made y.").await;
+    person.prompt("python").await;
+    cell(&mut person, "z = y").await;
+    person.enter("/undo").await;
+    person
+        .sees("what 2 later Python cells left is taken back too")
+        .await;
+    person.sees("1 of 1 is run again").await;
+    person.prompt("python").await;
+    person
+        .enter("(x, 'y' in globals(), 'z' in globals())")
+        .await;
+    person.sees("\n(41, False, False)\n").await;
+    person.prompt("python").await;
+    person.enter("/undo").await;
+    person.sees("nothing was asked yet").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn an_ephemeral_session_keeps_no_cell_and_keys_are_kept_by_none() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new().var("MY_TOKEN", "k-1234567890");
+    let mut person = python(&env, &server, &["--ephemeral"]).await;
+    cell(&mut person, "x = 6").await;
+    person.enter("/restore").await;
+    person.sees("nothing is kept of this session").await;
+    person.prompt("python").await;
+    leave(person).await;
+    assert!(sessions(&env).await.is_empty());
+
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "key = 'k-1234567890'").await;
+    cell(&mut person, "print(key); key").await;
+    leave(person).await;
+    let session = latest(&env).await;
+    let kept = env.run(&["session", "export", &session]).await.stdout;
+    assert!(
+        !kept.contains("k-1234567890") && kept.contains("[redacted]"),
+        "{kept}"
+    );
+    let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
+    person
+        .sees("not run: it held a key, which is not kept")
+        .await;
+    person.prompt("python").await;
+    leave(person).await;
+    let refused = env.run(&["repl", "--restore-python"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lost_interpreter_is_restored_by_what_ran_in_it() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 6").await;
+    cell(&mut person, "import os; os._exit(3)").await;
+    person.sees("ended with exit code 3").await;
+    person.enter("/restore").await;
+    person.sees("1 of 2 is run again").await;
+    person.sees("not run: it ended the interpreter then").await;
+    person.prompt("python").await;
+    person.enter("x * 7").await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
