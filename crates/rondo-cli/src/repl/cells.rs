@@ -90,7 +90,7 @@ impl Talk {
         conversation.record(body).await.map(Some)
     }
 
-    /// Records how a cell ended.
+    /// Records how a cell ended, and whether the interpreter took the place of a lost one.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -98,16 +98,16 @@ impl Talk {
         &mut self,
         started: Seq,
         ended: &std::result::Result<CellEnd, SessionError>,
+        is_new: bool,
         took: Duration,
     ) -> Result<()> {
-        let body = kept_end(ended, took, &self.all_secrets());
+        let body = kept_end(ended, is_new, took, &self.all_secrets());
         let has_run = ended.is_ok();
         let Some(conversation) = self.current() else {
             return Ok(());
         };
         let session = conversation.session.clone();
         let recorded = conversation.record(body).await;
-        self.sync_presence();
         if let Err(SessionError::Lost(_)) = ended {
             self.presence.forget();
         }
@@ -141,6 +141,7 @@ fn kept_code(code: &str, secrets: &Secrets) -> (String, Option<CodeChange>) {
 
 fn kept_end(
     ended: &std::result::Result<CellEnd, SessionError>,
+    is_new: bool,
     took: Duration,
     secrets: &Secrets,
 ) -> RecordBody {
@@ -173,7 +174,7 @@ fn kept_end(
         stdout: cut(&seen(stdout)),
         stderr: cut(&seen(stderr)),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        is_restarted: ended.as_ref().is_ok_and(|end| end.is_restarted),
+        is_restarted: is_new || ended.as_ref().is_ok_and(|end| end.is_restarted),
     }
 }
 

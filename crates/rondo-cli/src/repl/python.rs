@@ -35,10 +35,14 @@ impl Repl {
         let session = self.talk.python()?;
         let started = self.talk.cell_starts(code).await?;
         let (ended, took) = self.watched_cell(&session, code).await?;
+        let is_new = self.talk.sync_presence();
         // Whoever looks at the value need not wait for the disk.
-        let shown = ended.as_ref().map_or(Ok(()), |end| self.show(code, end));
+        let shown = match &ended {
+            Ok(end) => self.show(code, end, is_new),
+            Err(_) => Ok(()),
+        };
         if let Some(started) = started {
-            self.talk.cell_ended(started, &ended, took).await?;
+            self.talk.cell_ended(started, &ended, is_new, took).await?;
         }
         ended.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
         shown.map(|()| After::Prompt)
@@ -75,8 +79,9 @@ impl Repl {
         Ok((ended, began.elapsed()))
     }
 
-    fn show(&mut self, code: &str, end: &CellEnd) -> Result<()> {
-        if end.is_restarted {
+    /// `is_new` is said where nobody else was told that the last interpreter was lost.
+    fn show(&mut self, code: &str, end: &CellEnd, is_new: bool) -> Result<()> {
+        if end.is_restarted || is_new {
             self.talk
                 .output
                 .note("the interpreter was lost; this one is new and knows nothing");

@@ -2,8 +2,8 @@
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, Person};
-use crate::repl::{leave, start};
-use rondo_testkit::Server;
+use crate::repl::{leave, messages, said, start};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -287,6 +287,69 @@ async fn a_lost_interpreter_is_restored_by_what_ran_in_it() {
     person.prompt("python").await;
     person.enter("x * 7").await;
     person.sees("\n42\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+/// A cell may run while a turn waits to be carried on: the turn goes on as if it were not there.
+#[tokio::test]
+async fn a_cell_between_a_killed_turn_and_its_rest_is_no_part_of_it() {
+    let gate = Gate::new();
+    let write = json!({"path": "a.txt", "content": "a\n"});
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&calls("write_file", &write)),
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("It was made.")),
+        openai::streamed(&says("Nothing else.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &["--yolo"]);
+    person.prompt("agent").await;
+    person.enter(">x = 1").await;
+    person.prompt("agent").await;
+    person.enter("make it").await;
+    server.request(1).await;
+    kill_process(Pid::from_raw(person.process()).unwrap(), Signal::KILL).unwrap();
+    person.code().await;
+    let mut person = start(&env, &server, &["-c", "--yolo"]);
+    person.prompt("agent").await;
+    person.enter(">y = 2").await;
+    person.prompt("agent").await;
+    person.enter("/resume").await;
+    person.sees("It was made.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    let mut person = start(&env, &server, &["-c", "--yolo"]);
+    person.prompt("agent").await;
+    person.enter("else?").await;
+    person.sees("Nothing else.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(messages(&server, 1), messages(&server, 2));
+    assert_eq!(said(&server, 3), ["make it", "else?"]);
+    let session = latest(&env).await;
+    let pair = ["cell_started", "cell_finished"];
+    assert_eq!(kinds(&env, &session).await, [pair, pair].concat());
+    let replayed = env.run(&["replay", &session, "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    // A copy that went through a file has the cells, and so has a fork made outside of the prompt.
+    let exported = env
+        .run(&["session", "export", &session, "-o", "s.jsonl"])
+        .await;
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    let imported = env
+        .run(&["session", "import", "s.jsonl", "--as", "copy"])
+        .await;
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert_eq!(kinds(&env, "copy").await, [pair, pair].concat());
+    let forked = env.run(&["fork", "copy", "--at", "1.2", "--no-run"]).await;
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    let fork = forked.stdout.trim();
+    let mut person = python(&env, &server, &["--session", fork, "--restore-python"]).await;
+    person.sees("2 of 2 are run again").await;
+    person.enter("x + y").await;
+    person.sees("\n3\n").await;
     person.prompt("python").await;
     leave(person).await;
 }

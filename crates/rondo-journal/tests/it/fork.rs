@@ -1,8 +1,8 @@
-use crate::support::{id, journal, say, three};
+use crate::support::{append, id, journal, say, three};
 use rondo_core::Journal as _;
-use rondo_core::ports::Seq;
+use rondo_core::ports::{CellEnding, CodeChange, Record, RecordBody, Seq};
 use rondo_journal::{Entry, StoreError};
-use rondo_types::TimeMs;
+use rondo_types::{TimeMs, TurnId};
 
 /// What was said in each record, in order.
 fn bodies(entries: &[Entry]) -> Vec<&'static str> {
@@ -51,6 +51,43 @@ async fn a_fork_of_a_fork_may_begin_in_the_first_ones_past() {
     for name in ["b", "c", "d"] {
         assert_eq!(store.check(&id(name)).unwrap().defect, None, "{name}");
     }
+}
+
+/// A cell and its end are two records, so a fork may lie between them, as a crash may.
+#[tokio::test]
+async fn a_fork_at_a_cell_has_its_beginning_and_the_session_its_end() {
+    let journal = journal();
+    let parent = three(&journal, "parent").await;
+    let cell = |body| Record {
+        turn: TurnId::new(""),
+        step: 0,
+        at_ms: TimeMs(2000),
+        body,
+    };
+    let started = cell(RecordBody::CellStarted {
+        code: "x = 1".to_owned(),
+        changed: Some(CodeChange::Redacted),
+    });
+    let finished = cell(RecordBody::CellFinished {
+        ending: CellEnding::Interrupted,
+        stdout: "out".to_owned(),
+        stderr: String::new(),
+        duration_ms: 5,
+        is_restarted: true,
+    });
+    let at = append(&parent, Seq(3), vec![started.clone()])
+        .await
+        .unwrap();
+    append(&parent, at, vec![finished.clone()]).await.unwrap();
+    let (store, fork) = (&journal.store, id("fork"));
+    store.fork(&id("parent"), at, &fork, TimeMs(9)).unwrap();
+    drop(parent);
+    let loaded = store.load(&id("parent")).unwrap();
+    assert_eq!(loaded[3..], [started.clone(), finished]);
+    assert_eq!(store.load(&fork).unwrap()[3..], [started]);
+    let history = store.history(&fork).unwrap();
+    assert_eq!((history.head(), history.transcript().len()), (at, 3));
+    assert_eq!(store.check(&fork).unwrap().defect, None);
 }
 
 #[tokio::test]
