@@ -98,8 +98,8 @@ impl Repl {
             return self.print("every cell of the session is in this interpreter\n");
         }
         if named.is_empty() && !here.is_empty() {
-            let (ran, have) = of_cells(here.len());
-            let note = format!("{ran} {have} run here already, and come before those");
+            let (ran, _) = of_cells(here.len());
+            let note = format!("{ran} ran here already: what is run again comes after that");
             self.talk.output.note(&note);
         }
         let done = self.run_again(&cells, !named.is_empty()).await?;
@@ -194,7 +194,6 @@ impl Repl {
     /// When it cannot be printed.
     pub(super) fn report(&mut self, cells: &[KeptCell], done: &Restoration) -> Result<()> {
         let (ran, all) = (done.repeated.len(), cells.len());
-        let (_, have) = of_cells(ran);
         let stopped = match (done.is_lost, done.is_stopped) {
             (true, _) => "; the interpreter was lost on the way, and what they left with it",
             (false, true) => "; it was stopped there",
@@ -202,7 +201,7 @@ impl Repl {
         };
         self.talk
             .output
-            .note(&format!("{ran} of {all} {have} run again{stopped}"));
+            .note(&format!("{ran} of {all} ran again{stopped}"));
         self.print(&listed(cells, &done.not_restored))
     }
 

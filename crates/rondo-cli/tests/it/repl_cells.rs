@@ -80,7 +80,7 @@ async fn cells_begin_a_session_and_are_run_again_on_request_alone() {
     person
         .sees("running 3 Python cells again, with what they do to files")
         .await;
-    person.sees("3 of 3 are run again").await;
+    person.sees("3 of 3 ran again").await;
     person
         .sees("3  1 / 0\n     raised ZeroDivisionError: division by zero, then as now")
         .await;
@@ -128,7 +128,7 @@ async fn the_agents_code_is_run_again_too_and_recorded_once() {
     let replayed = env.run(&["replay", &session, "--strict"]).await;
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
-    person.sees("2 of 2 are run again").await;
+    person.sees("2 of 2 ran again").await;
     person.enter("y").await;
     person.sees("\n42\n").await;
     person.prompt("python").await;
@@ -160,7 +160,7 @@ async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
     );
 
     let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
-    person.sees("1 of 2 is run again").await;
+    person.sees("1 of 2 ran again").await;
     person
         .sees("not run: its end is not recorded, so what it did is in doubt")
         .await;
@@ -194,7 +194,7 @@ async fn a_fork_has_an_interpreter_of_its_own_and_both_sides_diverge() {
     let parent = latest(&env).await;
     person.enter("/fork").await;
     person.sees("running 3 Python cells again").await;
-    person.sees("3 of 3 are run again").await;
+    person.sees("3 of 3 ran again").await;
     person.prompt("python").await;
     cell(&mut person, "x.append(2)").await;
     person.enter("x").await;
@@ -202,7 +202,7 @@ async fn a_fork_has_an_interpreter_of_its_own_and_both_sides_diverge() {
     person.prompt("python").await;
     leave(person).await;
     let mut person = python(&env, &server, &["--session", &parent, "--restore-python"]).await;
-    person.sees("3 of 3 are run again").await;
+    person.sees("3 of 3 ran again").await;
     person.prompt("python").await;
     person.enter("x").await;
     person.sees("\n[1]\n").await;
@@ -228,7 +228,7 @@ async fn what_a_turn_and_later_cells_left_in_python_is_taken_back_with_it() {
     person
         .sees("what 2 later Python cells left is taken back too")
         .await;
-    person.sees("1 of 1 is run again").await;
+    person.sees("1 of 1 ran again").await;
     person.prompt("python").await;
     person
         .enter("(x, 'y' in globals(), 'z' in globals())")
@@ -282,7 +282,7 @@ async fn a_lost_interpreter_is_restored_by_what_ran_in_it() {
     cell(&mut person, "import os; os._exit(3)").await;
     person.sees("ended with exit code 3").await;
     person.enter("/restore").await;
-    person.sees("1 of 2 is run again").await;
+    person.sees("1 of 2 ran again").await;
     person.sees("not run: it ended the interpreter then").await;
     person.prompt("python").await;
     person.enter("x * 7").await;
@@ -347,7 +347,7 @@ async fn a_cell_between_a_killed_turn_and_its_rest_is_no_part_of_it() {
     assert_eq!(forked.code, Some(0), "{forked:?}");
     let fork = forked.stdout.trim();
     let mut person = python(&env, &server, &["--session", fork, "--restore-python"]).await;
-    person.sees("2 of 2 are run again").await;
+    person.sees("2 of 2 ran again").await;
     person.enter("x + y").await;
     person.sees("\n3\n").await;
     person.prompt("python").await;
