@@ -47,7 +47,7 @@ use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
-use shell::Kept;
+use shell::{AS_BEFORE, Kept};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
@@ -276,6 +276,7 @@ impl Repl {
         let Some(mut editor) = self.editor.take() else {
             return Ok(Typed::End);
         };
+        self.talk.output.stdout(AS_BEFORE).map_err(write_failed)?;
         let jobs = self.shell.as_mut().map(|kept| (kept, editor.above()));
         let telling = async {
             if let Some((kept, above)) = jobs {
@@ -311,8 +312,8 @@ impl Repl {
                 let over = self.talk.ask(question).await?;
                 Ok(self.turn_over(over))
             }
-            Line::Python(code) => self.run_cell(code).await,
-            Line::Run { command, shared } => self.run_command(command, shared).await,
+            Line::Python(code) => unless_told(self.run_cell(code)).await,
+            Line::Run { command, shared } => unless_told(self.run_command(command, shared)).await,
         }
     }
 
@@ -388,6 +389,16 @@ impl Repl {
     /// Has the prompt look anew at who answers.
     fn forget_face(&mut self) {
         self.answers = None;
+    }
+}
+
+/// Does something, and drops it when the process is told to end. Turns hear that themselves.
+async fn unless_told(work: impl Future<Output = Result<After>>) -> Result<After> {
+    let mut signals = Signals::listen();
+    tokio::select! {
+        biased;
+        stop = terminated(&mut signals) => Ok(After::Leave(Exit::of_stop(stop))),
+        done = work => done,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::jobs::Late;
 use super::{After, Repl, failed};
-use crate::commands::run::write_failed;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::tools::private_dir;
@@ -22,7 +21,7 @@ const ATTACHED_MAX: usize = 64;
 /// applications, the mouse, focus, insertion, a hidden cursor, characters of lines, colours. Nothing of
 /// it moves the cursor of a terminal that is as it should be, as leaving the other screen by 1049 would.
 /// xterm's control sequences: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>.
-const AS_BEFORE: &str = concat!(
+pub(super) const AS_BEFORE: &str = concat!(
     "\x1b[?47l\x1b[?1l\x1b>",
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l",
     "\x1b[4l\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m",
@@ -102,7 +101,6 @@ impl Repl {
         };
         self.show_late()?;
         let ended = relay(self.shell()?, command, terminal, restarted).await;
-        self.talk.output.stdout(AS_BEFORE).map_err(write_failed)?;
         let end = ended.map_err(|err| match err {
             RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
             RelayError::Shell(err) => lost(err),

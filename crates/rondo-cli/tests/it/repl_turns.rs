@@ -6,6 +6,7 @@ use crate::repl::{leave, messages, said, start};
 use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use std::path::Path;
 
 fn writes(name: &str) -> ReplyScript {
     calls("write_file", &json!({"path": name, "content": "x"}))
@@ -374,4 +375,33 @@ async fn a_turn_that_was_cut_off_is_carried_on_at_the_next_prompt() {
     leave(person).await;
     assert_eq!(messages(&server, 1), messages(&server, 2));
     assert_eq!(said(&server, 3), ["make it", "else?"]);
+}
+
+/// Closing the terminal's window ends what runs in it, and the prompt.
+#[tokio::test]
+async fn whoever_terminates_the_prompt_ends_what_it_runs() {
+    let server = serve(Vec::new()).await;
+    let shell = "sh -c 'echo $$ > id; echo begun; exec sleep 1000'";
+    let python = "import os, time; print(os.getpid(), file=open('id', 'w')); print('begun'); time.sleep(1000)";
+    for (mode, line, signal) in [
+        ("shell", shell, Signal::TERM),
+        ("shell", shell, Signal::HUP),
+        ("python", python, Signal::TERM),
+        ("python", python, Signal::HUP),
+    ] {
+        let env = TestEnv::new().var("SHELL", "/bin/bash");
+        let mut person = start(&env, &server, &["--mode", mode]);
+        person.prompt(mode).await;
+        person.press(line).await;
+        person.press(ENTER).await;
+        person.sees("\nbegun").await;
+        kill_process(Pid::from_raw(person.process()).unwrap(), signal).unwrap();
+        assert_eq!(person.code().await, Some(143));
+        let id = std::fs::read_to_string(env.project().join("id")).unwrap();
+        let process = Path::new("/proc").join(id.trim()).join("stat");
+        // A zombie has ended, whoever is to bury it.
+        while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::task::yield_now().await;
+        }
+    }
 }
