@@ -7,7 +7,7 @@
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
 //! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
-//! - `cells`, `restore`: what is kept of cells, and how they are run again.
+//! - `cells`, `restore`: what is kept of cells, and how they are run again; `interpreters`: whose they are.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
@@ -16,6 +16,7 @@ mod approver;
 mod cells;
 mod draft;
 mod editor;
+mod interpreters;
 mod jobs;
 mod keyboard;
 mod keys;

@@ -2,6 +2,7 @@
 
 use super::cells::Presence;
 use super::editor::Shared;
+use super::interpreters::Parked;
 use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
@@ -54,6 +55,8 @@ pub(super) struct Talk {
     pub(super) python: Option<Arc<Session>>,
     /// What ran in its interpreter.
     pub(super) presence: Presence,
+    /// Those of other sessions.
+    pub(super) parked: Vec<Parked>,
     shared: Shared,
     /// Where the user's shell is, and what follows it.
     pub(super) workdir: Workdir,
@@ -89,6 +92,7 @@ impl Talk {
             memory: None,
             python: None,
             presence: Presence::default(),
+            parked: Vec::new(),
             shared,
             attached: Vec::new(),
             conversation: None,
@@ -225,20 +229,14 @@ impl Talk {
             return Err(CliError::new(Exit::Error, "there is no `python3`")
                 .hint("install Python 3.9 or later, or activate a virtual environment"));
         }
-        let session = Arc::new(Session::new(settings));
-        self.shared
-            .set_python(Arc::clone(&session), Handle::current());
-        Ok(Arc::clone(self.python.insert(session)))
+        Ok(self.use_python(Arc::new(Session::new(settings))))
     }
 
-    /// Has the next use of the Python session begin with an interpreter in which nothing ran.
-    ///
-    /// # Errors
-    /// When there is no interpreter.
-    pub(super) fn fresh_python(&mut self) -> Result<()> {
-        self.python = None;
-        self.presence = Presence::default();
-        self.python().map(drop)
+    /// Has a Python session be the one at the prompt.
+    pub(super) fn use_python(&mut self, session: Arc<Session>) -> Arc<Session> {
+        self.shared
+            .set_python(Arc::clone(&session), Handle::current());
+        Arc::clone(self.python.insert(session))
     }
 
     /// Returns the tools that look into what is there already.
@@ -266,17 +264,24 @@ impl Talk {
         self.owes_books = false;
     }
 
-    /// Goes on with a session that is kept.
+    /// Goes on with a session that is kept, in its own interpreter where it has one here.
     ///
     /// # Errors
     /// When another process works on it, or it is damaged.
     pub(super) fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
+        self.park_python()?;
         // One process owns a session once.
-        self.conversation = None;
+        let left = self.conversation.take().map(|it| it.session);
         self.books.clear();
-        let taken = Conversation::take(self.store()?, info)?;
+        let store = self.store()?;
+        let taken = Conversation::take(store, info);
+        let goes_on = match (&taken, left) {
+            (Err(_), Some(left)) => left,
+            _ => info.id.clone(),
+        };
+        self.unpark_python(&goes_on);
         self.owes_books = true;
-        Ok(self.conversation.insert(taken))
+        Ok(self.conversation.insert(taken?))
     }
 
     /// Has the books tell of the whole session, turns that another process ran included: from its

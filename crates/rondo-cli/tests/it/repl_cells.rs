@@ -200,9 +200,22 @@ async fn a_fork_has_an_interpreter_of_its_own_and_both_sides_diverge() {
     person.enter("x").await;
     person.sees("\n[1, 2]\n").await;
     person.prompt("python").await;
+    let fork = latest(&env).await;
+    // Each has its own here too, as long as the prompt is there.
+    person.enter(&format!("/resume {parent}")).await;
+    person.prompt("python").await;
+    person.enter("len(x) + 10").await;
+    person.sees("\n11\n").await;
+    person.prompt("python").await;
+    person.enter(&format!("/resume {fork}")).await;
+    person.prompt("python").await;
+    person.enter("len(x) + 20").await;
+    person.sees("\n22\n").await;
+    person.prompt("python").await;
+    assert!(!person.all().contains("not in this interpreter"));
     leave(person).await;
     let mut person = python(&env, &server, &["--session", &parent, "--restore-python"]).await;
-    person.sees("3 of 3 ran again").await;
+    person.sees("4 of 4 ran again").await;
     person.prompt("python").await;
     person.enter("x").await;
     person.sees("\n[1]\n").await;
@@ -350,6 +363,28 @@ async fn a_cell_between_a_killed_turn_and_its_rest_is_no_part_of_it() {
     person.sees("2 of 2 ran again").await;
     person.enter("x + y").await;
     person.sees("\n3\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn what_another_session_left_in_the_interpreter_is_told_as_gone_in_a_fork() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 1").await;
+    person.enter("/clear").await;
+    person.prompt("python").await;
+    cell(&mut person, "y = x").await;
+    cell(&mut person, "z = 3").await;
+    person.enter("/fork").await;
+    person
+        .sees("raised NameError: name 'x' is not defined (then: nothing was raised)")
+        .await;
+    person.sees("not there any more: x, y").await;
+    person.prompt("python").await;
+    person.enter("z + 1").await;
+    person.sees("\n4\n").await;
     person.prompt("python").await;
     leave(person).await;
 }

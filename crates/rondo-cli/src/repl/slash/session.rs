@@ -76,10 +76,7 @@ impl Repl {
         match last.0.checked_sub(1) {
             None => Err(CliError::new(Exit::NoSession, "nothing was asked yet")),
             Some(0) => {
-                if !self.talk.sorted_cells()?.here.is_empty() {
-                    self.talk.fresh_python()?;
-                    self.talk.output.note("the Python session begins anew too");
-                }
+                self.talk.park_python()?;
                 self.clear()
             }
             Some(before) => self.go_on_in_fork(&info, Seq(before)).await.map(drop),
@@ -103,7 +100,6 @@ impl Repl {
             self.tell_cells()?;
             return Ok(false);
         }
-        self.talk.fresh_python()?;
         if later > 0 {
             let note = format!("what {later} later Python cells left is taken back too");
             self.talk.output.note(&note);

@@ -1,0 +1,57 @@
+//! Each session has an interpreter of its own. Where the prompt goes from one session to another, the
+//! interpreter of the one it leaves waits for it to come back.
+
+use super::cells::Presence;
+use super::talk::Talk;
+use crate::error::Result;
+use rondo_python::Session;
+use rondo_types::SessionId;
+use std::sync::Arc;
+
+/// Interpreters that wait for their sessions; the one that has waited longest ends for another.
+const PARKED_MAX: usize = 4;
+
+/// An interpreter whose session is not at the prompt.
+pub(super) struct Parked {
+    session: SessionId,
+    python: Arc<Session>,
+    presence: Presence,
+}
+
+impl Talk {
+    /// Has the session at the prompt keep its interpreter, where cells of it ran there, and has the next
+    /// one begin with another. An interpreter in which nothing of it ran stays for the next session.
+    ///
+    /// # Errors
+    /// When there is no interpreter.
+    pub(super) fn park_python(&mut self) -> Result<()> {
+        let ran = self.sorted_cells().is_ok_and(|it| !it.here.is_empty());
+        let session = self.current().map(|it| it.session.clone());
+        let (true, Some(session)) = (ran, session) else {
+            return Ok(());
+        };
+        let presence = std::mem::take(&mut self.presence);
+        if let Some(python) = self.python.take() {
+            self.parked.retain(|it| it.session != session);
+            if self.parked.len() >= PARKED_MAX {
+                self.parked.remove(0);
+            }
+            self.parked.push(Parked {
+                session,
+                python,
+                presence,
+            });
+        }
+        self.python().map(drop)
+    }
+
+    /// Has a session go on in the interpreter that waited for it, if one did.
+    pub(super) fn unpark_python(&mut self, session: &SessionId) {
+        let waiting = self.parked.iter().position(|it| it.session == *session);
+        if let Some(at) = waiting {
+            let parked = self.parked.remove(at);
+            self.presence = parked.presence;
+            self.use_python(parked.python);
+        }
+    }
+}
