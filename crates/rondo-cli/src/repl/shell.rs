@@ -4,19 +4,25 @@ use super::jobs::Late;
 use super::{After, Repl, failed};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::screen::Screen;
 use crate::tools::private_dir;
 use rondo_exec::SupervisorCommand;
 use rondo_exec::shell::{
     CommandEnd, RelayError, Shell, ShellError, ShellProgram, ShellSettings, Terminal, relay,
 };
 use rondo_types::Part;
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// The bound on what goes along with one question.
 const ATTACHED_MAX: usize = 64;
+/// How long start files may take before whoever waits for them is told.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Sets back what programs set and leave so when they are killed: the other screen, keys and keypad of
 /// applications, the mouse, focus, insertion, a hidden cursor, characters of lines, colours. Nothing of
 /// it moves the cursor of a terminal that is as it should be, as leaving the other screen by 1049 would.
@@ -88,6 +94,12 @@ impl Repl {
     /// # Errors
     /// When the shell or the terminal is lost.
     pub(super) async fn run_command(&mut self, command: &str, shared: bool) -> Result<After> {
+        if !self.is_shell_there().await? {
+            self.talk
+                .output
+                .note("the line was dropped before the shell was ready");
+            return Ok(After::Prompt);
+        }
         let (input, output) = (io::stdin(), io::stdout());
         let terminal = Terminal {
             input: input.as_fd(),
@@ -114,6 +126,31 @@ impl Repl {
         let late = self.shell.as_mut().map(|kept| kept.late.take());
         let late = String::from_utf8_lossy(&late.unwrap_or_default()).into_owned();
         self.print(&late)
+    }
+
+    /// Waits for the shell's start files, which may take their time; false once somebody does not want
+    /// to.
+    async fn is_shell_there(&mut self) -> Result<bool> {
+        if self.shell()?.is_ready() {
+            return Ok(true);
+        }
+        let mut keyboard = self.talk.keyboard(Screen::new())?;
+        let output = self.talk.output;
+        let telling = async {
+            sleep(TELL_AFTER).await;
+            output.note("the shell's start files still run; Ctrl-C drops the line");
+            std::future::pending::<Infallible>().await
+        };
+        let is_there = tokio::select! {
+            biased;
+            () = self.shell()?.settled() => true,
+            () = keyboard.stopped() => false,
+            never = telling => match never {},
+        };
+        let typed = keyboard.take_typed();
+        drop(keyboard);
+        self.typed_ahead(&typed);
+        Ok(is_there)
     }
 
     /// Ends a job of the shell, by its number; the current one if none is named.

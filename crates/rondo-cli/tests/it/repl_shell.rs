@@ -177,3 +177,22 @@ async fn words_are_completed_and_open_quotes_go_on() {
     person.prompt("shell").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn start_files_that_hang_are_not_waited_for_by_whoever_presses_ctrl_c() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    std::fs::write(env.home().join(".bashrc"), "mkfifo ~/go; read x < ~/go\n").unwrap();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("touch never").await;
+    person.sees("Ctrl-C drops the line").await;
+    person.press(CTRL_C).await;
+    person.sees("the line was dropped").await;
+    person.prompt("shell").await;
+    std::fs::write(env.home().join("go"), "on\n").unwrap();
+    person.enter("ls; echo there").await;
+    person.sees("\nthere\n").await;
+    person.prompt("shell").await;
+    assert!(!env.project().join("never").exists());
+    leave(person).await;
+}

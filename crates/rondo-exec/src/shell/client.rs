@@ -264,6 +264,14 @@ impl Shell {
         Ok(CommandStream::new(common, slot, seq, first, orders))
     }
 
+    /// Waits until the start files are done, well or not, and until no command runs.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn settled(&self) {
+        drop(self.slot.lock().await);
+    }
+
     /// Waits for what jobs write while no command runs, as the terminal gets it; at most 16 KiB at once.
     /// Returns none where there is no shell, or none any more: the next command starts one. Whoever does
     /// not wait gets it all with the next command.
