@@ -63,7 +63,8 @@ impl Cells {
 
     fn entry(&mut self, entry: Entry) {
         let kind = entry.kind();
-        if !KINDS.contains(&kind.as_str()) {
+        let is_others = kind == "tool_finished" && self.calls.is_empty();
+        if is_others || !KINDS.contains(&kind.as_str()) {
             return;
         }
         let seq = entry.seq;

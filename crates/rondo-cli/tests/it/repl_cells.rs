@@ -388,3 +388,46 @@ async fn what_another_session_left_in_the_interpreter_is_told_as_gone_in_a_fork(
     person.prompt("python").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn restoring_is_stopped_by_a_key_and_says_how_far_it_came() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 1").await;
+    cell(&mut person, "import os, time").await;
+    let slow = "os.path.exists('slow') and (open('begun', 'w'), time.sleep(600))";
+    cell(&mut person, slow).await;
+    cell(&mut person, "x = 2").await;
+    leave(person).await;
+    env.write("slow", "");
+    let mut person = python_at_once(&env, &server).await;
+    while !env.project().join("begun").exists() {
+        tokio::task::yield_now().await;
+    }
+    person.press(CTRL_C).await;
+    person.sees("3 of 4 ran again; it was stopped there").await;
+    person.sees("not run: this was stopped before it").await;
+    person.prompt("python").await;
+    person.enter("x + 10").await;
+    person.sees("\n11\n").await;
+    person.prompt("python").await;
+    // What is left runs when it is asked for, and the rest not again.
+    std::fs::remove_file(env.project().join("slow")).unwrap();
+    person.enter("/restore").await;
+    person.sees("running 1 Python cell again").await;
+    person.sees("1 of 1 ran again").await;
+    person.prompt("python").await;
+    person.enter("x + 20").await;
+    person.sees("\n22\n").await;
+    person.prompt("python").await;
+    leave(person).await;
+}
+
+/// Goes on with the latest session and restores it, and does not wait for the prompt.
+async fn python_at_once(env: &TestEnv, server: &Server) -> Person {
+    let args = ["--mode", "python", "-c", "--restore-python"];
+    let mut person = start(env, server, &args);
+    person.sees("running 4 Python cells again").await;
+    person
+}
