@@ -15,7 +15,9 @@ def remember(kind, source):
     State.count += 1
     name = "<%s %d>" % (kind, State.count)
     State.sources[name] = source
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    # The last line has an end too, or tracebacks point beside what failed in it.
+    lines = (source.rstrip("\n") + "\n").splitlines(True)
+    linecache.cache[name] = (len(source), None, lines, name)
     if len(State.sources) > SOURCES_MAX:
         oldest = next(iter(State.sources))
         del State.sources[oldest]

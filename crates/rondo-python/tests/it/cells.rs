@@ -55,6 +55,20 @@ async fn code_may_await_outside_of_functions_and_tasks_stay() {
     );
 }
 
+/// Python 3.11 and later point at it.
+#[tokio::test]
+async fn a_traceback_points_at_what_failed() {
+    let session = session();
+    let end = cell(&session, "x = [1/0]").await.unwrap();
+    let raised = end.exception.unwrap();
+    let told = raised.traceback;
+    let points = told.contains('^');
+    assert!(
+        !points || told.contains("\n    x = [1/0]\n         ~^~\n"),
+        "{told}"
+    );
+}
+
 #[tokio::test]
 async fn what_a_cell_raises_is_told_with_its_own_lines() {
     let session = session();
