@@ -431,3 +431,30 @@ async fn python_at_once(env: &TestEnv, server: &Server) -> Person {
     person.sees("running 4 Python cells again").await;
     person
 }
+
+#[tokio::test]
+async fn a_session_of_cells_alone_takes_a_question_as_its_first_turn() {
+    let server = serve(vec![says("Hello."), says("Again.")]).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    cell(&mut person, "x = 1").await;
+    leave(person).await;
+    let session = latest(&env).await;
+    let nothing = env.run(&["resume"]).await;
+    assert_eq!(nothing.code, Some(45), "{nothing:?}");
+    for (question, answer) in [("hi", "Hello.\n"), ("and", "Again.\n")] {
+        let shown = env.ask(&server, &["-c", question]).await;
+        assert_eq!(
+            (shown.stdout.as_str(), shown.code),
+            (answer, Some(0)),
+            "{shown:?}"
+        );
+    }
+    assert_eq!(said(&server, 1), ["hi", "and"]);
+    assert_eq!(
+        (latest(&env).await, sessions(&env).await.len()),
+        (session.clone(), 1)
+    );
+    let replayed = env.run(&["replay", &session, "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
