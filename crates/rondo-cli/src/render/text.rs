@@ -191,6 +191,15 @@ impl TextView {
         self.spinner.label("thinking");
     }
 
+    fn answered(&mut self, id: &CallId, changed: Option<Value>) {
+        self.screen.set_aside(false);
+        self.asking = false;
+        self.spinner.pause(false);
+        if let (Some(call), Some(arguments)) = (self.calls.get_mut(id), changed) {
+            call.arguments = arguments;
+        }
+    }
+
     fn steered(&mut self, text: &str) -> io::Result<()> {
         self.end_text()?;
         self.aside(&format!("› {text}"));
@@ -295,11 +304,7 @@ impl View for TextView {
                 self.asking = true;
                 self.screen.set_aside(true);
             }
-            EventBody::ApprovalResolved { .. } => {
-                self.screen.set_aside(false);
-                self.asking = false;
-                self.spinner.pause(false);
-            }
+            EventBody::ApprovalResolved { id, arguments, .. } => self.answered(&id, arguments),
             EventBody::RetryScheduled {
                 class,
                 attempt,

@@ -146,14 +146,27 @@ impl Ledger {
                 duration_ms,
                 ..
             } => {
-                let calls = self.steps.iter_mut().rev().flat_map(|step| &mut step.calls);
-                if let Some(call) = calls.into_iter().find(|call| call.id == *id) {
+                if let Some(call) = self.call(id) {
                     let code = code.map(|code| code.to_string());
                     call.end = Some((result.clone(), *duration_ms, code));
                 }
             }
+            EventBody::ApprovalResolved {
+                id,
+                arguments: Some(changed),
+                ..
+            } => {
+                if let Some(call) = self.call(id) {
+                    call.arguments.clone_from(changed);
+                }
+            }
             _ => {}
         }
+    }
+
+    fn call(&mut self, id: &CallId) -> Option<&mut CallLog> {
+        let calls = self.steps.iter_mut().rev().flat_map(|step| &mut step.calls);
+        calls.into_iter().find(|call| call.id == *id)
     }
 
     fn count(&mut self, usage: Usage, cost_usd: Option<f64>) {

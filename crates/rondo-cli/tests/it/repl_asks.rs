@@ -129,7 +129,11 @@ async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
     person.press("\x17two\x1b[DX\x05.txt\x1b[H").await;
     person.sees("touch twXo.txt").await;
     person.press("\r").await;
+    person.sees("exec touch twXo.txt").await;
     person.sees("That is all.").await;
+    person.prompt("agent").await;
+    person.enter("/steps").await;
+    person.sees_below("step 1", "exec touch twXo.txt").await;
     person.prompt("agent").await;
     leave(person).await;
     let made = ["first.txt", "twXo.txt"].map(|name| env.project().join(name).exists());

@@ -44,15 +44,17 @@ __rondo_prompt() {
 } 2> /dev/null
 
 __rondo_read() {
-    while IFS= builtin read -r -d '' __rondo_line; do
-        if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
+    # Said again after a second, as the end of a command is. Only a head is waited for so: of a long line
+    # what was read by then would be lost.
+    while __rondo_mark R; do
+        while IFS= builtin read -t 1 -r -d '' __rondo_line; do
+            [[ $__rondo_line == "l:$__rondo_nonce" ]] || continue
             # An interrupted read must leave the number as it was.
             IFS= builtin read -r -d '' __rondo_next &&
                 IFS= builtin read -r -d '' __rondo_line &&
-                __rondo_seq=$__rondo_next
-            break
-        fi
-        __rondo_line=
+                __rondo_seq=$__rondo_next || __rondo_line=
+            break 2
+        done
     done < "$__rondo_dir/line"
     __rondo_may_set_prompt && PS1=$__rondo_ps1
     __rondo_kept=

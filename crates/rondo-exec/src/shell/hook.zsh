@@ -40,15 +40,17 @@ __rondo_prompt() {
 
 __rondo_read() {
     builtin emulate -L zsh
-    while IFS= builtin read -r __rondo_line; do
-        if [[ $__rondo_line == "l:$__rondo_nonce" ]]; then
+    # Said again after a second, as the end of a command is. Only a head is waited for so: of a long line
+    # what was read by then would be lost.
+    while __rondo_mark R; do
+        while IFS= builtin read -t 1 -r __rondo_line; do
+            [[ $__rondo_line == "l:$__rondo_nonce" ]] || continue
             # An interrupted read must leave the number as it was.
             IFS= builtin read -r __rondo_next &&
                 IFS= builtin read -r __rondo_line &&
-                __rondo_seq=$__rondo_next
-            break
-        fi
-        __rondo_line=
+                __rondo_seq=$__rondo_next || __rondo_line=
+            break 2
+        done
     done < "$__rondo_dir/line"
     __rondo_line=${(g::)__rondo_line}
     PS1=$__rondo_ps1

@@ -13,6 +13,8 @@ const BEL: u8 = 7;
 pub(super) enum MarkKind {
     /// The shell is about to print its prompt and to read.
     Prompt,
+    /// The shell was made to read, and waits for the command.
+    Reads,
     /// The command has been read and begins.
     Began,
     /// The command is over, and the shell waits to be told that this was seen.
@@ -127,6 +129,7 @@ fn parse(text: &[u8]) -> Option<Mark> {
     let mut words = std::str::from_utf8(text).ok()?.split(';');
     let kind = match words.next()? {
         "B" => MarkKind::Prompt,
+        "R" => MarkKind::Reads,
         "C" => MarkKind::Began,
         "D" => MarkKind::Over,
         _ => return None,

@@ -7,7 +7,6 @@
 mod client;
 mod complete;
 mod declarations;
-mod echo;
 mod jobs;
 mod marks;
 mod program;

@@ -1,6 +1,5 @@
 //! The supervisor of a shell: one loop over its file descriptors.
 
-use super::echo::Echo;
 use super::jobs::Ending;
 use super::marks::{Mark, MarkKind, Piece, Scanner};
 use super::protocol::{AtPrompt, Exit, Family, Frames, News, Order, SPEC_BYTES_MAX, Spec};
@@ -66,7 +65,8 @@ fn supervise() -> io::Result<()> {
     }
     Server {
         scanner: Scanner::new(&room.nonce),
-        echo: Echo::of(trigger(spec.family)),
+        is_read: false,
+        is_echo_off: false,
         trigger: trigger(spec.family),
         family: spec.family,
         room,
@@ -132,7 +132,10 @@ enum Phase {
 
 struct Server {
     scanner: Scanner,
-    echo: Echo,
+    /// Whether the shell has what was given.
+    is_read: bool,
+    /// Whether we have the terminal hide what is typed.
+    is_echo_off: bool,
     room: Room,
     /// What makes the shell read its next line.
     trigger: &'static [u8],
@@ -343,18 +346,31 @@ impl Server {
         self.make_it_read();
     }
 
+    /// Types what makes the shell read. Nobody is to see that, and to take its echo out of what jobs
+    /// write in the middle of it is not possible, so there is none until the shell says that it reads.
     fn make_it_read(&mut self) {
-        self.line.extend_from_slice(&self.given);
-        give(&self.room.line, &mut self.line);
-        self.echo.expect();
+        self.is_read = false;
+        self.is_echo_off |= unix::set_echo(&self.slave, false);
         self.type_in(self.trigger);
+    }
+
+    fn hand_over(&mut self) {
+        self.show_echo();
+        if !std::mem::replace(&mut self.is_read, true) {
+            self.line.extend_from_slice(&self.given);
+            give(&self.room.line, &mut self.line);
+        }
+    }
+
+    fn show_echo(&mut self) {
+        if std::mem::take(&mut self.is_echo_off) {
+            unix::set_echo(&self.slave, true);
+        }
     }
 
     /// An interrupt that came late for the last command has taken the shell from its prompt, and what
     /// was given with it. The shell waits for our answer, so nothing of it is read meanwhile.
     fn give_again(&mut self, seq: u64) {
-        let rest = self.echo.end();
-        self.pass_on(&rest);
         self.typed.clear();
         let _ = unix::take_unread(&self.slave);
         self.acknowledge(seq);
@@ -395,26 +411,22 @@ impl Server {
     }
 
     fn pass_on(&mut self, bytes: &[u8]) {
-        let bytes = self.echo.take_from(bytes);
         let has_room = self.phase != Phase::Idle || self.unsent.len() < UNSENT_BYTES_MAX;
         if !bytes.is_empty() && has_room {
-            self.tell(&News::Output(bytes));
+            self.tell(&News::Output(bytes.to_vec()));
         }
     }
 
     fn take_mark(&mut self, mark: Mark) {
         match (mark.kind, self.phase) {
             (MarkKind::Began, Phase::Given { seq }) if mark.seq == seq => {
-                let rest = self.echo.end();
                 self.phase = Phase::Running { seq };
                 self.given = Vec::new();
-                self.pass_on(&rest);
                 let early = std::mem::take(&mut self.early);
                 self.type_in(&early);
             }
             (MarkKind::Over, Phase::Given { seq } | Phase::Running { seq }) if mark.seq == seq => {
-                let rest = self.echo.end();
-                self.pass_on(&rest);
+                self.show_echo();
                 self.at_prompt = Some(self.command_over(mark));
                 self.phase = Phase::Over {
                     seq,
@@ -422,13 +434,14 @@ impl Server {
                 };
                 self.acknowledge(seq);
             }
+            (MarkKind::Reads, Phase::Given { .. }) => self.hand_over(),
             (MarkKind::Over, Phase::Given { .. }) => self.give_again(mark.seq),
             // It came again: its hook was interrupted, or our answer was late.
             (MarkKind::Over, _) => self.acknowledge(mark.seq),
             (MarkKind::Prompt, Phase::Over { seq, .. }) if mark.seq == seq => {
                 self.be_idle();
             }
-            (MarkKind::Began | MarkKind::Prompt, _) => {}
+            (MarkKind::Reads | MarkKind::Began | MarkKind::Prompt, _) => {}
         }
     }
 
@@ -492,7 +505,7 @@ impl Server {
                 drained_by = Instant::now() + DRAIN_MAX;
             }
         }
-        let rest = [self.echo.end(), self.scanner.finish()].concat();
+        let rest = self.scanner.finish();
         self.pass_on(&rest);
         let lost = Exit {
             code: LOST_CODE,

@@ -107,6 +107,16 @@ pub(super) fn interrupt_byte(slave: &OwnedFd) -> u8 {
     })
 }
 
+/// Sets whether the terminal shows what is typed; returns whether that is a change.
+pub(super) fn set_echo(slave: &OwnedFd, is_shown: bool) -> bool {
+    let Ok(mut modes) = rustix::termios::tcgetattr(slave) else {
+        return false;
+    };
+    let is_change = modes.local_modes.contains(LocalModes::ECHO) != is_shown;
+    modes.local_modes.set(LocalModes::ECHO, is_shown);
+    is_change && rustix::termios::tcsetattr(slave, OptionalActions::Now, &modes).is_ok()
+}
+
 /// Takes the input that nobody read, an unfinished line too; `slave` must not wait ([`reopen`]).
 ///
 /// A late Ctrl-C may have the shell read at its prompt just now. Whatever modes are set for a moment

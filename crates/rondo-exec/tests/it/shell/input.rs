@@ -197,7 +197,11 @@ async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
             tokio::task::yield_now().await;
         }
         let ran = rest(stream).await;
-        assert_eq!(ran.end.shell_end, None, "{round}");
+        // Bash may leave, where the key comes just as its `eval` of the line ends: that is an end too.
+        if let Some(end) = ran.end.shell_end {
+            assert_eq!((end.signal, ran.end.exit_code), (None, 130), "{round}");
+            assert!(kept.run("true").await.restarted, "{round}");
+        }
         // As in any terminal, a key that comes too late for one command may hit the next.
         let mut tries = 0;
         while !kept.output("echo next").await.ends_with("next\n") {
