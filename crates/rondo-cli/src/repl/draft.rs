@@ -68,7 +68,7 @@ impl Draft {
             }
             Key::Home => self.after.insert_str(0, &std::mem::take(&mut self.before)),
             Key::End => self.before.push_str(&std::mem::take(&mut self.after)),
-            Key::Enter | Key::Stop => {}
+            Key::Enter | Key::Stop | Key::TooLong => {}
         }
     }
 

@@ -112,6 +112,11 @@ impl Keyboard {
     }
 
     fn edit(&mut self, key: &Key) {
+        if *key == Key::TooLong {
+            self.output.stderr("\r\x1b[K");
+            self.output
+                .note("what was pasted is too long while something runs, and was dropped");
+        }
         edit(&mut self.typed, key);
         self.screen.set_typed(&self.typed);
     }

@@ -22,6 +22,8 @@ pub(super) enum Key {
     End,
     /// Ctrl-C or Esc.
     Stop,
+    /// A paste that was too long to be kept.
+    TooLong,
 }
 
 /// The bound on text that is typed while a turn runs, in bytes.
@@ -36,21 +38,53 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 #[derive(Debug, Default)]
 pub(super) struct KeyReader {
     pending: Vec<u8>,
+    /// The end of a paste is looked for that is not kept: no line of it may be taken for one that somebody
+    /// entered.
+    is_skipping: bool,
 }
 
 impl KeyReader {
     /// Takes bytes and returns the keys that are whole by now.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+        // The end of a paste may be cut; what was searched before is not searched again.
+        let mut new = self.pending.len().saturating_sub(PASTE_ENDS.len() - 1);
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
-        while let Some((key, length)) = next(&self.pending) {
+        if self.is_skipping && !self.skip() {
+            return keys;
+        }
+        while !self.is_inside_paste(new)
+            && let Some((key, length)) = next(&self.pending)
+        {
             self.pending.drain(..length);
             keys.extend(key);
+            new = 0;
         }
         if self.pending.len() > PENDING_BYTES_MAX {
-            self.pending.clear();
+            keys.push(Key::TooLong);
+            self.is_skipping = self.pending.starts_with(PASTE_BEGINS);
+            self.skip();
         }
         keys
+    }
+
+    /// Returns whether a paste stands there that had no end before `new`, and has none behind it.
+    fn is_inside_paste(&self, new: usize) -> bool {
+        let added = self.pending.get(new..).unwrap_or_default();
+        new >= PASTE_BEGINS.len()
+            && self.pending.starts_with(PASTE_BEGINS)
+            && position(added, PASTE_ENDS).is_none()
+    }
+
+    /// Passes over the rest of a paste; returns whether its end was there.
+    fn skip(&mut self) -> bool {
+        let end = position(&self.pending, PASTE_ENDS);
+        // The end may be cut.
+        let tail = self.pending.len().saturating_sub(PASTE_ENDS.len() - 1);
+        let length = end.map_or(tail, |at| at + PASTE_ENDS.len());
+        self.pending.drain(..length);
+        self.is_skipping &= end.is_none();
+        end.is_some()
     }
 
     /// Returns whether an escape stands there that may be a key, or the beginning of another one.
@@ -138,14 +172,22 @@ fn motion(sequence: &[u8]) -> Option<Key> {
     }
 }
 
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
 fn paste(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let inner = bytes.get(PASTE_BEGINS.len()..)?;
-    let end = inner
-        .windows(PASTE_ENDS.len())
-        .position(|it| it == PASTE_ENDS)?;
+    let end = position(inner, PASTE_ENDS)?;
     let text = String::from_utf8_lossy(inner.get(..end)?).replace('\r', "\n");
     let length = PASTE_BEGINS.len() + end + PASTE_ENDS.len();
-    Some((Some(Key::Text(text)), length))
+    let key = match text.len() <= TYPED_BYTES_MAX {
+        true => Key::Text(text),
+        false => Key::TooLong,
+    };
+    Some((Some(key), length))
 }
 
 /// Changes a line that is edited at its end.
@@ -158,6 +200,7 @@ pub(super) fn edit(line: &mut String, key: &Key) {
         Key::Text(_)
         | Key::Enter
         | Key::Stop
+        | Key::TooLong
         | Key::EraseRest
         | Key::Delete
         | Key::Left
@@ -232,6 +275,21 @@ mod tests {
         assert_eq!(reader.push(b"\x1b"), []);
         assert_eq!(reader.settle(), Some(Key::Stop));
         assert_eq!(reader.push(b"\x1b\x1b"), [Key::Stop]);
+    }
+
+    #[test]
+    fn no_line_of_a_paste_that_is_too_long_is_entered() {
+        let mut reader = KeyReader::default();
+        let line = b"do not run this\r".repeat(256);
+        let mut keys = reader.push(PASTE_BEGINS);
+        for _ in 0..=2 * PENDING_BYTES_MAX / line.len() {
+            keys.extend(reader.push(&line));
+        }
+        let (head, tail) = PASTE_ENDS.split_at(3);
+        keys.extend(reader.push(head));
+        keys.extend(reader.push(tail));
+        assert_eq!(keys, [Key::TooLong]);
+        assert_eq!(reader.push(b"a\r"), [text("a"), Key::Enter]);
     }
 
     #[test]

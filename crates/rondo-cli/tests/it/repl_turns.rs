@@ -328,6 +328,28 @@ async fn what_is_typed_while_a_turn_runs_is_seen_without_colours() {
 }
 
 #[tokio::test]
+async fn a_paste_that_is_too_long_for_a_running_turn_is_told_and_said_to_nobody() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("Four.")).before(Step::Gate(gate.clone())),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("2+2?").await;
+    server.request(0).await;
+    let lines = "do not say this\r".repeat(100_000);
+    person.press(&format!("\x1b[200~{lines}\x1b[201~")).await;
+    person.sees("was dropped").await;
+    gate.open();
+    person.sees("\nFour.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn whoever_terminates_the_prompt_gets_its_code() {
     let server = serve(Vec::new()).await;
     let env = TestEnv::new();
