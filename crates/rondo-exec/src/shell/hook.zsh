@@ -33,6 +33,7 @@ __rondo_prompt() {
             [[ $__rondo_line == "k:$__rondo_nonce:$__rondo_seq" ]] && break 2
         done
     done < "$__rondo_dir/line"
+    __rondo_hide
     [[ $PS1 == *$__rondo_nonce* ]] || __rondo_ps1=$PS1
     PS1=$'%{\e]133;rondo;'"$__rondo_nonce;B;$__rondo_seq;0"$'\a%}'
     return $__rondo_status
@@ -59,7 +60,41 @@ __rondo_read() {
     return $__rondo_status
 } 2> /dev/null
 
-# The line that calls us is not the user's.
+# The line that calls us is not the user's: what they have run before a command is out of the way while it
+# is read, and is called with their line and put back before that runs.
+__rondo_hide() {
+    builtin emulate -L zsh
+    typeset -ga preexec_functions __rondo_preexec
+    __rondo_preexec+=(${preexec_functions:|__rondo_preexec})
+    preexec_functions=()
+    if (( ${+functions[preexec]} )); then
+        functions[__rondo_users_preexec]=$functions[preexec]
+        unfunction preexec
+    fi
+}
+
+__rondo_show() {
+    builtin emulate -L zsh
+    typeset -ga preexec_functions __rondo_preexec
+    preexec_functions=($__rondo_preexec)
+    __rondo_preexec=()
+    if (( ${+functions[__rondo_users_preexec]} )); then
+        functions[preexec]=$functions[__rondo_users_preexec]
+        unfunction __rondo_users_preexec
+    fi
+}
+
+__rondo_before() {
+    __rondo_show
+    for __rondo_name in preexec "${preexec_functions[@]}"; do
+        if (( ${+functions[$__rondo_name]} )); then
+            $__rondo_name "$__rondo_line" "$__rondo_line" "$__rondo_line"
+        fi
+    done
+    return $__rondo_status
+}
+
+# The line that calls us is not for the history either.
 __rondo_forget() {
     [[ $1 != *__rondo_read* ]]
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const BASH_TRIGGER: &[u8] =
     b" { __rondo_read && :; } 2> /dev/null; \\builtin eval \"$__rondo_line\"\n";
 const ZSH_TRIGGER: &[u8] =
-    b" __rondo_read && :; \\builtin eval \"$__rondo_line\"; __rondo_keep && :\n";
+    b" __rondo_read && :; __rondo_before && :; \\builtin eval \"$__rondo_line\"; __rondo_keep && :\n";
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 16 << 10;
 /// The bound on output that the agent has not taken, in bytes. While a command runs, the terminal

@@ -55,6 +55,27 @@ async fn zsh_hooks_of_the_user_run_too() {
 }
 
 #[tokio::test]
+async fn what_runs_before_a_command_of_zsh_sees_the_users_line_and_can_be_taken_back() {
+    let rc = "preexec() { echo \"p:$1\" >> ~/log }\n\
+              autoload -Uz add-zsh-hook; q() { echo \"q:$2\" >> ~/log; false }; add-zsh-hook preexec q\n";
+    let kept = Kept::with("zsh", rc, |_| ());
+    kept.run("(exit 4)").await;
+    assert_eq!(
+        kept.output("echo $?; print $preexec_functions").await,
+        "4\nq\n"
+    );
+    kept.run("add-zsh-hook -d preexec q; preexec() { echo \"n:$3\" >> ~/log }")
+        .await;
+    kept.run("true").await;
+    let log = std::fs::read_to_string(kept.path().join("log")).unwrap();
+    let last = "add-zsh-hook -d preexec q; preexec() { echo \"n:$3\" >> ~/log }";
+    let second = "echo $?; print $preexec_functions";
+    let expected =
+        format!("p:(exit 4)\nq:(exit 4)\np:{second}\nq:{second}\np:{last}\nq:{last}\nn:true\n");
+    assert_eq!(log, expected);
+}
+
+#[tokio::test]
 async fn zsh_reads_the_start_files_of_its_own_directory() {
     let kept = Kept::with("zsh", "A=wrong\n", |settings| {
         let home = settings.workdir.directory();
