@@ -120,6 +120,35 @@ pub(crate) struct AskArgs {
     /// What to ask; `-` reads standard input, `@file` attaches a file
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
+    #[command(flatten)]
+    pub(crate) turn: TurnArgs,
+    /// Set by `rondo fork`: what stands in no flag is not allowed, and a message takes the place of
+    /// what the turn would have gone on with.
+    #[arg(skip)]
+    pub(crate) is_fork: bool,
+    /// Write the answer to this file too
+    #[arg(short, long = "output-last-message", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the answer and nothing else
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What standard output carries
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<OutputFormat>,
+    /// The same as `--output-format json`
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// The JSON Schema that the answer must fit
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+    /// End with exit code 3 when the answer is degraded
+    #[arg(long)]
+    pub(crate) strict_complete: bool,
+}
+
+/// How turns run, and in which session.
+#[derive(Debug, Args, Default)]
+pub(crate) struct TurnArgs {
     /// Go on with the latest session, of this directory if it has one
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_latest: bool,
@@ -129,10 +158,6 @@ pub(crate) struct AskArgs {
     /// Keep nothing of this session
     #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
     pub(crate) ephemeral: bool,
-    /// Set by `rondo fork`: what stands in no flag is not allowed, and a message takes the place of
-    /// what the turn would have gone on with.
-    #[arg(skip)]
-    pub(crate) is_fork: bool,
     /// What a record survives: loss of power, or the end of the process alone
     #[arg(long, value_name = "LEVEL")]
     pub(crate) durability: Option<DurabilityLevel>,
@@ -148,19 +173,19 @@ pub(crate) struct AskArgs {
     /// The provider's address, as its own variable has it
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Bounds the model requests
+    /// Bounds the model requests of a turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
-    /// Bounds the tool calls
+    /// Bounds the tool calls of a turn
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
-    /// Bounds the tokens, prompts and replies together
+    /// Bounds the tokens of a turn, prompts and replies together
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens_total: Option<u64>,
-    /// Bounds the money
+    /// Bounds the money of a turn
     #[arg(long, value_name = "USD", value_parser = parse_amount)]
     pub(crate) max_budget_usd: Option<f64>,
-    /// Bounds the time, such as `500ms`, `20s`, `2m` or `1h30m`
+    /// Bounds the time of a turn, such as `500ms`, `20s`, `2m` or `1h30m`
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeSpan>,
     /// Tools and commands that run without asking, such as `exec(git *)`
@@ -196,24 +221,6 @@ pub(crate) struct AskArgs {
     /// How much a reasoning model reasons
     #[arg(long, value_name = "EFFORT")]
     pub(crate) effort: Option<EffortLevel>,
-    /// Write the answer to this file too
-    #[arg(short, long = "output-last-message", value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Print the answer and nothing else
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// What standard output carries
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) output_format: Option<OutputFormat>,
-    /// The same as `--output-format json`
-    #[arg(long, conflicts_with = "output_format")]
-    pub(crate) json: bool,
-    /// The JSON Schema that the answer must fit
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output_schema: Option<PathBuf>,
-    /// End with exit code 3 when the answer is degraded
-    #[arg(long)]
-    pub(crate) strict_complete: bool,
 }
 
 /// Arguments of `rondo resume`. Models, prompt and limits are those that the turn began with.
@@ -261,18 +268,21 @@ pub(crate) struct ResumeArgs {
 impl From<ResumeArgs> for AskArgs {
     fn from(args: ResumeArgs) -> Self {
         Self {
-            session: args.session,
-            base_url: args.base_url,
-            allowed_tools: args.allowed_tools,
-            disallowed_tools: args.disallowed_tools,
-            yolo: args.yolo,
-            add_dir: args.add_dir,
-            offline: args.offline,
             output: args.output,
             quiet: args.quiet,
             output_format: args.output_format,
             json: args.json,
             strict_complete: args.strict_complete,
+            turn: TurnArgs {
+                session: args.session,
+                base_url: args.base_url,
+                allowed_tools: args.allowed_tools,
+                disallowed_tools: args.disallowed_tools,
+                yolo: args.yolo,
+                add_dir: args.add_dir,
+                offline: args.offline,
+                ..TurnArgs::default()
+            },
             ..Self::default()
         }
     }

@@ -188,6 +188,7 @@ fn merge(sources: &[Source]) -> Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::TurnArgs;
     use std::fs;
 
     struct Scene {
@@ -243,7 +244,10 @@ mod tests {
     fn flags_win_over_environment_over_project_over_user() {
         let scene = Scene::new("model = 'user/m'\neffort = 'low'", "model = 'project/m'");
         let flags = AskArgs {
-            model: Some("flag/m".into()),
+            turn: TurnArgs {
+                model: Some("flag/m".into()),
+                ..TurnArgs::default()
+            },
             ..AskArgs::default()
         };
         let model =

@@ -1,4 +1,4 @@
-use super::{AskArgs, OutputFormat};
+use super::{AskArgs, OutputFormat, TurnArgs};
 use clap::Args;
 use std::str::FromStr;
 
@@ -75,15 +75,18 @@ impl ForkArgs {
     pub(crate) fn going_on(self, session: &str) -> AskArgs {
         AskArgs {
             prompt: self.message.into_iter().collect(),
-            session: Some(session.to_owned()),
-            model: self.model,
-            base_url: self.base_url,
-            allowed_tools: self.allowed_tools,
-            yolo: self.yolo,
             quiet: self.quiet,
             output_format: self.output_format,
             json: self.json,
             is_fork: true,
+            turn: TurnArgs {
+                session: Some(session.to_owned()),
+                model: self.model,
+                base_url: self.base_url,
+                allowed_tools: self.allowed_tools,
+                yolo: self.yolo,
+                ..TurnArgs::default()
+            },
             ..AskArgs::default()
         }
     }

@@ -1,7 +1,7 @@
 //! `rondo doctor`: whether everything is in place, and what a provider supports.
 
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, DoctorArgs};
+use crate::cli::{AskArgs, DoctorArgs, TurnArgs};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -27,8 +27,11 @@ const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 /// Runs the command: checks that need nobody else, and a probe where one is asked for.
 pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = AskArgs {
-        model: args.model.clone(),
-        base_url: args.base_url.clone(),
+        turn: TurnArgs {
+            model: args.model.clone(),
+            base_url: args.base_url.clone(),
+            ..TurnArgs::default()
+        },
         ..AskArgs::default()
     };
     let settings = Settings::load(env, current_dir()?, &flags, output)?;

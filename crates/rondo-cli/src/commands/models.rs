@@ -1,7 +1,7 @@
 //! `rondo models`: the weights of embedded models on this machine.
 
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, ModelsArgs, ModelsCommand};
+use crate::cli::{AskArgs, ModelsArgs, ModelsCommand, TurnArgs};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -17,7 +17,10 @@ const PREFIX: &str = "local/";
 /// Runs the command.
 pub(super) fn run(args: &ModelsArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = AskArgs {
-        offline: args.offline,
+        turn: TurnArgs {
+            offline: args.offline,
+            ..TurnArgs::default()
+        },
         ..AskArgs::default()
     };
     let settings = Settings::load(env, current_dir()?, &flags, output)?;

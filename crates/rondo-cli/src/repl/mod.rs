@@ -102,8 +102,11 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
     let restores = args.restore_python;
-    let args = AskArgs::from(args);
-    let directory = working_directory(args.directory.as_deref())?;
+    let args = AskArgs {
+        turn: args.turn,
+        ..AskArgs::default()
+    };
+    let directory = working_directory(args.turn.directory.as_deref())?;
     let settings = Settings::load(env, directory, &args, early)?;
     let output = output_of(&settings.values, &settings.env, color);
     if !(output.stdout_terminal && output.stderr_terminal) {
@@ -185,7 +188,7 @@ impl Repl {
 
     /// Takes the session that the arguments name, if they name one.
     fn go_on(&mut self, args: &AskArgs, restores: bool) -> Result<()> {
-        if !args.continue_latest && args.session.is_none() {
+        if !args.turn.continue_latest && args.turn.session.is_none() {
             return Ok(());
         }
         if self.talk.settings.values.ephemeral == Some(true) {
@@ -194,11 +197,11 @@ impl Repl {
         }
         let directory = self.talk.settings.directory.clone();
         let store = self.talk.store()?;
-        let info = match &args.session {
+        let info = match &args.turn.session {
             Some(text) => sessions::find(store, text)?,
             None => sessions::latest(store, &directory)?,
         };
-        if args.directory.is_none() {
+        if args.turn.directory.is_none() {
             let own = PathBuf::from(&info.directory);
             if own.is_dir() {
                 self.set_directory(own);

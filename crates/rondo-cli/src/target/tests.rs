@@ -1,5 +1,5 @@
 use super::*;
-use crate::cli::AskArgs;
+use crate::cli::{AskArgs, TurnArgs};
 use crate::env::Env;
 use crate::output::Output;
 
@@ -18,8 +18,11 @@ fn settings(env: &[(&str, &str)], args: &AskArgs) -> Settings {
 
 fn choose(env: &[(&str, &str)], model: Option<&str>, base_url: Option<&str>) -> Result<Choice> {
     let args = AskArgs {
-        model: model.map(str::to_owned),
-        base_url: base_url.map(str::to_owned),
+        turn: TurnArgs {
+            model: model.map(str::to_owned),
+            base_url: base_url.map(str::to_owned),
+            ..TurnArgs::default()
+        },
         ..AskArgs::default()
     };
     Choice::make(&settings(env, &args))

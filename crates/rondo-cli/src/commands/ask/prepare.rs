@@ -64,7 +64,7 @@ pub(super) fn prepare(
     color: Option<ColorChoice>,
     early: Output,
 ) -> Result<Prepared> {
-    let directory = working_directory(args.directory.as_deref())?;
+    let directory = working_directory(args.turn.directory.as_deref())?;
     let mut settings = Settings::load(env.clone(), directory, args, &early)?;
     let place = Place::find(args, aim, &settings)?;
     if let Some(own) = place.directory(args, &settings) {
@@ -72,11 +72,11 @@ pub(super) fn prepare(
     }
     if args.is_fork {
         // What was allowed in the session that this is a fork of is asked about again.
-        settings.values.yolo = args.yolo.then_some(true);
+        settings.values.yolo = args.turn.yolo.then_some(true);
         settings
             .values
             .allowed_tools
-            .clone_from(&args.allowed_tools);
+            .clone_from(&args.turn.allowed_tools);
     }
     let output = output_of(&settings.values, &settings.env, color);
     let secrets = secrets::of_env(&settings);
@@ -182,7 +182,8 @@ enum Place {
 
 impl Place {
     fn find(args: &AskArgs, aim: Aim, settings: &Settings) -> Result<Self> {
-        let goes_on = aim == Aim::Resume || args.continue_latest || args.session.is_some();
+        let goes_on =
+            aim == Aim::Resume || args.turn.continue_latest || args.turn.session.is_some();
         if !goes_on {
             if settings.values.ephemeral == Some(true) {
                 return Ok(Self::Nowhere);
@@ -198,7 +199,7 @@ impl Place {
             return Err(CliError::new(Exit::Usage, message));
         }
         let store = sessions::open(settings)?;
-        let info = match &args.session {
+        let info = match &args.turn.session {
             Some(text) => sessions::find(&store, text)?,
             None => sessions::latest(&store, &settings.directory)?,
         };
@@ -211,7 +212,7 @@ impl Place {
             return None;
         };
         let here = sessions::directory_name(&settings.directory);
-        if args.directory.is_some() || info.directory.is_empty() || info.directory == here {
+        if args.turn.directory.is_some() || info.directory.is_empty() || info.directory == here {
             return None;
         }
         Some(PathBuf::from(&info.directory)).filter(|directory| directory.is_dir())

@@ -12,7 +12,7 @@ pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
 use super::run::current_dir;
-use crate::cli::{AskArgs, OutputFormat, ReplayArgs, ToolResults};
+use crate::cli::{AskArgs, OutputFormat, ReplayArgs, ToolResults, TurnArgs};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -26,7 +26,10 @@ use rondo_core::replay::{Changes, ReplayError, ReplayedTurn, Replayer};
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = AskArgs {
-        system_prompt: args.changes.system_prompt.clone(),
+        turn: TurnArgs {
+            system_prompt: args.changes.system_prompt.clone(),
+            ..TurnArgs::default()
+        },
         ..AskArgs::default()
     };
     let settings = Settings::load(env, current_dir()?, &flags, output)?;

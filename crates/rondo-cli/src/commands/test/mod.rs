@@ -4,7 +4,7 @@ mod junit;
 
 use super::replay::{Recorded, changes, difference_line, play};
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, TestArgs};
+use crate::cli::{AskArgs, TestArgs, TurnArgs};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -44,7 +44,10 @@ enum Verdict {
 /// Runs the command.
 pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = AskArgs {
-        system_prompt: args.changes.system_prompt.clone(),
+        turn: TurnArgs {
+            system_prompt: args.changes.system_prompt.clone(),
+            ..TurnArgs::default()
+        },
         ..AskArgs::default()
     };
     let settings = Settings::load(env, current_dir()?, &flags, output)?;
