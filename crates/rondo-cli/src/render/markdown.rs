@@ -1,9 +1,10 @@
 //! Markdown on a terminal, rendered line by line as it arrives.
 //!
-//! A line is shown when it is whole. Tables are shown when they end, since their columns depend on
+//! A line is shown when it is whole, and one of prose row by row as the terminal wraps it, since models write
+//! a paragraph as one line. Tables are shown when they end, since their columns depend on
 //! every row; lines inside a code fence are shown as they are.
 
-use super::marks;
+use super::{marks, rows};
 use termimad::minimad::Alignment;
 use termimad::{MadSkin, crossterm::style::Color};
 
@@ -40,7 +41,7 @@ impl Markdown {
         }
     }
 
-    /// Takes the next piece and returns what can be shown by now: whole lines.
+    /// Takes the next piece and returns what can be shown by now: whole lines, and whole rows of prose.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let mut shown = String::new();
         for part in piece.split_inclusive('\n') {
@@ -50,7 +51,22 @@ impl Markdown {
                 self.end_line(line.trim_end_matches('\n'), &mut shown);
             }
         }
+        if self.fence.is_none() {
+            let line = std::mem::take(&mut self.line);
+            self.line = self.rows(line, &mut shown);
+        }
         shown
+    }
+
+    /// Shows the rows of a line of prose that are full, and returns the rest of it.
+    fn rows(&mut self, mut line: String, shown: &mut String) -> String {
+        while let Some(end) = rows::full(&line, self.columns) {
+            self.end_table(shown);
+            let rest = line.split_off(end);
+            shown.push_str(&self.render(&marks::escape_loose(&line)));
+            line = rest.trim_start_matches(' ').to_owned();
+        }
+        line
     }
 
     /// Ends the text and returns the rest of it.
@@ -76,7 +92,8 @@ impl Markdown {
             }
         } else {
             self.end_table(shown);
-            shown.push_str(&self.render(&marks::escape_loose(line)));
+            let rest = self.rows(line.to_owned(), shown);
+            shown.push_str(&self.render(&marks::escape_loose(&rest)));
         }
     }
 
@@ -215,6 +232,28 @@ mod tests {
             let (head, tail) = TEXT.split_at(cut);
             assert_eq!(render(&[head, tail]), whole, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_paragraph_is_shown_row_by_row_wherever_it_is_cut() {
+        let text = "Once **upon a time** there were *.rs and `code of **many** words`, 3 - 2 of them, \
+                    and 1. they - all # of them - were \u{65e5}\u{672c}\u{8a9e} or **bold over the end of a row, \
+                    so that it waits** for the next one.\n\n\
+                    - an item that is longer than a row of sixty columns has, and is shown once it is whole\n";
+        let whole = render(&[text]);
+        for (cut, _) in text.char_indices() {
+            let (head, tail) = text.split_at(cut);
+            assert_eq!(render(&[head, tail]), whole, "cut at {cut}");
+        }
+        let rows: Vec<_> = whole.lines().map(without_styles).collect();
+        assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:?}");
+        let mut markdown = Markdown::new(60);
+        let early = markdown
+            .push("It was **upon a time** and in `code of **many** words` that they came th");
+        assert_eq!(
+            without_styles(&early),
+            "It was upon a time and in code of **many** words that\n"
+        );
     }
 
     #[test]

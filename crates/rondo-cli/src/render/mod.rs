@@ -4,6 +4,7 @@ pub(crate) mod escape;
 mod json;
 mod markdown;
 mod marks;
+mod rows;
 pub(crate) mod sanitize;
 mod silent;
 mod spinner;
