@@ -37,6 +37,14 @@ pub struct Exception {
     pub traceback: String,
 }
 
+impl Exception {
+    /// Returns whether it is what an interrupt raises, `KeyboardInterrupt`.
+    #[must_use]
+    pub fn is_interrupt(&self) -> bool {
+        self.exc_type == "KeyboardInterrupt"
+    }
+}
+
 /// Whether a cell can be run as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

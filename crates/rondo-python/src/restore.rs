@@ -10,8 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 /// What stands before an object's address in its `repr`.
 const ADDRESS: &str = " at 0x";
-/// The exception of what is interrupted.
-const INTERRUPT: &str = "KeyboardInterrupt";
 
 /// Code that ran in an interpreter of before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,11 +223,15 @@ fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
 
 /// Says what is not as it was.
 fn told(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Option<Why> {
-    let is_interrupt = |it: &crate::Exception| it.exc_type == INTERRUPT;
     if let Some(stop) = end.stopped {
         return Some(Why::Stopped(stop));
     }
-    if options.stop.is_cancelled() && end.exception.as_ref().is_some_and(is_interrupt) {
+    if options.stop.is_cancelled()
+        && end
+            .exception
+            .as_ref()
+            .is_some_and(crate::Exception::is_interrupt)
+    {
         return Some(Why::Stopped(Stop::Cancelled));
     }
     let seen = |text: String| options.secrets.text(text);

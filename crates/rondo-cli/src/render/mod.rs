@@ -17,3 +17,8 @@ pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::tool_line;
 pub(crate) use view::{Ending, View};
+
+/// Returns the most columns that a character takes: whatever is not ASCII may be two wide.
+pub(crate) fn columns_max(character: char) -> usize {
+    if character.is_ascii() { 1 } else { 2 }
+}

@@ -93,8 +93,7 @@ fn behind(typed: &str, columns: usize) -> String {
     let mut end = Vec::new();
     let mut used = 0;
     for c in typed.chars().rev() {
-        // Whatever is not ASCII may be two columns wide.
-        used += if c.is_ascii() { 1 } else { 2 };
+        used += super::columns_max(c);
         if used > kept {
             break;
         }

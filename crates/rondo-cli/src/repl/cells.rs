@@ -13,8 +13,6 @@ use std::time::Duration;
 const CODE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of each output stream of a cell that are kept, half of them its end.
 const STREAM_BYTES_MAX: usize = 4 << 10;
-/// The exception of what is interrupted.
-const INTERRUPT: &str = "KeyboardInterrupt";
 
 /// Which records tell of code that ran in the interpreter that there is.
 #[derive(Debug, Default)]
@@ -153,7 +151,7 @@ fn kept_end(
     };
     let ending = match ended {
         Ok(end) => match &end.exception {
-            Some(it) if it.exc_type == INTERRUPT => CellEnding::Interrupted,
+            Some(it) if it.is_interrupt() => CellEnding::Interrupted,
             Some(it) => CellEnding::Raised {
                 exc_type: it.exc_type.clone(),
                 message: seen(&it.message),

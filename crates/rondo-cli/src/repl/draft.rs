@@ -1,6 +1,7 @@
 //! The arguments of a call while a person changes them, on one line of the terminal.
 
 use super::keys::{Key, word_begins};
+use crate::render::columns_max;
 use rondo_core::ApprovalRequest;
 use serde_json::Value;
 
@@ -117,35 +118,25 @@ fn first(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Whatever is not ASCII may be two columns wide.
-fn column(character: char) -> usize {
-    if character.is_ascii() { 1 } else { 2 }
-}
-
 fn width(text: &str) -> usize {
-    text.chars().map(column).sum()
+    text.chars().map(columns_max).sum()
 }
 
 fn skip_columns(text: &str, columns: usize) -> &str {
     let mut skipped = 0;
     let begin = text.char_indices().find(|(_, it)| {
         let is_there = skipped >= columns;
-        skipped += column(*it);
+        skipped += columns_max(*it);
         is_there
     });
     let begin = begin.map_or(text.len(), |(at, _)| at);
-    let text = if columns == 0 {
-        Some(text)
-    } else {
-        text.get(begin..)
-    };
-    text.unwrap_or_default()
+    text.get(begin..).unwrap_or_default()
 }
 
 fn take_columns(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, it)| {
-        taken += column(*it);
+        taken += columns_max(*it);
         taken > columns
     });
     text.get(..end.map_or(text.len(), |(at, _)| at))

@@ -15,9 +15,6 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// What a cell ends with that somebody stopped: they know why.
-const STOPPED: &str = "KeyboardInterrupt";
-
 /// A cell that failed, for whoever is asked about it.
 #[derive(Debug, Clone)]
 pub(super) struct Failed {
@@ -95,7 +92,7 @@ impl Repl {
             return Ok(());
         };
         show_traceback(&exception, &self.talk.output);
-        if exception.exc_type == STOPPED {
+        if exception.is_interrupt() {
             self.failed_cell = None;
             return Ok(());
         }

@@ -1,6 +1,6 @@
 use super::{Item, Turn};
 use rondo_core::ports::{CellEnding, RecordBody};
-use rondo_types::{TimeMs, Usage};
+use rondo_types::TimeMs;
 
 /// Takes a record of the user's Python session into what followed a turn.
 pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
@@ -37,18 +37,7 @@ pub(super) fn tell(turn: &mut Turn, body: &RecordBody) {
 
 /// Returns what holds the cells that were run before the first turn.
 pub(super) fn before_turns(at: TimeMs) -> Turn {
-    Turn {
-        number: 0,
-        profile: String::new(),
-        began_ms: at,
-        took_ms: 0,
-        usage: Usage::default(),
-        cost_usd: None,
-        said: Vec::new(),
-        steps: Vec::new(),
-        ending: None,
-        cells: Vec::new(),
-    }
+    Turn::begun(0, "", at)
 }
 
 fn shown(ending: &CellEnding, stdout: &str, stderr: &str) -> String {

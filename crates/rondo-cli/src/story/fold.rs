@@ -87,18 +87,7 @@ impl Fold {
     fn begin(&mut self, at: TimeMs, profile: &str, number: u32) {
         self.is_priced = true;
         self.calls.clear();
-        self.turn = Some(Turn {
-            number,
-            profile: profile.to_owned(),
-            began_ms: at,
-            took_ms: 0,
-            usage: Usage::default(),
-            cost_usd: None,
-            said: Vec::new(),
-            steps: Vec::new(),
-            ending: None,
-            cells: Vec::new(),
-        });
+        self.turn = Some(Turn::begun(number, profile, at));
     }
 
     /// Adds to the step under way, or to what was said before the first.

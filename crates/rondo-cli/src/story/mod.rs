@@ -99,6 +99,24 @@ pub(crate) struct Turn {
     pub(crate) cells: Vec<Item>,
 }
 
+impl Turn {
+    /// A turn of which only its beginning is known.
+    fn begun(number: u32, profile: &str, began_ms: TimeMs) -> Self {
+        Self {
+            number,
+            profile: profile.to_owned(),
+            began_ms,
+            took_ms: 0,
+            usage: Usage::default(),
+            cost_usd: None,
+            said: Vec::new(),
+            steps: Vec::new(),
+            ending: None,
+            cells: Vec::new(),
+        }
+    }
+}
+
 /// A step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Step {

@@ -400,7 +400,7 @@ impl Server {
             Some(Ok(length)) if length > 0 => {
                 for piece in self.scanner.feed(buffer.get(..length).unwrap_or_default()) {
                     match piece {
-                        Piece::Output(bytes) => self.pass_on(&bytes),
+                        Piece::Output(bytes) => self.pass_on(bytes),
                         Piece::Mark(mark) => self.take_mark(mark),
                     }
                 }
@@ -410,10 +410,10 @@ impl Server {
         }
     }
 
-    fn pass_on(&mut self, bytes: &[u8]) {
+    fn pass_on(&mut self, bytes: Vec<u8>) {
         let has_room = self.phase != Phase::Idle || self.unsent.len() < UNSENT_BYTES_MAX;
         if !bytes.is_empty() && has_room {
-            self.tell(&News::Output(bytes.to_vec()));
+            self.tell(&News::Output(bytes));
         }
     }
 
@@ -506,7 +506,7 @@ impl Server {
             }
         }
         let rest = self.scanner.finish();
-        self.pass_on(&rest);
+        self.pass_on(rest);
         let lost = Exit {
             code: LOST_CODE,
             signal: None,
