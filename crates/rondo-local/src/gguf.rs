@@ -3,9 +3,10 @@
 //! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
 use crate::error::{LocalError, first_line};
-use crate::mapped;
+use crate::kernels::Weights;
+use crate::mapped::{self, Held};
 use candle_core::Device;
-use candle_core::quantized::gguf_file::{Content, Value};
+use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
 use candle_core::quantized::{QStorage, QTensor, QuantizedType};
 use memmap2::Mmap;
 use std::fs::File;
@@ -134,14 +135,33 @@ impl Gguf {
         self.content.tensor(&mut bytes, name, &Device::Cpu)
     }
 
+    /// Returns a matrix as it lies in the file, if its kind and this processor are of those that
+    /// have kernels here.
+    pub(crate) fn weights(&self, name: &str) -> Option<Weights> {
+        let info = self.content.tensor_infos.get(name)?;
+        let (outputs, inputs) = info.shape.dims2().ok()?;
+        let kind = info.ggml_dtype;
+        let bytes = (info.shape.elem_count() / kind.block_size()).checked_mul(kind.type_size())?;
+        let held = Held::new(&self.map, self.start(info), bytes)?;
+        Weights::new(held, kind, outputs, inputs)
+    }
+
+    fn start(&self, info: &TensorInfo) -> usize {
+        let start = self.content.tensor_data_offset.saturating_add(info.offset);
+        usize::try_from(start).unwrap_or(usize::MAX)
+    }
+
     /// Returns a tensor's blocks where they lie in the file, if it has such.
     fn blocks(&self, name: &str) -> candle_core::Result<Option<Box<dyn QuantizedType>>> {
         let Some(info) = self.content.tensor_infos.get(name) else {
             return Ok(None);
         };
-        let start = self.content.tensor_data_offset.saturating_add(info.offset);
-        let start = usize::try_from(start).unwrap_or(usize::MAX);
-        mapped::blocks(&self.map, start, info.shape.elem_count(), info.ggml_dtype)
+        mapped::blocks(
+            &self.map,
+            self.start(info),
+            info.shape.elem_count(),
+            info.ggml_dtype,
+        )
     }
 
     /// Builds the error for metadata that is missing or of the wrong kind.

@@ -17,6 +17,7 @@ mod error;
 mod generation;
 mod gguf;
 mod grammar;
+mod kernels;
 mod mapped;
 mod matrix;
 mod model;

@@ -57,11 +57,34 @@ pub(crate) fn blocks(
     }
 }
 
-/// The blocks of one tensor.
-struct Blocks<T> {
+/// A part of a map.
+#[derive(Clone)]
+pub(crate) struct Held {
     map: Arc<Mmap>,
     start: usize,
-    count: usize,
+    length: usize,
+}
+
+impl Held {
+    /// Returns the `length` bytes from `start` on; `None` if the map ends before.
+    pub(crate) fn new(map: &Arc<Mmap>, start: usize, length: usize) -> Option<Self> {
+        map.get(start..start.checked_add(length)?)?;
+        Some(Self {
+            map: Arc::clone(map),
+            start,
+            length,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let bytes = self.map.get(self.start..self.start + self.length);
+        bytes.unwrap_or_default()
+    }
+}
+
+/// The blocks of one tensor.
+struct Blocks<T> {
+    held: Held,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -71,32 +94,23 @@ impl<T: GgmlType + Send + Sync + 'static> Blocks<T> {
         start: usize,
         elements: usize,
     ) -> Result<Option<Box<dyn QuantizedType>>> {
-        let count = elements.div_ceil(T::BLCK_SIZE);
-        let bytes = count.checked_mul(size_of::<T>());
-        let end = bytes.and_then(|bytes| start.checked_add(bytes));
-        let Some(held) = end.and_then(|end| map.get(start..end)) else {
+        let bytes = elements.div_ceil(T::BLCK_SIZE).checked_mul(size_of::<T>());
+        let Some(held) = bytes.and_then(|bytes| Held::new(map, start, bytes)) else {
             bail!("a tensor of {elements} numbers does not fit the file");
         };
-        if !held.as_ptr().cast::<T>().is_aligned() {
+        if !held.bytes().as_ptr().cast::<T>().is_aligned() {
             return Ok(None);
         }
         Ok(Some(Box::new(Self {
-            map: Arc::clone(map),
-            start,
-            count,
+            held,
             kind: PhantomData,
         })))
     }
 
-    fn bytes(&self) -> &[u8] {
-        let end = self.start + self.storage_size_in_bytes();
-        self.map.get(self.start..end).unwrap_or_default()
-    }
-
     fn blocks(&self) -> &[T] {
-        let bytes = self.bytes();
-        // SAFETY: `boxed` has checked that the range is in the map and its beginning aligned. A
-        // block is plain numbers, for which any bytes will do: candle reads them the same way.
+        let bytes = self.held.bytes();
+        // SAFETY: `boxed` has checked that the beginning is aligned. A block is plain numbers, for
+        // which any bytes will do: candle reads them the same way.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
     }
 
@@ -142,11 +156,11 @@ impl<T: GgmlType + Send + Sync + 'static> QuantizedType for Blocks<T> {
     }
 
     fn storage_size_in_bytes(&self) -> usize {
-        self.count * size_of::<T>()
+        self.held.length
     }
 
     fn as_ptr(&self) -> *const u8 {
-        self.bytes().as_ptr()
+        self.held.bytes().as_ptr()
     }
 
     fn block_size(&self) -> usize {

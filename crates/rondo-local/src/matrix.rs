@@ -1,28 +1,37 @@
-//! Matrices of quantised weights, multiplied with candle's kernels.
-//!
-//! On most processors candle computes from a copy of the weights in the order of the vector
-//! instructions. Generating straight from the file's blocks, which are a quarter fewer bytes, was
-//! tried and is slower by a tenth: unpacking them costs more than reading the copy.
+//! Matrices of quantised weights.
 
+use crate::error::{LocalError, first_line};
+use crate::gguf::Gguf;
+use crate::kernels::{self, Weights};
 use candle_core::quantized::{QMatMul, QTensor};
-use candle_core::{DType, Device, Module as _, Result, Tensor};
+use candle_core::{CpuStorage, DType, Device, Module as _, Result, Storage, Tensor, bail};
+use candle_nn::ops::silu;
 use std::sync::Arc;
 
 /// A matrix of `outputs` rows with `inputs` numbers each.
-pub(crate) struct Matrix {
-    product: QMatMul,
-    inputs: usize,
+pub(crate) enum Matrix {
+    /// Computed here.
+    Own(Weights),
+    /// Computed by candle, on most processors from a copy in the order of the vector instructions.
+    Candle { product: QMatMul, inputs: usize },
 }
 
 impl Matrix {
-    /// Builds a matrix over a tensor.
+    /// Reads a matrix out of a file.
     ///
     /// # Errors
-    /// When the tensor has not two dimensions.
-    pub(crate) fn new(tensor: Arc<QTensor>) -> Result<Self> {
-        let (_, inputs) = tensor.shape().dims2()?;
-        let product = QMatMul::from_arc(tensor)?;
-        Ok(Self { product, inputs })
+    /// When it is missing, or has not two dimensions.
+    pub(crate) fn read(gguf: &Gguf, name: &str) -> std::result::Result<Self, LocalError> {
+        if let Some(weights) = gguf.weights(name) {
+            return Ok(Self::Own(weights));
+        }
+        let candle = |tensor: QTensor| {
+            let (_, inputs) = tensor.shape().dims2()?;
+            let product = QMatMul::from_arc(Arc::new(tensor))?;
+            Ok(Self::Candle { product, inputs })
+        };
+        candle(gguf.tensor(name)?)
+            .map_err(|err: candle_core::Error| gguf.format_error(first_line(&err.to_string())))
     }
 
     /// Multiplies rows, `(count, inputs)` to `(count, outputs)`.
@@ -30,23 +39,51 @@ impl Matrix {
     /// # Errors
     /// When the rows have another length.
     pub(crate) fn forward(&self, rows: &Tensor) -> Result<Tensor> {
-        self.product.forward(rows)
+        let [product] = Self::forward_all([self], rows)?;
+        Ok(product)
     }
 
-    /// Multiplies the same rows with two matrices. A single row is then rounded once, and the
-    /// threads meet once, which counts where a product takes a fraction of a millisecond.
+    /// Multiplies the same rows with several matrices. They are then rounded once, and the threads
+    /// meet once, which counts where a product takes a fraction of a millisecond.
     ///
     /// # Errors
     /// When the rows have another length.
-    pub(crate) fn forward_both(&self, other: &Self, rows: &Tensor) -> Result<(Tensor, Tensor)> {
-        if let (1, QMatMul::QTensor(one), QMatMul::QTensor(two)) =
-            (rows.dim(0)?, &self.product, &other.product)
-            && let Some(products) = QTensor::gemv_fused_shared_lhs(&[one, two], rows)?
-            && let Ok([first, second]) = <[Tensor; 2]>::try_from(products)
-        {
-            return Ok((first, second));
+    pub(crate) fn forward_all<const N: usize>(
+        matrices: [&Self; N],
+        rows: &Tensor,
+    ) -> Result<[Tensor; N]> {
+        let own = matrices.iter().map(|it| match it {
+            Self::Own(weights) => Some(weights),
+            Self::Candle { .. } => None,
+        });
+        let products = match own.collect::<Option<Vec<_>>>() {
+            Some(own) => multiply(&own, rows)?,
+            None => match fused(&matrices, rows)? {
+                Some(products) => products,
+                None => {
+                    let each = matrices.iter().map(|it| match it {
+                        Self::Own(weights) => Ok(multiply(&[weights], rows)?.remove(0)),
+                        Self::Candle { product, .. } => product.forward(rows),
+                    });
+                    each.collect::<Result<_>>()?
+                }
+            },
+        };
+        let products = <[Tensor; N]>::try_from(products);
+        products.map_err(|_| candle_core::Error::msg("a product is missing"))
+    }
+
+    /// Multiplies the same rows with two matrices, and gates the one product with the other.
+    ///
+    /// # Errors
+    /// When the rows have another length, or the matrices are of two shapes.
+    pub(crate) fn forward_gated(gate: &Self, up: &Self, rows: &Tensor) -> Result<Tensor> {
+        if let (Self::Own(gate), Self::Own(up)) = (gate, up) {
+            let product = with_numbers(rows, |numbers| kernels::gated(gate, up, numbers))?;
+            return Tensor::from_vec(product, (rows.dim(0)?, gate.outputs()), &Device::Cpu);
         }
-        Ok((self.forward(rows)?, other.forward(rows)?))
+        let [gate, up] = Self::forward_all([gate, up], rows)?;
+        silu(&gate)? * up
     }
 
     /// Makes the copy that candle computes from, which it would make at the first prompt. Two rows
@@ -55,7 +92,46 @@ impl Matrix {
     /// # Errors
     /// When there is no memory for it.
     pub(crate) fn prepare(&self) -> Result<()> {
-        let rows = Tensor::zeros((2, self.inputs), DType::F32, &Device::Cpu)?;
+        let Self::Candle { inputs, .. } = self else {
+            return Ok(());
+        };
+        let rows = Tensor::zeros((2, *inputs), DType::F32, &Device::Cpu)?;
         self.forward(&rows).map(drop)
+    }
+}
+
+fn multiply(weights: &[&Weights], rows: &Tensor) -> Result<Vec<Tensor>> {
+    let count = rows.dim(0)?;
+    let products = with_numbers(rows, |numbers| kernels::multiply(weights, numbers))?;
+    let products = products.into_iter().zip(weights);
+    products
+        .map(|(product, it)| Tensor::from_vec(product, (count, it.outputs()), &Device::Cpu))
+        .collect()
+}
+
+/// Lends the numbers of a tensor.
+fn with_numbers<T>(tensor: &Tensor, then: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
+    let tensor = tensor.contiguous()?;
+    let (storage, layout) = tensor.storage_and_layout();
+    let (Storage::Cpu(CpuStorage::F32(numbers)), Some((start, end))) =
+        (&*storage, layout.contiguous_offsets())
+    else {
+        bail!("only floats are multiplied, and only on the processor");
+    };
+    then(numbers.get(start..end).unwrap_or_default())
+}
+
+/// Multiplies a single row with several of candle's matrices, where it can do that at once.
+fn fused(matrices: &[&Matrix], rows: &Tensor) -> Result<Option<Vec<Tensor>>> {
+    let tensors = matrices.iter().map(|it| match it {
+        Matrix::Candle {
+            product: QMatMul::QTensor(tensor),
+            ..
+        } => Some(&**tensor),
+        _ => None,
+    });
+    match tensors.collect::<Option<Vec<&QTensor>>>() {
+        Some(tensors) if rows.dim(0)? == 1 => QTensor::gemv_fused_shared_lhs(&tensors, rows),
+        _ => Ok(None),
     }
 }

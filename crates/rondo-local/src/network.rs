@@ -12,17 +12,18 @@ use crate::shape::{Architecture, Shape};
 use candle_core::quantized::QTensor;
 use candle_core::utils::barrier_pool;
 use candle_core::{D, Device, Result as CandleResult, Tensor};
-use candle_nn::ops::{rms_norm, silu, softmax_last_dim};
+use candle_nn::ops::{rms_norm, softmax_last_dim};
 use candle_nn::rotary_emb::{rope, rope_i};
-use std::sync::Arc;
 
 /// The table of the tokens' own vectors.
 const EMBEDDINGS: &str = "token_embd.weight";
+/// The table that turns what comes out into logits, where it is another one.
+const HEAD: &str = "output.weight";
 
 /// A network with its weights.
 pub(crate) struct Network {
     shape: Shape,
-    embeddings: Arc<QTensor>,
+    embeddings: QTensor,
     layers: Vec<Layer>,
     norm: Tensor,
     head: Matrix,
@@ -49,15 +50,6 @@ struct Projection {
 }
 
 impl Projection {
-    fn forward(&self, input: &Tensor) -> CandleResult<Tensor> {
-        self.shift(self.weight.forward(input)?)
-    }
-
-    fn forward_both(&self, other: &Self, input: &Tensor) -> CandleResult<(Tensor, Tensor)> {
-        let (first, second) = self.weight.forward_both(&other.weight, input)?;
-        Ok((self.shift(first)?, other.shift(second)?))
-    }
-
     fn shift(&self, output: Tensor) -> CandleResult<Tensor> {
         match &self.bias {
             Some(bias) => output.broadcast_add(bias),
@@ -72,13 +64,10 @@ impl Network {
     /// # Errors
     /// When tensors are missing or do not fit.
     pub(crate) fn read(gguf: &Gguf, shape: Shape, context: usize) -> Result<Self, LocalError> {
-        let embeddings = Arc::new(gguf.tensor(EMBEDDINGS)?);
-        let head = if gguf.has_tensor("output.weight") {
-            Arc::new(gguf.tensor("output.weight")?)
-        } else {
-            // Small models use one table at both ends.
-            Arc::clone(&embeddings)
-        };
+        let embeddings = gguf.tensor(EMBEDDINGS)?;
+        // Small models use one table at both ends.
+        let has_head = gguf.has_tensor(HEAD);
+        let head = Matrix::read(gguf, if has_head { HEAD } else { EMBEDDINGS })?;
         let layers = (0..shape.layers)
             .map(|index| Layer::read(gguf, index))
             .collect::<Result<_, _>>()?;
@@ -87,7 +76,7 @@ impl Network {
             embeddings,
             layers,
             norm: vector(gguf, "output_norm.weight")?,
-            head: Matrix::new(head)?,
+            head,
             cosines,
             sines,
             shape,
@@ -152,8 +141,7 @@ impl Network {
         let normed = rms_norm(input, &layer.attention_norm, epsilon)?;
         let state = (input + self.attention(layer, &normed, place, lane)?)?;
         let normed = rms_norm(&state, &layer.feed_norm, epsilon)?;
-        let (gate, up) = layer.gate.forward_both(&layer.up, &normed)?;
-        let gated = (silu(&gate)? * up)?;
+        let gated = Matrix::forward_gated(&layer.gate, &layer.up, &normed)?;
         state + layer.down.forward(&gated)?
     }
 
@@ -166,11 +154,12 @@ impl Network {
     ) -> CandleResult<Tensor> {
         let shape = &self.shape;
         let count = input.dim(0)?;
-        let (query, key) = layer.query.forward_both(&layer.key, input)?;
-        let query = self.rotate(&self.split(&query, shape.heads)?, place)?;
+        let entrance = [&layer.query, &layer.key, &layer.value];
+        let [query, key, value] = Matrix::forward_all(entrance.map(|it| &it.weight), input)?;
+        let query = self.rotate(&self.split(&layer.query.shift(query)?, shape.heads)?, place)?;
         let key_value_heads = shape.key_value_heads;
-        let key = self.split(&key, key_value_heads)?;
-        let value = self.split(&layer.value.forward(input)?, key_value_heads)?;
+        let key = self.split(&layer.key.shift(key)?, key_value_heads)?;
+        let value = self.split(&layer.value.shift(value)?, key_value_heads)?;
         let (keys, values) = lane.append(&self.rotate(&key, place)?, &value)?;
         // Query heads that share a key head stand next to each other, so that they are rows of one
         // product and the keys need not be repeated.
@@ -264,8 +253,7 @@ impl Layer {
     fn read(gguf: &Gguf, index: usize) -> Result<Self, LocalError> {
         let name = |part: &str| format!("blk.{index}.{part}");
         let matrix = |part: &str| -> Result<Matrix, LocalError> {
-            let tensor = gguf.tensor(&name(&format!("{part}.weight")))?;
-            Ok(Matrix::new(Arc::new(tensor))?)
+            Matrix::read(gguf, &name(&format!("{part}.weight")))
         };
         let projection = |part: &str| -> Result<Projection, LocalError> {
             let bias = name(&format!("{part}.bias"));

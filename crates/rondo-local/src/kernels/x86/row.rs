@@ -1,0 +1,187 @@
+//! One row of numbers with many rows of weights, which are read once and from end to end.
+//!
+//! What bounds this should be the memory that the weights come from. Unpacking keeps up with it
+//! by making words (`vpmaddubsw`) and applying the factors as they are added up (`vpdpwssd`), which
+//! are the fewest instructions; and sixteen blocks have their headers read together.
+
+use super::headers::Headers;
+use super::lanes::{
+    at, fetch_ahead, load, load_floats, load_fours, load_half, load_half_fours, load_quarter,
+    load_quarter_fours, store_eights, store_floats,
+};
+use super::numbers::{Column, Single};
+use std::arch::x86_64::*;
+
+/// How far ahead weights are asked for, in bytes: 2 to 4 KiB did equally well, 1 and 8 less.
+const AHEAD: usize = 3 << 10;
+
+/// Makes words of a chosen byte for the lower lanes, and of another for the higher ones.
+const fn pick(low: u8, high: u8) -> [u8; 64] {
+    let mut bytes = [0x80; 64];
+    let mut at = 0;
+    while at < 64 {
+        bytes[at] = if at < 32 { low } else { high };
+        at += 2;
+    }
+    bytes
+}
+
+/// Which factors belong to the lower halves of 64 bytes' nibbles, and which to the higher ones.
+const FACTORS_Q4K: [[u8; 64]; 4] = [pick(0, 2), pick(1, 3), pick(4, 6), pick(5, 7)];
+/// Offsets as words, in the order of [`super::numbers::Block::sums_of_32`].
+const OFFSETS_Q4K: [u8; 16] = [
+    0, 0x80, 2, 0x80, 1, 0x80, 3, 0x80, 4, 0x80, 6, 0x80, 5, 0x80, 7, 0x80,
+];
+
+/// Multiplies the row with as many rows of weights as `out` has room for, a multiple of 16.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
+pub(super) fn q4k(bytes: &[u8], row: &Single, out: &mut [f32]) {
+    let picks = FACTORS_Q4K.each_ref().map(|pick| load(pick));
+    let pick_offsets = load_quarter(&OFFSETS_Q4K);
+    let nibble = _mm512_set1_epi8(0x0f);
+    let (mut sum, mut offset) = (_mm512_setzero_ps(), _mm_setzero_ps());
+    let mut out = out.iter_mut();
+    let mut columns = row.columns.iter();
+    let blocks: &[[u8; 144]] = bytes.as_chunks().0;
+    for sixteen in blocks.as_chunks::<16>().0 {
+        let headers = Headers::read(&sixteen.each_ref());
+        let next = row.columns.len() - columns.len();
+        let Some(scales) = row.scales.get(next..).and_then(<[f32]>::first_chunk) else {
+            return;
+        };
+        let scales = load_floats(scales);
+        let (mut scale, mut offset_scale) = ([0.0; 16], [0.0; 16]);
+        store_floats(&mut scale, _mm512_mul_ps(scales, headers.scale));
+        store_floats(
+            &mut offset_scale,
+            _mm512_mul_ps(scales, headers.offset_scale),
+        );
+        let factors = eights(headers.factors);
+        let offsets = eights(headers.offsets);
+        for (index, block) in sixteen.iter().enumerate() {
+            let Some(column) = columns.next() else { return };
+            fetch_ahead(block, AHEAD);
+            let factors = _mm512_set1_epi64(factors[index]);
+            let mut whole = _mm512_setzero_si512();
+            for half in 0..2 {
+                let packed = load(at(block, 16 + half * 64));
+                let low = _mm512_and_si512(packed, nibble);
+                let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
+                for (part, weights) in [(2 * half, low), (2 * half + 1, high)] {
+                    let words = _mm512_maddubs_epi16(weights, load_fours(&column.nibbles[part]));
+                    let factors = _mm512_shuffle_epi8(factors, picks[part]);
+                    whole = _mm512_dpwssd_epi32(whole, words, factors);
+                }
+            }
+            let scale = _mm512_set1_ps(scale[index]);
+            sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum);
+            let offsets = _mm_shuffle_epi8(_mm_cvtsi64_si128(offsets[index]), pick_offsets);
+            let whole = _mm_madd_epi16(offsets, load_quarter_fours(column.block.sums_of_32()));
+            let offset_scale = _mm_set1_ps(offset_scale[index]);
+            offset = _mm_fmadd_ps(_mm_cvtepi32_ps(whole), offset_scale, offset);
+            if columns.len() == 0 {
+                columns = row.columns.iter();
+                if let Some(out) = out.next() {
+                    let offset = _mm512_zextps128_ps512(offset);
+                    *out = _mm512_reduce_add_ps(_mm512_sub_ps(sum, offset));
+                }
+                (sum, offset) = (_mm512_setzero_ps(), _mm_setzero_ps());
+            }
+        }
+    }
+}
+
+/// Puts eight bytes of each of 16 lanes together, four and four.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn eights([first, second]: [__m512i; 2]) -> [i64; 16] {
+    // Each of these has two lanes of every quarter.
+    let (mut low, mut high) = ([0; 8], [0; 8]);
+    store_eights(&mut low, _mm512_unpacklo_epi32(first, second));
+    store_eights(&mut high, _mm512_unpackhi_epi32(first, second));
+    let mut all = [0; 16];
+    let pairs = low.as_chunks::<2>().0.iter().zip(high.as_chunks::<2>().0);
+    for (all, (low, high)) in all.as_chunks_mut::<4>().0.iter_mut().zip(pairs) {
+        *all = [low[0], low[1], high[0], high[1]];
+    }
+    all
+}
+
+/// What moves the top bits of 64 weights into place, which lie in the same 32 bytes: for the lower
+/// half of the weights, and for the higher one.
+const TOPS_UP: [i16; 2] = [4, 2];
+const TOPS_DOWN: [i16; 2] = [0, 2];
+
+/// Makes words with one of 16 factors in their higher byte, for every 16 of 64 weights.
+const fn pick_q6k(first: u8) -> [u8; 64] {
+    let mut bytes = [0x80; 64];
+    let mut at = 0;
+    while at < 64 {
+        bytes[at + 1] = first + at as u8 / 16;
+        at += 2;
+    }
+    bytes
+}
+
+const FACTORS_Q6K: [[u8; 64]; 4] = [pick_q6k(0), pick_q6k(4), pick_q6k(8), pick_q6k(12)];
+
+/// Multiplies the row with as many rows of weights as `out` has room for.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
+pub(super) fn q6k(bytes: &[u8], row: &Single, out: &mut [f32]) {
+    let picks = FACTORS_Q6K.each_ref().map(|pick| load(pick));
+    let nibble = _mm512_set1_epi8(0x0f);
+    let top = _mm512_set1_epi8(0x30);
+    let words = |[low, high]: [i16; 2]| {
+        _mm512_inserti64x4::<1>(_mm512_set1_epi16(low), _mm256_set1_epi16(high))
+    };
+    let (up, down) = (words(TOPS_UP), words(TOPS_DOWN));
+    let blocks: &[[u8; 210]] = bytes.as_chunks().0;
+    for (blocks, out) in blocks.chunks_exact(row.columns.len()).zip(out) {
+        let mut sum = _mm512_setzero_ps();
+        for ((block, column), scale) in blocks.iter().zip(&row.columns).zip(&row.scales) {
+            fetch_ahead(block, AHEAD);
+            let factors = load_quarter(at(block, 192));
+            let all_factors = _mm512_broadcast_i32x4(factors);
+            let mut whole = _mm512_setzero_si512();
+            for half in 0..2 {
+                let packed = load(at(block, half * 64));
+                let tops = _mm512_broadcast_i64x4(load_half(at(block, 128 + half * 32)));
+                let low = _mm512_and_si512(packed, nibble);
+                let high = _mm512_and_si512(_mm512_srli_epi16::<4>(packed), nibble);
+                let low = with_tops(low, _mm512_sllv_epi16(tops, up), top);
+                let high = with_tops(high, _mm512_srlv_epi16(tops, down), top);
+                for (part, weights) in [(2 * half, low), (2 * half + 1, high)] {
+                    let fours = column.block.fours.as_chunks().0;
+                    let words = _mm512_maddubs_epi16(weights, load_fours(&fours[part]));
+                    let factors = _mm512_shuffle_epi8(all_factors, picks[part]);
+                    let factors = _mm512_srai_epi16::<8>(factors);
+                    whole = _mm512_dpwssd_epi32(whole, words, factors);
+                }
+            }
+            let whole = _mm512_sub_epi32(whole, offset_q6k(factors, column));
+            let half = i32::from(u16::from_le_bytes(*at(block, 208)));
+            let own = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+            let scale = _mm512_set1_ps(own * scale);
+            sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum);
+        }
+        *out = _mm512_reduce_add_ps(sum);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn with_tops(weights: __m512i, tops: __m512i, top: __m512i) -> __m512i {
+    const AND_OR: i32 = 0b1110_1010;
+    _mm512_ternarylogic_epi32::<AND_OR>(tops, top, weights)
+}
+
+/// Returns what the block's weights are too large by: they are stored with 32 added.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn offset_q6k(factors: __m128i, column: &Column) -> __m512i {
+    // The order of the sums.
+    let order = _mm_set_epi8(15, 13, 14, 12, 11, 9, 10, 8, 7, 5, 6, 4, 3, 1, 2, 0);
+    let factors = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(factors, order));
+    let sums = _mm256_madd_epi16(factors, load_half_fours(column.block.sums_of_16()));
+    _mm512_zextsi256_si512(_mm256_slli_epi32::<5>(sums))
+}
