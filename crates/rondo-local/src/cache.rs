@@ -1,5 +1,7 @@
 //! Keys and values of the tokens that were computed already.
 
+use crate::kernels::Seen;
+use crate::tensors::with_numbers;
 use candle_core::{DType, Device, Result, Tensor};
 
 /// Positions by which a lane grows; copying at each token would cost more than what it saves.
@@ -26,17 +28,40 @@ impl Lane {
         })
     }
 
-    /// Appends keys and values of `(heads, new positions, size)` and returns views on all of them.
-    pub(crate) fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+    /// Appends keys and values of `(heads, new positions, size)`.
+    pub(crate) fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
         let added = keys.dim(1)?;
         self.reserve(self.length + added)?;
         self.keys.slice_set(keys, 1, self.length)?;
         self.values.slice_set(values, 1, self.length)?;
         self.length += added;
-        Ok((
-            self.keys.narrow(1, 0, self.length)?,
-            self.values.narrow(1, 0, self.length)?,
-        ))
+        Ok(())
+    }
+
+    /// Returns views on all keys and values, `(heads, positions, size)`.
+    pub(crate) fn views(&self) -> Result<(Tensor, Tensor)> {
+        let keys = self.keys.narrow(1, 0, self.length)?;
+        Ok((keys, self.values.narrow(1, 0, self.length)?))
+    }
+
+    /// Lends all keys and values, and the room behind them.
+    pub(crate) fn with_room<T>(&self, then: impl FnOnce(&Seen<'_>) -> Result<T>) -> Result<T> {
+        let size = self.keys.dim(2)?;
+        with_numbers(&self.keys, |keys| {
+            with_numbers(&self.values, |values| {
+                then(&Seen {
+                    keys,
+                    values,
+                    per_head: self.capacity * size,
+                    size,
+                })
+            })
+        })
+    }
+
+    /// Returns how many positions there are.
+    pub(crate) fn length(&self) -> usize {
+        self.length
     }
 
     /// Forgets what follows the first `length` positions.
@@ -90,7 +115,8 @@ mod tests {
         let mut lane = Lane::new(1, 2).unwrap();
         lane.append(&rows(0.0, GROWTH - 1), &rows(0.0, GROWTH - 1))
             .unwrap();
-        let (keys, _) = lane.append(&rows(5000.0, 3), &rows(0.0, 3)).unwrap();
+        lane.append(&rows(5000.0, 3), &rows(0.0, 3)).unwrap();
+        let (keys, _) = lane.views().unwrap();
         let column = first_column(&keys);
         assert_eq!(column.len(), GROWTH + 2);
         assert_eq!(column[GROWTH - 2], (GROWTH - 2) as f32);
@@ -103,8 +129,9 @@ mod tests {
         lane.append(&rows(0.0, 4), &rows(0.0, 4)).unwrap();
         let mut fork = lane.fork().unwrap();
         fork.truncate(2);
-        let (forked, _) = fork.append(&rows(70.0, 1), &rows(0.0, 1)).unwrap();
-        let (kept, _) = lane.append(&rows(4.0, 1), &rows(0.0, 1)).unwrap();
+        fork.append(&rows(70.0, 1), &rows(0.0, 1)).unwrap();
+        lane.append(&rows(4.0, 1), &rows(0.0, 1)).unwrap();
+        let [forked, kept] = [&fork, &lane].map(|lane| lane.views().unwrap().0);
         assert_eq!(first_column(&forked), [0.0, 1.0, 70.0]);
         assert_eq!(first_column(&kept), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }

@@ -190,6 +190,66 @@ pub(crate) fn gated(gate: &Weights, up: &Weights, rows: &[f32]) -> Result<Vec<f3
     Ok(product)
 }
 
+/// The sizes of heads that attention is computed for here.
+const HEAD_SIZES: [usize; 2] = [64, 128];
+
+/// Keys and values of a layer: for each head, room for so many positions of `size` numbers.
+pub(crate) struct Seen<'a> {
+    pub(crate) keys: &'a [f32],
+    pub(crate) values: &'a [f32],
+    /// Numbers that a head has room for.
+    pub(crate) per_head: usize,
+    pub(crate) size: usize,
+}
+
+/// Lets queries, `(heads, count, size)`, attend to keys and values, of which each head has those
+/// of as many neighbours as there are more queries' heads. The first query sees the positions up to
+/// and with its own, `position`, each next one another one. Returns `(count, heads * size)`; nothing
+/// where candle has to do it.
+pub(crate) fn attend(
+    queries: &[f32],
+    heads: usize,
+    position: usize,
+    seen: &Seen<'_>,
+) -> Option<Vec<f32>> {
+    let arch = Arch::detect()?;
+    let (size, per_head) = (seen.size, seen.per_head);
+    let count = queries.len() / (heads * size).max(1);
+    let room = per_head / size.max(1);
+    let key_heads = seen.keys.len() / per_head.max(1);
+    let fits = HEAD_SIZES.contains(&size)
+        && room.is_multiple_of(16)
+        && position + count <= room
+        && key_heads > 0
+        && heads.is_multiple_of(key_heads);
+    if !fits || count == 0 {
+        return None;
+    }
+    let mut mixed = vec![0.0; queries.len()];
+    let mut rows: Vec<_> = mixed
+        .chunks_mut(heads * size)
+        .map(|row| row.chunks_mut(size))
+        .collect();
+    let work = queries
+        .chunks(count * size)
+        .enumerate()
+        .map(|(head, queries)| {
+            let of = head / (heads / key_heads);
+            let keys = seen.keys.chunks_exact(per_head).nth(of).unwrap_or_default();
+            let values = seen
+                .values
+                .chunks_exact(per_head)
+                .nth(of)
+                .unwrap_or_default();
+            let outs: Vec<&mut [f32]> = rows.iter_mut().filter_map(Iterator::next).collect();
+            (queries, (keys, values), outs)
+        });
+    on_all_processors(work, |(queries, seen, mut outs)| {
+        arch.attend(size, queries, seen, position, &mut outs);
+    });
+    Some(mixed)
+}
+
 fn count(weights: &[&Weights], rows: &[f32]) -> Result<usize> {
     let inputs = weights.first().map_or(1, |it| it.inputs);
     if !rows.len().is_multiple_of(inputs) || weights.iter().any(|it| it.inputs != inputs) {

@@ -10,6 +10,7 @@
 //! time. llama.cpp was rejected for its build, and candle's own model files for their cache. Behind
 //! [`Engine`], another one fits.
 
+mod attention;
 mod byte_level;
 mod cache;
 mod engine;
@@ -26,6 +27,7 @@ mod prompt;
 mod sampler;
 mod shape;
 mod step;
+mod tensors;
 mod vocabulary;
 mod worker;
 

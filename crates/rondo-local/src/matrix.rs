@@ -3,8 +3,9 @@
 use crate::error::{LocalError, first_line};
 use crate::gguf::Gguf;
 use crate::kernels::{self, Weights};
+use crate::tensors::with_numbers;
 use candle_core::quantized::{QMatMul, QTensor};
-use candle_core::{CpuStorage, DType, Device, Module as _, Result, Storage, Tensor, bail};
+use candle_core::{DType, Device, Module as _, Result, Tensor};
 use candle_nn::ops::silu;
 use std::sync::Arc;
 
@@ -107,18 +108,6 @@ fn multiply(weights: &[&Weights], rows: &Tensor) -> Result<Vec<Tensor>> {
     products
         .map(|(product, it)| Tensor::from_vec(product, (count, it.outputs()), &Device::Cpu))
         .collect()
-}
-
-/// Lends the numbers of a tensor.
-fn with_numbers<T>(tensor: &Tensor, then: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
-    let tensor = tensor.contiguous()?;
-    let (storage, layout) = tensor.storage_and_layout();
-    let (Storage::Cpu(CpuStorage::F32(numbers)), Some((start, end))) =
-        (&*storage, layout.contiguous_offsets())
-    else {
-        bail!("only floats are multiplied, and only on the processor");
-    };
-    then(numbers.get(start..end).unwrap_or_default())
 }
 
 /// Multiplies a single row with several of candle's matrices, where it can do that at once.

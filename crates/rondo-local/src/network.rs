@@ -4,6 +4,7 @@
 //! dequantise the embeddings, which takes 0.9 GB at 1.5 B parameters. Here one token table stays
 //! quantised, and the cache is a value of its own ([`Lane`]).
 
+use crate::attention::attend;
 use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
@@ -11,8 +12,8 @@ use crate::matrix::Matrix;
 use crate::shape::{Architecture, Shape};
 use candle_core::quantized::QTensor;
 use candle_core::utils::barrier_pool;
-use candle_core::{D, Device, Result as CandleResult, Tensor};
-use candle_nn::ops::{rms_norm, softmax_last_dim};
+use candle_core::{Device, Result as CandleResult, Tensor};
+use candle_nn::ops::rms_norm;
 use candle_nn::rotary_emb::{rope, rope_i};
 
 /// The table of the tokens' own vectors.
@@ -120,7 +121,6 @@ impl Network {
         let place = Place {
             cosines: self.cosines.narrow(0, position, tokens.len())?,
             sines: self.sines.narrow(0, position, tokens.len())?,
-            mask: causal_mask(position, tokens.len())?,
         };
         for (layer, lane) in self.layers.iter().zip(cache) {
             state = self.layer(layer, &state, &place, lane)?;
@@ -153,26 +153,14 @@ impl Network {
         lane: &mut Lane,
     ) -> CandleResult<Tensor> {
         let shape = &self.shape;
-        let count = input.dim(0)?;
         let entrance = [&layer.query, &layer.key, &layer.value];
         let [query, key, value] = Matrix::forward_all(entrance.map(|it| &it.weight), input)?;
         let query = self.rotate(&self.split(&layer.query.shift(query)?, shape.heads)?, place)?;
         let key_value_heads = shape.key_value_heads;
         let key = self.split(&layer.key.shift(key)?, key_value_heads)?;
         let value = self.split(&layer.value.shift(value)?, key_value_heads)?;
-        let (keys, values) = lane.append(&self.rotate(&key, place)?, &value)?;
-        // Query heads that share a key head stand next to each other, so that they are rows of one
-        // product and the keys need not be repeated.
-        let rows = shape.heads / key_value_heads * count;
-        let grouped = query.reshape((key_value_heads, rows, shape.head_size))?;
-        let scale = 1.0 / f64::from(u16::try_from(shape.head_size).unwrap_or(u16::MAX)).sqrt();
-        let scores = (grouped.matmul(&keys.t()?)? * scale)?;
-        let weights = softmax_last_dim(&mask(&scores, place, shape.heads, count)?)?;
-        let mixed = weights
-            .matmul(&values)?
-            .reshape((shape.heads, count, shape.head_size))?
-            .transpose(0, 1)?
-            .reshape((count, shape.heads * shape.head_size))?;
+        lane.append(&self.rotate(&key, place)?, &value)?;
+        let mixed = attend(&query, lane)?;
         layer.output.forward(&mixed)
     }
 
@@ -197,39 +185,6 @@ impl Network {
 struct Place {
     cosines: Tensor,
     sines: Tensor,
-    /// Added to the scores, `(count, positions)`; none for a single token, which sees everything.
-    mask: Option<Tensor>,
-}
-
-fn mask(scores: &Tensor, place: &Place, heads: usize, count: usize) -> CandleResult<Tensor> {
-    let Some(mask) = &place.mask else {
-        return Ok(scores.clone());
-    };
-    let shape = scores.shape().clone();
-    let positions = scores.dim(D::Minus1)?;
-    scores
-        .reshape((heads, count, positions))?
-        .broadcast_add(mask)?
-        .reshape(shape)
-}
-
-fn causal_mask(position: usize, count: usize) -> CandleResult<Option<Tensor>> {
-    if count == 1 {
-        return Ok(None);
-    }
-    let positions = position + count;
-    let rows = (0..count).flat_map(|row| {
-        (0..positions).map(move |column| {
-            if column > position + row {
-                f32::NEG_INFINITY
-            } else {
-                0.0
-            }
-        })
-    });
-    Tensor::from_iter(rows, &Device::Cpu)?
-        .reshape((count, positions))
-        .map(Some)
 }
 
 #[expect(

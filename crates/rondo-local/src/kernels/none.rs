@@ -25,4 +25,15 @@ impl Arch {
     pub(super) fn gate(self, _: &mut [f32], _: &[f32]) {
         match self {}
     }
+
+    pub(super) fn attend(
+        self,
+        _: usize,
+        _: &[f32],
+        _: (&[f32], &[f32]),
+        _: usize,
+        _: &mut [&mut [f32]],
+    ) {
+        match self {}
+    }
 }

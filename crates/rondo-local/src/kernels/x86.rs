@@ -1,5 +1,6 @@
 //! The kernels of x86-64 processors with AVX-512 VNNI (Intel since Cascade Lake, AMD since Zen 4).
 
+mod attend;
 mod gate;
 mod headers;
 mod lanes;
@@ -67,5 +68,23 @@ impl Arch {
     pub(super) fn gate(self, numbers: &mut [f32], by: &[f32]) {
         // SAFETY: `detect` has found the instructions.
         unsafe { gate::gate(numbers, by) }
+    }
+
+    /// Mixes the values for each query of a head, whose size is one of [`super::HEAD_SIZES`].
+    pub(super) fn attend(
+        self,
+        size: usize,
+        queries: &[f32],
+        (keys, values): (&[f32], &[f32]),
+        seen: usize,
+        outs: &mut [&mut [f32]],
+    ) {
+        // SAFETY: `detect` has found the instructions.
+        unsafe {
+            match size {
+                64 => attend::attend::<4>(queries, keys, values, seen, outs),
+                _ => attend::attend::<8>(queries, keys, values, seen, outs),
+            }
+        }
     }
 }

@@ -50,7 +50,7 @@ fn gate_vector(numbers: &mut [f32; 16], by: &[f32; 16]) {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn power_of_two(of: __m512) -> __m512 {
+pub(super) fn power_of_two(of: __m512) -> __m512 {
     const TO_NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     let whole = _mm512_roundscale_ps::<TO_NEAREST>(of);
     let rest = _mm512_sub_ps(of, whole);
