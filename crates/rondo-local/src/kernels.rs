@@ -40,7 +40,7 @@ const UNIT_MAX: usize = 128;
 /// Rows of numbers up to which each meets the weights by itself.
 const SINGLES_MAX: usize = 3;
 /// Rows of numbers that are computed together; of more, each batch unpacks the weights again.
-const BATCH_MAX: usize = 64;
+const BATCH_MAX: usize = 96;
 
 /// The kinds of blocks that are computed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,13 +92,6 @@ pub(super) fn load_half(from: &[u8; 32]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx")]
-pub(super) fn load_half_fours(from: &[i32; 8]) -> __m256i {
-    // SAFETY: see `load`.
-    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx")]
 pub(super) fn load_words(from: &[i16; 16]) -> __m256i {
     // SAFETY: see `load`.
     unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
@@ -111,7 +104,7 @@ pub(super) fn load_quarter(from: &[u8; 16]) -> __m128i {
 }
 
 #[inline]
-pub(super) fn load_quarter_fours(from: &[i32; 4]) -> __m128i {
+pub(super) fn load_quarter_words(from: &[i16; 8]) -> __m128i {
     // SAFETY: see `load_quarter`.
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }

@@ -1,7 +1,7 @@
 //! Numbers rounded to bytes, a scale for every 256, as the kernels want them.
 
 use super::super::{BLOCK, SINGLES_MAX, on_all_processors};
-use super::lanes::{at, load_floats, store_quarter};
+use super::lanes::{load_floats, store_quarter};
 use std::arch::x86_64::*;
 
 /// Rows of numbers.
@@ -13,9 +13,31 @@ pub(in super::super) enum Numbers {
 
 /// Many rows.
 pub(in super::super) struct Batch {
-    /// The blocks of all rows at one place, then those at the next.
-    blocks: Vec<Block>,
     rows: usize,
+    /// The bytes of all rows at one place, then those at the next. Of a place, those rows stand
+    /// next to each other, four bytes each, that are computed together ([`together`]): an address
+    /// is then one register and a number, which processors take in one piece.
+    quarters: Vec<[i32; 4]>,
+    /// What else there is of the rows at one place, then at the next.
+    marks: Vec<Marks>,
+}
+
+/// Rows whose sums are in registers together, twice over: 24 of the 32 there are. Of what is left,
+/// fewer are, and then each alone.
+pub(super) const MOST: usize = 12;
+pub(super) const SOME: usize = 4;
+
+/// Returns the first row that is computed together with a row, and how many are.
+fn together(rows: usize, row: usize) -> (usize, usize) {
+    let mut start = 0;
+    for size in [MOST, SOME] {
+        let end = start + (rows - start) / size * size;
+        if row < end {
+            return (start + (row - start) / size * size, size);
+        }
+        start = end;
+    }
+    (row, 1)
 }
 
 /// One row.
@@ -27,41 +49,39 @@ pub(in super::super) struct Single {
 }
 
 /// Those of one row at one place.
-#[derive(Clone)]
 pub(super) struct Column {
     pub(super) block: Block,
     /// The numbers in the order in which a block of 4-bit weights has its halves of bytes: 32 that
     /// belong to the low ones, 32 more, and those that belong to the high ones of the same bytes.
     pub(super) nibbles: [[[i32; 4]; 4]; 4],
+    /// The block's sums as words.
+    pub(super) sums_of_32: [i16; 8],
+    pub(super) sums_of_16: [i16; 16],
 }
 
 /// 256 numbers.
-#[derive(Clone)]
-#[repr(C, align(64))]
 pub(super) struct Block {
     /// The signed bytes, four and four.
     pub(super) fours: [[i32; 4]; 16],
-    /// The sums of every 32 of the bytes, then those of every 16, as words and in pairs: 0 and 2,
-    /// 1 and 3, 4 and 6 ..
-    pub(super) sums: [i32; 12],
+    pub(super) marks: Marks,
+}
+
+/// What is known of the bytes of 256 numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    /// The sums of every 32 and of every 16 of the bytes.
+    pub(super) sums_of_32: [f32; 8],
+    pub(super) sums_of_16: [f32; 16],
     /// What a byte of one stands for.
     pub(super) scale: f32,
 }
 
-impl Block {
-    const ZERO: Self = Self {
-        fours: [[0; 4]; 16],
-        sums: [0; 12],
+impl Marks {
+    const NONE: Self = Self {
+        sums_of_32: [0.0; 8],
+        sums_of_16: [0.0; 16],
         scale: 0.0,
     };
-
-    pub(super) fn sums_of_32(&self) -> &[i32; 4] {
-        at(&self.sums, 0)
-    }
-
-    pub(super) fn sums_of_16(&self) -> &[i32; 8] {
-        at(&self.sums, 4)
-    }
 }
 
 impl Numbers {
@@ -79,32 +99,40 @@ impl Numbers {
             let rows = rows.map(|row| Single::new(row.iter().map(&round)));
             return Self::Singles(rows.collect());
         }
-        let mut rounded = vec![Block::ZERO; blocks.len()];
-        let work = rounded.chunks_mut(count).enumerate();
-        on_all_processors(work, |(column, rounded)| {
-            let blocks = blocks.iter().skip(column).step_by(columns);
-            for (rounded, block) in rounded.iter_mut().zip(blocks) {
-                *rounded = round(block);
+        let mut batch = Batch {
+            rows: count,
+            quarters: vec![[0; 4]; blocks.len() * 16],
+            marks: vec![Marks::NONE; blocks.len()],
+        };
+        let quarters = batch.quarters.chunks_exact_mut(count * 16);
+        let places = quarters.zip(batch.marks.chunks_exact_mut(count));
+        on_all_processors(places.enumerate(), |(place, (quarters, marks))| {
+            let blocks = blocks.iter().skip(place).step_by(columns);
+            for (row, (block, marks)) in blocks.zip(marks).enumerate() {
+                let block = round(block);
+                let (first, size) = together(count, row);
+                let theirs = quarters[first * 16..].iter_mut();
+                let own = theirs.skip(row - first).step_by(size);
+                own.zip(block.fours).for_each(|(to, four)| *to = four);
+                *marks = block.marks;
             }
         });
-        Self::Batch(Batch {
-            blocks: rounded,
-            rows: count,
-        })
+        Self::Batch(batch)
     }
 }
 
 impl Batch {
-    /// Returns the blocks of all rows, one place after another.
-    pub(super) fn columns(&self) -> impl ExactSizeIterator<Item = &[Block]> {
-        self.blocks.chunks_exact(self.rows.max(1))
+    /// Returns the bytes of all rows and what is known of them, one place after another.
+    pub(super) fn columns(&self) -> impl ExactSizeIterator<Item = (&[[i32; 4]], &[Marks])> {
+        let quarters = self.quarters.chunks_exact(self.rows * 16);
+        quarters.zip(self.marks.chunks_exact(self.rows))
     }
 }
 
 impl Single {
     fn new(blocks: impl Iterator<Item = Block>) -> Self {
         let columns: Vec<Column> = blocks.map(Column::new).collect();
-        let scales = columns.iter().map(|column| column.block.scale);
+        let scales = columns.iter().map(|column| column.block.marks.scale);
         let scales = scales.cycle().take(columns.len() + 16).collect();
         Self { columns, scales }
     }
@@ -117,7 +145,13 @@ impl Column {
         for (half, from) in halves.iter_mut().zip([0, 2, 1, 3, 4, 6, 5, 7]) {
             half.copy_from_slice(&block.fours[from * 2..][..2]);
         }
-        Self { block, nibbles }
+        // At most 32 times 127.
+        Self {
+            sums_of_32: block.marks.sums_of_32.map(|sum| sum as i16),
+            sums_of_16: block.marks.sums_of_16.map(|sum| sum as i16),
+            block,
+            nibbles,
+        }
     }
 }
 
@@ -131,29 +165,20 @@ pub(super) fn round(numbers: &[f32; BLOCK]) -> Block {
     }
     let largest = _mm512_reduce_max_ps(largest);
     let up = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-    let mut block = Block {
+    let mut fours = [[0; 4]; 16];
+    let mut marks = Marks {
         scale: largest / 127.0,
-        ..Block::ZERO
+        ..Marks::NONE
     };
-    let mut sums = [0_i16; 16];
-    for ((vector, bytes), sum) in vectors.iter().zip(&mut block.fours).zip(&mut sums) {
+    let sums = fours.iter_mut().zip(&mut marks.sums_of_16);
+    for (vector, (bytes, sum)) in vectors.iter().zip(sums) {
         let whole = _mm512_cvtps_epi32(_mm512_mul_ps(load_floats(vector), _mm512_set1_ps(up)));
         store_quarter(bytes, _mm512_cvtepi32_epi8(whole));
-        // At most 16 times 127.
-        *sum = _mm512_reduce_add_epi32(whole) as i16;
+        *sum = _mm512_reduce_add_epi32(whole) as f32;
     }
-    let mut twice = [0_i16; 8];
-    for (twice, [one, two]) in twice.iter_mut().zip(sums.as_chunks().0) {
-        *twice = one + two;
+    let pairs = marks.sums_of_16.as_chunks().0;
+    for (sum, [one, two]) in marks.sums_of_32.iter_mut().zip(pairs) {
+        *sum = one + two;
     }
-    let all = twice.as_chunks().0.iter().chain(sums.as_chunks().0);
-    for (pairs, four) in block.sums.as_chunks_mut().0.iter_mut().zip(all) {
-        *pairs = paired(*four);
-    }
-    block
-}
-
-fn paired([a, b, c, d]: [i16; 4]) -> [i32; 2] {
-    let pair = |low: i16, high: i16| i32::from(low) & 0xffff | i32::from(high) << 16;
-    [pair(a, c), pair(b, d)]
+    Block { fours, marks }
 }

@@ -8,7 +8,7 @@ use super::headers::Headers;
 use super::lanes::{
     Line, at, fetch_ahead, load_each, load_words, store_floats, transpose, transpose_quarters,
 };
-use super::numbers::{Batch, Block};
+use super::numbers::{Batch, MOST, Marks, SOME};
 use crate::kernels::{BATCH_MAX, UNIT_MAX};
 use std::arch::x86_64::*;
 
@@ -22,17 +22,15 @@ struct Panel {
     /// What each 32 or 16 weights are multiplied with, less what the next ones are: the sum of the
     /// products goes on over them all, so that no register has to be cleared.
     factors: [Line; 16],
-    /// What is taken off for each of them: pairs of words, in the order of the numbers' sums.
-    offsets: [Line; 8],
-    offset_scale: Line,
+    /// What is taken off for each of them, times the sum of their numbers.
+    offsets: [Line; 16],
 }
 
 impl Panel {
     const EMPTY: Self = Self {
         weights: [Line::ZERO; 64],
         factors: [Line::ZERO; 16],
-        offsets: [Line::ZERO; 8],
-        offset_scale: Line::ZERO,
+        offsets: [Line::ZERO; 16],
     };
 }
 
@@ -52,11 +50,10 @@ impl Parts {
         }
     }
 
-    /// Where their sums begin in [`Block::sums`].
-    fn first_sum(self) -> usize {
+    fn sums(self, of: &Marks) -> &[f32] {
         match self {
-            Self::Of32 => 0,
-            Self::Of16 => 4,
+            Self::Of32 => &of.sums_of_32,
+            Self::Of16 => &of.sums_of_16,
         }
     }
 }
@@ -90,15 +87,19 @@ fn multiply<B>(
     let per_row = columns.len();
     let mut panel = Panel::EMPTY;
     let mut totals = [[Line::ZERO; BATCH_MAX]; PANELS];
-    for (column, blocks) in columns.enumerate() {
+    for (column, (quarters, marks)) in columns.enumerate() {
         let panels = weights.chunks_exact(LANES * per_row);
         for (rows, totals) in panels.zip(&mut totals) {
             let rows = std::array::from_fn(|row| &rows[row * per_row + column]);
             unpack(rows, &mut panel);
-            let totals = &mut totals[..blocks.len()];
-            let (blocks, totals) = add_all::<12>(&panel, parts, blocks, totals);
-            let (blocks, totals) = add_all::<4>(&panel, parts, blocks, totals);
-            add_all::<1>(&panel, parts, blocks, totals);
+            let mut left = Left {
+                quarters,
+                marks,
+                totals,
+            };
+            left.add::<MOST>(&panel, parts);
+            left.add::<SOME>(&panel, parts);
+            left.add::<1>(&panel, parts);
         }
     }
     for (row, out) in outs.iter_mut().enumerate() {
@@ -108,22 +109,33 @@ fn multiply<B>(
     }
 }
 
-/// Adds `TOGETHER` rows of numbers at a time, and returns those that are left. As many sums are in
-/// registers twice over: 24 of the 32 there are, for 12 rows.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
-fn add_all<'a, const TOGETHER: usize>(
-    panel: &Panel,
-    parts: Parts,
-    blocks: &'a [Block],
+/// The rows of numbers that have not been added yet, at one place, and what they are added to.
+struct Left<'a> {
+    quarters: &'a [[i32; 4]],
+    marks: &'a [Marks],
     totals: &'a mut [Line],
-) -> (&'a [Block], &'a mut [Line]) {
-    let (together, rest) = blocks.as_chunks::<TOGETHER>();
-    let (their_totals, totals) = totals.as_chunks_mut();
-    for (blocks, totals) in together.iter().zip(their_totals) {
-        add(panel, parts, blocks, totals);
+}
+
+impl Left<'_> {
+    /// Adds so many rows at a time, as long as there are as many.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
+    fn add<const TOGETHER: usize>(&mut self, panel: &Panel, parts: Parts) {
+        let (marks, marks_left) = self.marks.as_chunks::<TOGETHER>();
+        let rows = marks.len() * TOGETHER;
+        let (quarters, quarters_left) = self.quarters.split_at(rows * 16);
+        let (totals, totals_left) = std::mem::take(&mut self.totals).split_at_mut(rows);
+        let quarters: &[[[[i32; 4]; TOGETHER]; 16]] = quarters.as_chunks().0.as_chunks().0;
+        let totals = totals.as_chunks_mut().0;
+        for ((quarters, marks), totals) in quarters.iter().zip(marks).zip(totals) {
+            add(panel, parts, quarters, marks, totals);
+        }
+        *self = Self {
+            quarters: quarters_left,
+            marks: marks_left,
+            totals: totals_left,
+        };
     }
-    (rest, totals)
 }
 
 /// Not in line, so that how many weights a part has is not known to the compiler, which would put
@@ -133,43 +145,39 @@ fn add_all<'a, const TOGETHER: usize>(
 fn add<const TOGETHER: usize>(
     panel: &Panel,
     parts: Parts,
-    blocks: &[Block; TOGETHER],
+    quarters: &[[[i32; 4]; TOGETHER]; 16],
+    marks: &[Marks; TOGETHER],
     totals: &mut [Line; TOGETHER],
 ) {
     let zero = _mm512_setzero_si512();
     let mut sums = [_mm512_setzero_ps(); TOGETHER];
     let mut whole = [zero; TOGETHER];
-    let mut quarter = 0;
+    let mut quarters = quarters.iter();
     let parts_of_weights = panel.weights.chunks_exact(parts.fours());
     for (weights, factors) in parts_of_weights.zip(&panel.factors) {
-        for weights in weights.as_chunks::<4>().0 {
+        for (weights, numbers) in weights.as_chunks::<4>().0.iter().zip(&mut quarters) {
             for (four, weights) in weights.iter().enumerate() {
                 let weights = weights.get();
-                for (whole, block) in whole.iter_mut().zip(blocks) {
-                    let numbers = _mm512_set1_epi32(block.fours[quarter][four]);
+                for (whole, numbers) in whole.iter_mut().zip(numbers) {
+                    let numbers = _mm512_set1_epi32(numbers[four]);
                     *whole = _mm512_dpbusd_epi32(*whole, weights, numbers);
                 }
             }
-            quarter = (quarter + 1) % 16;
         }
         let factors = factors.floats();
         for (sum, whole) in sums.iter_mut().zip(&whole) {
             *sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(*whole), factors, *sum);
         }
     }
-    let mut offsets = [zero; TOGETHER];
-    for (pair, of_panel) in panel.offsets.iter().enumerate().take(32 / parts.fours()) {
-        let of_panel = of_panel.get();
-        for (offset, block) in offsets.iter_mut().zip(blocks) {
-            let sums = _mm512_set1_epi32(block.sums[parts.first_sum() + pair]);
-            *offset = _mm512_dpwssd_epi32(*offset, of_panel, sums);
+    for (part, offsets) in panel.offsets.iter().enumerate().take(64 / parts.fours()) {
+        let offsets = offsets.floats();
+        for (sum, marks) in sums.iter_mut().zip(marks) {
+            let of_part = _mm512_set1_ps(parts.sums(marks)[part]);
+            *sum = _mm512_fnmadd_ps(offsets, of_part, *sum);
         }
     }
-    let offset_scale = panel.offset_scale.floats();
-    let sums = sums.into_iter().zip(offsets);
-    for (((sum, offset), block), total) in sums.zip(blocks).zip(totals) {
-        let sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(offset), offset_scale, sum);
-        let scale = _mm512_set1_ps(block.scale);
+    for ((sum, marks), total) in sums.into_iter().zip(marks).zip(totals) {
+        let scale = _mm512_set1_ps(marks.scale);
         total.set_floats(_mm512_fmadd_ps(sum, scale, total.floats()));
     }
 }
@@ -195,23 +203,37 @@ fn unpack_q4k(rows: [&[u8; 144]; LANES], panel: &mut Panel) {
         }
     }
     let headers = Headers::read(&rows);
+    let factors = bytes_to_floats(headers.factors, headers.scale);
+    set_factors(&mut panel.factors[..8], &factors);
+    let offsets = bytes_to_floats(headers.offsets, headers.offset_scale);
+    for (line, offset) in panel.offsets.iter_mut().zip(offsets) {
+        line.set_floats(offset);
+    }
+}
+
+/// Takes 8 bytes of each lane, times a number of the lane's.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn bytes_to_floats(bytes: [__m512i; 2], scale: __m512) -> [__m512; 8] {
     let byte = _mm512_set1_epi32(0xff);
-    let mut next = _mm512_setzero_ps();
-    let factors = panel.factors[..8].as_chunks_mut::<4>().0;
-    for (factors, fours) in factors.iter_mut().zip(headers.factors).rev() {
-        for (factor, shift) in factors.iter_mut().zip([0, 8, 16, 24]).rev() {
+    let mut floats = [scale; 8];
+    for (floats, fours) in floats.as_chunks_mut::<4>().0.iter_mut().zip(bytes) {
+        for (float, shift) in floats.iter_mut().zip([0, 8, 16, 24]) {
             let one = _mm512_and_si512(_mm512_srlv_epi32(fours, _mm512_set1_epi32(shift)), byte);
-            let one = _mm512_mul_ps(_mm512_cvtepi32_ps(one), headers.scale);
-            factor.set_floats(_mm512_sub_ps(one, next));
-            next = one;
+            *float = _mm512_mul_ps(*float, _mm512_cvtepi32_ps(one));
         }
     }
-    let offsets = panel.offsets.as_chunks_mut::<2>().0;
-    for ([even, odd], fours) in offsets.iter_mut().zip(headers.offsets) {
-        even.set(_mm512_and_si512(fours, _mm512_set1_epi16(0xff)));
-        odd.set(_mm512_srli_epi16::<8>(fours));
+    floats
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn set_factors(lines: &mut [Line], factors: &[__m512]) {
+    let mut next = _mm512_setzero_ps();
+    for (line, factor) in lines.iter_mut().zip(factors).rev() {
+        line.set_floats(_mm512_sub_ps(*factor, next));
+        next = *factor;
     }
-    panel.offset_scale.set_floats(headers.offset_scale);
 }
 
 #[inline]
@@ -244,23 +266,18 @@ fn unpack_q6k(rows: [&[u8; 210]; LANES], panel: &mut Panel) {
         *scale = i16::from_le_bytes(*at(row, 208));
     }
     let scale = _mm512_cvtph_ps(load_words(&scales));
-    let factors = transpose_quarters(&rows, 192);
-    let mut next = _mm512_setzero_ps();
-    let floats = panel.factors.as_chunks_mut::<4>().0;
-    let offsets = panel.offsets.as_chunks_mut::<2>().0;
-    let lines = floats.iter_mut().zip(offsets);
-    for ((floats, [even, odd]), fours) in lines.zip(factors).rev() {
-        for (float, shift) in floats.iter_mut().zip([24, 16, 8, 0]).rev() {
-            let top = _mm512_sllv_epi32(fours, _mm512_set1_epi32(shift));
-            let one = _mm512_cvtepi32_ps(_mm512_srai_epi32::<24>(top));
-            let one = _mm512_mul_ps(one, scale);
-            float.set_floats(_mm512_sub_ps(one, next));
-            next = one;
+    let mut factors = [scale; 16];
+    let fours = transpose_quarters(&rows, 192);
+    for (factors, fours) in factors.as_chunks_mut::<4>().0.iter_mut().zip(fours) {
+        for (factor, shift) in factors.iter_mut().zip([24, 16, 8, 0]) {
+            let one = _mm512_sllv_epi32(fours, _mm512_set1_epi32(shift));
+            let one = _mm512_cvtepi32_ps(_mm512_srai_epi32::<24>(one));
+            *factor = _mm512_mul_ps(*factor, one);
         }
-        // Weights are stored with 32 added: a byte that is the higher one of a word, an eighth of it.
-        even.set(_mm512_srai_epi16::<3>(_mm512_slli_epi16::<8>(fours)));
-        let high = _mm512_and_si512(fours, _mm512_set1_epi16(-256));
-        odd.set(_mm512_srai_epi16::<3>(high));
     }
-    panel.offset_scale.set_floats(scale);
+    set_factors(&mut panel.factors, &factors);
+    // Weights are stored with 32 added.
+    for (line, factor) in panel.offsets.iter_mut().zip(factors) {
+        line.set_floats(_mm512_mul_ps(factor, _mm512_set1_ps(32.0)));
+    }
 }

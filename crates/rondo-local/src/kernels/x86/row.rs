@@ -6,8 +6,8 @@
 
 use super::headers::Headers;
 use super::lanes::{
-    at, fetch_ahead, load, load_floats, load_fours, load_half, load_half_fours, load_quarter,
-    load_quarter_fours, store_eights, store_floats,
+    at, fetch_ahead, load, load_floats, load_fours, load_half, load_quarter, load_quarter_words,
+    load_words, store_eights, store_floats,
 };
 use super::numbers::{Column, Single};
 use std::arch::x86_64::*;
@@ -28,16 +28,11 @@ const fn pick(low: u8, high: u8) -> [u8; 64] {
 
 /// Which factors belong to the lower halves of 64 bytes' nibbles, and which to the higher ones.
 const FACTORS_Q4K: [[u8; 64]; 4] = [pick(0, 2), pick(1, 3), pick(4, 6), pick(5, 7)];
-/// Offsets as words, in the order of [`super::numbers::Block::sums_of_32`].
-const OFFSETS_Q4K: [u8; 16] = [
-    0, 0x80, 2, 0x80, 1, 0x80, 3, 0x80, 4, 0x80, 6, 0x80, 5, 0x80, 7, 0x80,
-];
 
 /// Multiplies the row with as many rows of weights as `out` has room for, a multiple of 16.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
 pub(super) fn q4k(bytes: &[u8], row: &Single, out: &mut [f32]) {
     let picks = FACTORS_Q4K.each_ref().map(|pick| load(pick));
-    let pick_offsets = load_quarter(&OFFSETS_Q4K);
     let nibble = _mm512_set1_epi8(0x0f);
     let (mut sum, mut offset) = (_mm512_setzero_ps(), _mm_setzero_ps());
     let mut out = out.iter_mut();
@@ -75,8 +70,8 @@ pub(super) fn q4k(bytes: &[u8], row: &Single, out: &mut [f32]) {
             }
             let scale = _mm512_set1_ps(scale[index]);
             sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(whole), scale, sum);
-            let offsets = _mm_shuffle_epi8(_mm_cvtsi64_si128(offsets[index]), pick_offsets);
-            let whole = _mm_madd_epi16(offsets, load_quarter_fours(column.block.sums_of_32()));
+            let offsets = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(offsets[index]));
+            let whole = _mm_madd_epi16(offsets, load_quarter_words(&column.sums_of_32));
             let offset_scale = _mm_set1_ps(offset_scale[index]);
             offset = _mm_fmadd_ps(_mm_cvtepi32_ps(whole), offset_scale, offset);
             if columns.len() == 0 {
@@ -179,9 +174,7 @@ fn with_tops(weights: __m512i, tops: __m512i, top: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn offset_q6k(factors: __m128i, column: &Column) -> __m512i {
-    // The order of the sums.
-    let order = _mm_set_epi8(15, 13, 14, 12, 11, 9, 10, 8, 7, 5, 6, 4, 3, 1, 2, 0);
-    let factors = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(factors, order));
-    let sums = _mm256_madd_epi16(factors, load_half_fours(column.block.sums_of_16()));
+    let factors = _mm256_cvtepi8_epi16(factors);
+    let sums = _mm256_madd_epi16(factors, load_words(&column.sums_of_16));
     _mm512_zextsi256_si512(_mm256_slli_epi32::<5>(sums))
 }
