@@ -146,16 +146,9 @@ pub(crate) fn multiply(weights: &[&Weights], rows: &[f32]) -> Result<Vec<Vec<f32
         let numbers = arch.numbers(rows, inputs);
         let outs = batches.iter_mut().filter_map(Iterator::next);
         let units = weights.iter().zip(outs).flat_map(|(it, out)| it.units(out));
-        on_all_processors(
-            units,
-            |Unit {
-                 kind,
-                 bytes,
-                 pieces: mut out,
-             }| {
-                arch.multiply(kind, bytes, &numbers, &mut out);
-            },
-        );
+        on_all_processors(units, |(), mut unit| {
+            arch.multiply(unit.kind, unit.bytes, &numbers, &mut unit.pieces);
+        });
     }
     Ok(products)
 }
@@ -176,10 +169,11 @@ pub(crate) fn gated(gate: &Weights, up: &Weights, rows: &[f32]) -> Result<Vec<f3
     for (rows, out) in rows.chunks(gate.inputs * BATCH_MAX).zip(outs) {
         let numbers = arch.numbers(rows, gate.inputs);
         let ups = up.unit_bytes(unit_rows(rows.len() / gate.inputs));
-        on_all_processors(gate.units(out).zip(ups), |(mut unit, up_bytes)| {
+        let units = gate.units(out).zip(ups);
+        on_all_processors(units, |by: &mut Vec<f32>, (mut unit, up_bytes)| {
             arch.multiply(unit.kind, unit.bytes, &numbers, &mut unit.pieces);
             let width = unit.pieces.first().map_or(1, |piece| piece.len());
-            let mut by = vec![0.0; width * unit.pieces.len()];
+            by.resize(width * unit.pieces.len(), 0.0);
             let mut by: Vec<&mut [f32]> = by.chunks_mut(width).collect();
             arch.multiply(up.kind, up_bytes, &numbers, &mut by);
             for (piece, by) in unit.pieces.into_iter().zip(by) {
@@ -244,7 +238,7 @@ pub(crate) fn attend(
             let outs: Vec<&mut [f32]> = rows.iter_mut().filter_map(Iterator::next).collect();
             (queries, (keys, values), outs)
         });
-    on_all_processors(work, |(queries, seen, mut outs)| {
+    on_all_processors(work, |(), (queries, seen, mut outs)| {
         arch.attend(size, queries, seen, position, &mut outs);
     });
     Some(mixed)
@@ -258,13 +252,18 @@ fn count(weights: &[&Weights], rows: &[f32]) -> Result<usize> {
     Ok(rows.len() / inputs)
 }
 
-/// Does pieces of work, whoever is free the next one.
-fn on_all_processors<T: Send>(work: impl Iterator<Item = T> + Send, each: impl Fn(T) + Sync) {
+/// Does pieces of work, whoever is free the next one. Each processor has a value of its own, which
+/// its pieces may leave things in.
+fn on_all_processors<T: Send, Own: Default>(
+    work: impl Iterator<Item = T> + Send,
+    each: impl Fn(&mut Own, T) + Sync,
+) {
     let work = Mutex::new(work);
     barrier_pool().execute(|_| {
         let next = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let mut own = Own::default();
         while let Some(piece) = next() {
-            each(piece);
+            each(&mut own, piece);
         }
     });
 }

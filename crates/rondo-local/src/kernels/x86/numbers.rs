@@ -106,7 +106,7 @@ impl Numbers {
         };
         let quarters = batch.quarters.chunks_exact_mut(count * 16);
         let places = quarters.zip(batch.marks.chunks_exact_mut(count));
-        on_all_processors(places.enumerate(), |(place, (quarters, marks))| {
+        on_all_processors(places.enumerate(), |(), (place, (quarters, marks))| {
             let blocks = blocks.iter().skip(place).step_by(columns);
             for (row, (block, marks)) in blocks.zip(marks).enumerate() {
                 let block = round(block);

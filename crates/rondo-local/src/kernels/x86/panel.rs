@@ -18,7 +18,7 @@ const PANELS: usize = UNIT_MAX / LANES;
 
 struct Panel {
     /// Four bytes of each row, for the 64 fours of a block.
-    weights: [Line; 64],
+    weights: [[Line; 4]; 16],
     /// What each 32 or 16 weights are multiplied with, less what the next ones are: the sum of the
     /// products goes on over them all, so that no register has to be cleared.
     factors: [Line; 16],
@@ -28,7 +28,7 @@ struct Panel {
 
 impl Panel {
     const EMPTY: Self = Self {
-        weights: [Line::ZERO; 64],
+        weights: [[Line::ZERO; 4]; 16],
         factors: [Line::ZERO; 16],
         offsets: [Line::ZERO; 16],
     };
@@ -152,22 +152,15 @@ fn add<const TOGETHER: usize>(
     let zero = _mm512_setzero_si512();
     let mut sums = [_mm512_setzero_ps(); TOGETHER];
     let mut whole = [zero; TOGETHER];
-    let mut quarters = quarters.iter();
-    let parts_of_weights = panel.weights.chunks_exact(parts.fours());
-    for (weights, factors) in parts_of_weights.zip(&panel.factors) {
-        for (weights, numbers) in weights.as_chunks::<4>().0.iter().zip(&mut quarters) {
-            for (four, weights) in weights.iter().enumerate() {
-                let weights = weights.get();
-                for (whole, numbers) in whole.iter_mut().zip(numbers) {
-                    let numbers = _mm512_set1_epi32(numbers[four]);
-                    *whole = _mm512_dpbusd_epi32(*whole, weights, numbers);
-                }
-            }
+    let mut factors = panel.factors.iter();
+    let pairs = panel.weights.as_chunks().0.iter();
+    for ([first, second], [one, two]) in pairs.zip(quarters.as_chunks().0) {
+        add_quarter(&mut whole, first, one);
+        if matches!(parts, Parts::Of16) {
+            add_part(&mut sums, &whole, factors.next());
         }
-        let factors = factors.floats();
-        for (sum, whole) in sums.iter_mut().zip(&whole) {
-            *sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(*whole), factors, *sum);
-        }
+        add_quarter(&mut whole, second, two);
+        add_part(&mut sums, &whole, factors.next());
     }
     for (part, offsets) in panel.offsets.iter().enumerate().take(64 / parts.fours()) {
         let offsets = offsets.floats();
@@ -183,13 +176,41 @@ fn add<const TOGETHER: usize>(
 }
 
 #[inline]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn add_quarter<const TOGETHER: usize>(
+    whole: &mut [__m512i; TOGETHER],
+    weights: &[Line; 4],
+    numbers: &[[i32; 4]; TOGETHER],
+) {
+    for (four, weights) in weights.iter().enumerate() {
+        let weights = weights.get();
+        for (whole, numbers) in whole.iter_mut().zip(numbers) {
+            *whole = _mm512_dpbusd_epi32(*whole, weights, _mm512_set1_epi32(numbers[four]));
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,fma")]
+fn add_part<const TOGETHER: usize>(
+    sums: &mut [__m512; TOGETHER],
+    whole: &[__m512i; TOGETHER],
+    factors: Option<&Line>,
+) {
+    let factors = factors.unwrap_or(&Line::ZERO).floats();
+    for (sum, whole) in sums.iter_mut().zip(whole) {
+        *sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(*whole), factors, *sum);
+    }
+}
+
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
 fn unpack_q4k(rows: [&[u8; 144]; LANES], panel: &mut Panel) {
     for row in rows {
         fetch_ahead(row, row.len());
     }
     let nibble = _mm512_set1_epi8(0x0f);
-    let halves = panel.weights.as_chunks_mut::<32>().0;
+    let halves = panel.weights.as_flattened_mut().as_chunks_mut::<32>().0;
     for (half, weights) in halves.iter_mut().enumerate() {
         let packed = load_each(&rows, 16 + half * 64);
         // Of 32 bytes, the lower halves are 32 weights and the higher ones the next 32.
@@ -248,7 +269,7 @@ fn unpack_q6k(rows: [&[u8; 210]; LANES], panel: &mut Panel) {
     let high = |fours| _mm512_and_si512(_mm512_srli_epi16::<4>(fours), nibble);
     let with = |fours, tops| _mm512_or_si512(fours, _mm512_and_si512(tops, top));
     let tops = transpose(load_each(&rows, 128));
-    let halves = panel.weights.as_chunks_mut::<32>().0;
+    let halves = panel.weights.as_flattened_mut().as_chunks_mut::<32>().0;
     for (half, (weights, tops)) in halves.iter_mut().zip(tops.as_chunks::<8>().0).enumerate() {
         // Of 64 bytes, the lower halves are 64 weights and the higher ones the next 64; 32 bytes
         // have two more bits for each of the 128.
