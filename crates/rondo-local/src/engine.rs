@@ -58,6 +58,7 @@ impl CpuEngine {
         let gguf = Gguf::open(path)?;
         let shape = Shape::read(&gguf)?;
         let context = shape.context.min(context_max);
+        gguf.bring_in();
         let (vocabulary, network) = std::thread::scope(|scope| {
             let vocabulary = scope.spawn(|| Vocabulary::read(&gguf));
             let network = Network::read(&gguf, shape, context)?;

@@ -45,6 +45,11 @@ impl Gguf {
         })
     }
 
+    /// Has the file brought into memory, without waiting for it.
+    pub(crate) fn bring_in(&self) {
+        mapped::bring_in(&self.map);
+    }
+
     /// Returns the file's path.
     #[must_use]
     pub fn path(&self) -> &Path {

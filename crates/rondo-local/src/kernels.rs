@@ -154,17 +154,23 @@ pub(crate) fn multiply(weights: &[&Weights], rows: &[f32]) -> Result<Vec<Vec<f32
 }
 
 /// Multiplies the same rows with two matrices, and gates one product with the other: both are
-/// multiplied, number by number, after the gate's has gone through `x / (1 + exp(-x))`.
+/// multiplied, number by number, after the gate's has gone through `x / (1 + exp(-x))`. They take the
+/// place of what `product` has: clearing it each time would cost a twentieth of a prompt.
 ///
 /// # Errors
 /// When the rows have another length, or the matrices are of two shapes.
-pub(crate) fn gated(gate: &Weights, up: &Weights, rows: &[f32]) -> Result<Vec<f32>> {
+pub(crate) fn gated(
+    gate: &Weights,
+    up: &Weights,
+    rows: &[f32],
+    product: &mut Vec<f32>,
+) -> Result<()> {
     let count = count(&[gate, up], rows)?;
     if gate.outputs != up.outputs {
         bail!("a gate of {} is not one for {}", gate.outputs, up.outputs);
     }
     let arch = gate.arch;
-    let mut product = vec![0.0; gate.outputs * count];
+    product.resize(gate.outputs * count, 0.0);
     let outs = product.chunks_mut(gate.outputs * BATCH_MAX);
     for (rows, out) in rows.chunks(gate.inputs * BATCH_MAX).zip(outs) {
         let numbers = arch.numbers(rows, gate.inputs);
@@ -181,7 +187,7 @@ pub(crate) fn gated(gate: &Weights, up: &Weights, rows: &[f32]) -> Result<Vec<f3
             }
         });
     }
-    Ok(product)
+    Ok(())
 }
 
 /// The sizes of heads that attention is computed for here.

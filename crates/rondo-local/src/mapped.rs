@@ -31,6 +31,22 @@ pub(crate) fn map(file: &File) -> io::Result<Arc<Mmap>> {
     Ok(Arc::new(map))
 }
 
+/// Has the pages of a map brought in by a thread that nobody waits for: where the file is in the
+/// system's cache that is done before the vocabulary is read, and the first prompt need not stop at
+/// each page. It is a help alone, so what goes wrong with it is passed over.
+pub(crate) fn bring_in(map: &Arc<Mmap>) {
+    #[cfg(target_os = "linux")]
+    {
+        let map = Arc::clone(map);
+        let thread = std::thread::Builder::new().name("rondo-weights".to_owned());
+        let _ = thread.spawn(move || map.advise(memmap2::Advice::PopulateRead));
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = map.advise(memmap2::Advice::WillNeed);
+    }
+}
+
 /// Returns the blocks of a tensor that begins at `start` of the map; `None` for kinds of numbers
 /// that are not blocks, and for blocks that are not aligned.
 ///

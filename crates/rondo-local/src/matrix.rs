@@ -74,17 +74,24 @@ impl Matrix {
         products.map_err(|_| candle_core::Error::msg("a product is missing"))
     }
 
-    /// Multiplies the same rows with two matrices, and gates the one product with the other.
+    /// Computes a feed-forward layer: the same rows times two matrices, one product gated by the
+    /// other, and that times a third. What is in between is left in `scratch`, for the next layer
+    /// to overwrite.
     ///
     /// # Errors
-    /// When the rows have another length, or the matrices are of two shapes.
-    pub(crate) fn forward_gated(gate: &Self, up: &Self, rows: &Tensor) -> Result<Tensor> {
-        if let (Self::Own(gate), Self::Own(up)) = (gate, up) {
-            let product = with_numbers(rows, |numbers| kernels::gated(gate, up, numbers))?;
-            return Tensor::from_vec(product, (rows.dim(0)?, gate.outputs()), &Device::Cpu);
+    /// When the rows have another length, or the matrices do not fit each other.
+    pub(crate) fn feed_forward(
+        [gate, up, down]: [&Self; 3],
+        rows: &Tensor,
+        scratch: &mut Vec<f32>,
+    ) -> Result<Tensor> {
+        if let (Self::Own(gate), Self::Own(up), Self::Own(down)) = (gate, up, down) {
+            with_numbers(rows, |numbers| kernels::gated(gate, up, numbers, scratch))?;
+            let product = kernels::multiply(&[down], scratch)?.remove(0);
+            return Tensor::from_vec(product, (rows.dim(0)?, down.outputs()), &Device::Cpu);
         }
         let [gate, up] = Self::forward_all([gate, up], rows)?;
-        silu(&gate)? * up
+        down.forward(&(silu(&gate)? * up)?)
     }
 
     /// Makes the copy that candle computes from, which it would make at the first prompt. Two rows

@@ -122,8 +122,9 @@ impl Network {
             cosines: self.cosines.narrow(0, position, tokens.len())?,
             sines: self.sines.narrow(0, position, tokens.len())?,
         };
+        let mut scratch = Vec::new();
         for (layer, lane) in self.layers.iter().zip(cache) {
-            state = self.layer(layer, &state, &place, lane)?;
+            state = self.layer(layer, &state, &place, lane, &mut scratch)?;
         }
         let last = state.narrow(0, tokens.len() - 1, 1)?.contiguous()?;
         let last = rms_norm(&last, &self.norm, self.shape.norm_epsilon)?;
@@ -136,13 +137,14 @@ impl Network {
         input: &Tensor,
         place: &Place,
         lane: &mut Lane,
+        scratch: &mut Vec<f32>,
     ) -> CandleResult<Tensor> {
         let epsilon = self.shape.norm_epsilon;
         let normed = rms_norm(input, &layer.attention_norm, epsilon)?;
         let state = (input + self.attention(layer, &normed, place, lane)?)?;
         let normed = rms_norm(&state, &layer.feed_norm, epsilon)?;
-        let gated = Matrix::forward_gated(&layer.gate, &layer.up, &normed)?;
-        state + layer.down.forward(&gated)?
+        let feed = [&layer.gate, &layer.up, &layer.down];
+        state + Matrix::feed_forward(feed, &normed, scratch)?
     }
 
     fn attention(

@@ -15,8 +15,8 @@ pub(in super::super) enum Numbers {
 pub(in super::super) struct Batch {
     rows: usize,
     /// The bytes of all rows at one place, then those at the next. Of a place, those rows stand
-    /// next to each other, four bytes each, that are computed together ([`together`]): an address
-    /// is then one register and a number, which processors take in one piece.
+    /// next to each other, 16 bytes each, that are computed together ([`together`]): they are read
+    /// from end to end.
     quarters: Vec<[i32; 4]>,
     /// What else there is of the rows at one place, then at the next.
     marks: Vec<Marks>,
