@@ -6,8 +6,8 @@ use super::Kind;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Arch {}
 
-/// Numbers to multiply with: there are none without an [`Arch`].
-pub(super) enum Numbers {}
+/// Numbers to multiply with: nobody has an [`Arch`] to make them with.
+pub(super) struct Numbers;
 
 impl Arch {
     pub(super) fn detect() -> Option<Self> {
