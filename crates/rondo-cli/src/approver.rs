@@ -159,6 +159,9 @@ mod tests {
             screen: Screen::new(),
         };
         let request = ApprovalRequest {
+            session: rondo_types::SessionId::new("s"),
+            turn: rondo_types::TurnId::new("s-1"),
+            step: 1,
             call_id: CallId::new("c"),
             tool: "exec".into(),
             arguments: serde_json::Value::Null,

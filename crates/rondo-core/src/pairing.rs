@@ -13,6 +13,42 @@ pub fn paired(history: Transcript) -> Transcript {
     if is_paired(&history) {
         return history;
     }
+    repaired(history)
+}
+
+/// Returns the history and the message that follows it, paired as one transcript: results in the
+/// message are the results of the calls that the history ends with, and only calls without one are
+/// filled in. Results in the message that answer none of those calls are left out.
+///
+/// Pairing what was paired changes nothing.
+#[must_use]
+pub fn paired_with(history: Transcript, message: Message) -> (Transcript, Message) {
+    if message.role != Role::Tool {
+        return (paired(history), message);
+    }
+    let end = history
+        .iter()
+        .rposition(|message| message.role != Role::Tool)
+        .map_or(0, |last| last + 1);
+    let (before, answered) = history.split_at(end);
+    let mut before = before.to_vec();
+    let Some(asking) = before.pop() else {
+        return (Transcript::new(), Message::tool_results(Vec::new()));
+    };
+    let mut results: Vec<ToolResult> = message.results().cloned().collect();
+    results.extend(answered.iter().flat_map(|it| it.results().cloned()));
+    before = paired(before);
+    let tail = vec![asking, Arc::new(Message::tool_results(results))];
+    let mut tail = repaired(tail).into_iter();
+    before.extend(tail.next());
+    let message = tail.next().map(Arc::unwrap_or_clone);
+    (
+        before,
+        message.unwrap_or_else(|| Message::tool_results(Vec::new())),
+    )
+}
+
+fn repaired(history: Transcript) -> Transcript {
     let mut repaired = Transcript::with_capacity(history.len() + 1);
     let mut messages = history.into_iter().peekable();
     while let Some(message) = messages.next() {
@@ -29,11 +65,11 @@ pub fn paired(history: Transcript) -> Transcript {
             found.extend(results.results().cloned());
         }
         let results = calls.iter().map(|call| {
-            found
-                .iter()
-                .find(|result| result.call_id == call.id)
-                .cloned()
-                .unwrap_or_else(|| in_doubt(call))
+            let mut of_call = found.iter().filter(|result| result.call_id == call.id);
+            let first = of_call.clone().next();
+            // A result from outside stands in place of one that was made up before it came.
+            let real = of_call.find(|result| !result.synthetic);
+            real.or(first).cloned().unwrap_or_else(|| in_doubt(call))
         });
         repaired.push(Arc::new(Message::tool_results(results.collect())));
     }

@@ -1,6 +1,7 @@
 //! Drives a machine again from the records of a turn: pure, and the same for the same records.
 
 use crate::machine::{Action, Arguments, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::pairing::paired_with;
 use crate::ports::{Record, RecordBody};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
 use serde_json::Value;
@@ -279,7 +280,7 @@ impl Drive<'_> {
     /// The first message begins the turn; later ones were taken with the record before them.
     fn said(&mut self, at: TimeMs, message: &Message) -> Step {
         if let Some(history) = self.history.take() {
-            let message = message.clone();
+            let (history, message) = paired_with(history, message.clone());
             self.input(at, Input::Begin { history, message });
         }
         Ok(())

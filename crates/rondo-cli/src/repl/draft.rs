@@ -151,6 +151,9 @@ mod tests {
 
     fn draft(arguments: Value) -> Option<Draft> {
         Draft::of(&ApprovalRequest {
+            session: rondo_types::SessionId::new("s"),
+            turn: rondo_types::TurnId::new("s-1"),
+            step: 1,
             call_id: CallId::new("c"),
             tool: "exec".into(),
             arguments,

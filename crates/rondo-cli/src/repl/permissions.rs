@@ -148,6 +148,9 @@ mod tests {
     #[track_caller]
     fn check(tool: &str, arguments: Value, expected: Option<&str>) {
         let request = ApprovalRequest {
+            session: rondo_types::SessionId::new("s"),
+            turn: rondo_types::TurnId::new("s-1"),
+            step: 1,
             call_id: CallId::new("c"),
             tool: tool.into(),
             arguments,

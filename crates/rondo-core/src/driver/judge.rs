@@ -60,6 +60,9 @@ impl Judge {
             return answer;
         };
         let edited = GateRequest {
+            session: request.session.clone(),
+            turn: request.turn.clone(),
+            step: request.step,
             call_id: request.call_id.clone(),
             spec,
             arguments: arguments.clone(),

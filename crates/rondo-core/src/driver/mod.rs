@@ -39,8 +39,8 @@ use crate::toolbox::Toolbox;
 use judge::Judge;
 use model_work::ModelWork;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, SessionId,
-    StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
+    CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, Role,
+    SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -95,7 +95,9 @@ impl TurnSetup {
 /// Runs one turn to its outcome.
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
-/// failures are outcomes too. Calls of `history` that lack a result get one first.
+/// failures are outcomes too. Calls of `history` that lack a result get one first: where `input` is
+/// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
+/// with fail the turn, where the message has no others.
 ///
 /// # Cancel safety
 /// Dropping the future ends the request and the tool calls under way without waiting for them and
@@ -107,9 +109,13 @@ pub async fn run_turn(
     events: EventSender,
     control: TurnControl,
 ) -> Outcome {
-    let driver = Driver::new(setup, Clock::system(), events, control);
+    let mut driver = Driver::new(setup, Clock::system(), events, control);
     let span = spans::turn(&driver.setup);
-    let history = crate::pairing::paired(history);
+    let answers_calls = input.role == Role::Tool;
+    let (history, input) = crate::pairing::paired_with(history, input);
+    if answers_calls && input.results().next().is_none() {
+        driver.ready.push_back(no_such_call());
+    }
     driver.begin(history, input).instrument(span).await
 }
 
@@ -279,6 +285,9 @@ impl Driver {
             };
             let call_id = call.call_id;
             let request = GateRequest {
+                session: self.setup.session.clone(),
+                turn: self.setup.turn.clone(),
+                step: self.machine.steps(),
                 call_id: call_id.clone(),
                 spec: tool.spec(),
                 arguments: call.arguments,
@@ -310,6 +319,9 @@ impl Driver {
         }
         let call_id = call.call_id.clone();
         let request = ApprovalRequest {
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            step: self.machine.steps(),
             call_id: call.call_id,
             tool: call.name,
             arguments: call.arguments,
@@ -534,6 +546,15 @@ fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
 fn not_approved(reason: &str) -> Approval {
     Approval::Denied {
         reason: reason.to_owned(),
+    }
+}
+
+fn no_such_call() -> Input {
+    Input::Fault {
+        error: ModelError::new(
+            ErrorClass::BadRequest,
+            "the message holds tool results, but the history does not end with their calls",
+        ),
     }
 }
 

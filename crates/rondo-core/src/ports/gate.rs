@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use rondo_types::{CallId, ToolSpec};
+use rondo_types::{CallId, SessionId, ToolSpec, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +13,12 @@ pub trait Gate: Send + Sync {
 /// A call that wants to run.
 #[derive(Debug, Clone)]
 pub struct GateRequest {
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The step whose reply asked for it, from 1.
+    pub step: u32,
     /// The call.
     pub call_id: CallId,
     /// The tool.
@@ -52,6 +58,12 @@ pub trait Approver: Send + Sync {
 /// A question about one call.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The step whose reply asked for it, from 1.
+    pub step: u32,
     /// The call.
     pub call_id: CallId,
     /// The tool.

@@ -98,6 +98,9 @@ async fn run(
         return None;
     }
     let request = GateRequest {
+        session: session.clone(),
+        turn: record.turn.clone(),
+        step: record.step,
         call_id: call.call_id.clone(),
         spec,
         arguments: call.arguments.clone(),

@@ -23,6 +23,9 @@ impl Fixture {
 
     async fn tool(&self, name: &str, effects: Effects, arguments: Value) -> Verdict {
         let request = GateRequest {
+            session: rondo_types::SessionId::new("s"),
+            turn: rondo_types::TurnId::new("s-1"),
+            step: 1,
             call_id: CallId::new("c"),
             spec: ToolSpec {
                 name: name.to_owned(),

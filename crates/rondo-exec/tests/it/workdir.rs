@@ -77,6 +77,9 @@ async fn what_is_judged_is_judged_where_it_would_run() {
         let spec = ExecTool::exec(Fixture::new().options).spec();
         let call_id = CallId::new("c");
         gate.check(&GateRequest {
+            session: rondo_types::SessionId::new("s"),
+            turn: rondo_types::TurnId::new("s-1"),
+            step: 1,
             call_id,
             spec,
             arguments,

@@ -41,6 +41,9 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
     let mut spec = named(name).spec().clone();
     spec.effects = effects;
     let request = GateRequest {
+        session: crate::types::SessionId::new("s"),
+        turn: crate::types::TurnId::new("s-1"),
+        step: 1,
         call_id: CallId::new("c"),
         spec,
         arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
@@ -243,6 +246,9 @@ fn sessions_have_names_of_their_own() {
 
 fn question() -> ApprovalRequest {
     ApprovalRequest {
+        session: crate::types::SessionId::new("s"),
+        turn: crate::types::TurnId::new("s-1"),
+        step: 1,
         call_id: CallId::new("c"),
         tool: "t".to_owned(),
         arguments: json!({}),
