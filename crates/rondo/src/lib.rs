@@ -58,7 +58,7 @@
 //! - [`design`]: the agent loops of four designs, in their own words.
 //! - [`python`](mod@python): a live Python session, and its tools.
 //! - [`supervisor`]: the hook that a program needs for commands.
-//! - [`types`], [`core`]: everything else, for those who write hosts.
+//! - [`types`], [`rondo_core`]: everything else, for those who write hosts.
 //!
 //! # Beneath
 //! An agent fills in a [`TurnSetup`] and hands it to [`run_turn`]. A host that wants to decide every
@@ -203,7 +203,7 @@ pub use agent::{
     Typed, TypedError, approvals,
 };
 pub use async_trait::async_trait;
-pub use rondo_core as core;
+pub use rondo_core;
 pub use rondo_core::events;
 pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
 pub use rondo_core::profile as profiles;

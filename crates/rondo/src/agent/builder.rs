@@ -74,6 +74,15 @@ pub enum BuildError {
     /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// A budget in money is set, and a model may be asked whose price is not known: the budget would
+    /// bound nothing.
+    #[error(
+        "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens` instead"
+    )]
+    Price {
+        /// The model, as `provider/model`.
+        model: String,
+    },
     /// The directory of the file tools cannot be opened.
     #[error(transparent)]
     Files(#[from] WorkspaceError),
@@ -215,9 +224,11 @@ impl AgentBuilder {
     /// Builds the agent. Nothing is sent, and no tool runs.
     ///
     /// # Errors
-    /// When a tool, a schema, the profile or a directory cannot be used.
+    /// When a tool, a schema, the profile or a directory cannot be used, and when
+    /// [`Limits::max_cost`] is set without the price of each model and fallback.
     pub fn build(mut self) -> Result<Agent, BuildError> {
         let profile = self.profile?;
+        check_prices(&profile.limits, &self.model, &self.fallbacks)?;
         let is_built_in = self.files.is_some() || self.commands.is_some();
         if self.system.is_empty() && (self.is_profile_chosen || is_built_in) {
             self.system.extend(profile.system_prompt.clone());
@@ -296,6 +307,22 @@ fn unusable(path: &Path, source: io::Error) -> BuildError {
         path: path.to_owned(),
         source,
     }
+}
+
+fn check_prices(
+    limits: &Limits,
+    model: &Arc<dyn Model>,
+    fallbacks: &[Arc<dyn Model>],
+) -> Result<(), BuildError> {
+    if limits.max_cost.is_none() {
+        return Ok(());
+    }
+    let mut models = std::iter::once(model).chain(fallbacks);
+    let unpriced = models.find(|model| model.info().price.is_none());
+    unpriced.map_or(Ok(()), |model| {
+        let model = model.info().full_name();
+        Err(BuildError::Price { model })
+    })
 }
 
 fn check_tools(tools: &Toolbox) -> Result<(), BuildError> {

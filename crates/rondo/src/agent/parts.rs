@@ -57,7 +57,7 @@ impl Parts {
     ) -> Run {
         let task = Task {
             session: ids::new_session(),
-            turn_number: after(&history),
+            turn_number: turns_of(&history).saturating_add(1),
             journal: Arc::new(MemoryJournal::default()),
             answer,
         };
@@ -93,9 +93,9 @@ impl Parts {
     }
 }
 
-/// Returns a turn number that the history has not seen: each turn adds a message at least, and a
-/// history that was shortened has ids of later turns than it has messages.
-pub(super) fn after(history: &Transcript) -> u32 {
+/// Returns a number that is at least that of the last turn of a history: each turn adds a message at
+/// least, and a history that was shortened has ids of later turns than it has messages.
+pub(super) fn turns_of(history: &Transcript) -> u32 {
     let messages = u32::try_from(history.len()).unwrap_or(u32::MAX);
-    messages.max(last_turn(history)).saturating_add(1)
+    messages.max(last_turn(history))
 }

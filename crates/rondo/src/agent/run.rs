@@ -33,8 +33,11 @@ pub struct Run {
 /// What a turn begins with.
 pub(super) enum Work {
     Ask(Message),
-    CarryOn(CutOff),
+    CarryOn(CutOff, PutBack),
 }
+
+/// Gives a cut-off turn back to its session.
+pub(super) type PutBack = Box<dyn FnOnce(CutOff) + Send>;
 
 impl Run {
     /// Runs a turn on a task of its own, as soon as those have ended that were started before it
@@ -47,7 +50,7 @@ impl Run {
     ) -> Self {
         let name = match &work {
             Work::Ask(_) => setup.turn.clone(),
-            Work::CarryOn(cut_off) => cut_off.turn.clone(),
+            Work::CarryOn(cut_off, _) => cut_off.turn.clone(),
         };
         let (sender, events) = events::channel(setup.session.clone(), name);
         let (handle, control) = control();
@@ -63,8 +66,12 @@ impl Run {
                     kept.clone_from(&outcome.transcript);
                     Ok(outcome)
                 }
-                Work::CarryOn(cut_off) => {
-                    carry_on(setup, cut_off, &mut kept, (sender, control)).await
+                Work::CarryOn(cut_off, put_back) => {
+                    let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control)).await;
+                    if resumed.is_err() {
+                        put_back(cut_off);
+                    }
+                    resumed
                 }
             }
         };
@@ -128,15 +135,13 @@ impl Run {
 /// Goes on with a turn. Dropped, it leaves what was said before, as any turn does.
 async fn carry_on(
     setup: TurnSetup,
-    cut_off: CutOff,
+    cut_off: &CutOff,
     kept: &mut Transcript,
     (sender, control): (EventSender, TurnControl),
 ) -> Result<Outcome, ResumeError> {
-    let CutOff {
-        before, records, ..
-    } = cut_off;
+    let before = cut_off.before.clone();
     let as_recorded = std::mem::replace(kept, before.clone());
-    let resumed = resume_turn(setup, before, &records, sender, control).await;
+    let resumed = resume_turn(setup, before, &cut_off.records, sender, control).await;
     *kept = match &resumed {
         Ok(outcome) => outcome.transcript.clone(),
         Err(_) => as_recorded,

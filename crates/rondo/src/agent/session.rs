@@ -1,8 +1,9 @@
 use super::cut_off::CutOff;
 use super::ledger::Ledger;
-use super::run::Work;
+use super::run::{PutBack, Work};
 use super::typed::{Typed, TypedError, decoded};
 use super::{Agent, Run, TurnError, parts};
+use crate::history::last_turn;
 use crate::schema::AnswerSchema;
 use rondo_core::Journal;
 use rondo_core::history::History;
@@ -50,7 +51,7 @@ impl Session {
     #[must_use]
     pub fn with_history(self, history: Transcript) -> Self {
         Self {
-            turns: Arc::new(AtomicU32::new(parts::after(&history))),
+            turns: Arc::new(AtomicU32::new(parts::turns_of(&history))),
             history: Arc::new(Mutex::new(history)),
             cut_off: Arc::default(),
             ..self
@@ -73,9 +74,10 @@ impl Session {
 
     pub(super) fn recorded(self, history: &History, cut_off: Option<CutOff>) -> Self {
         let transcript = history.transcript();
-        let next = parts::after(&transcript).max(history.turns());
+        // The records count their turns; the ids tell of turns before the first record.
+        let turns = history.turns().max(last_turn(&transcript));
         Self {
-            turns: Arc::new(AtomicU32::new(next)),
+            turns: Arc::new(AtomicU32::new(turns)),
             history: Arc::new(Mutex::new(transcript)),
             cut_off: Arc::new(std::sync::Mutex::new(cut_off)),
             ..self
@@ -146,7 +148,8 @@ impl Session {
     ///
     /// No recorded reply is asked for again, and no finished call runs again. The turn has the
     /// limits, prompt and tools that it began with, and what this agent's tools do. It fails with
-    /// [`TurnError::Resume`] where the agent's models are not the turn's.
+    /// [`TurnError::Resume`] where the agent's models are not the turn's; the turn then stays cut off,
+    /// and this may be called again.
     ///
     /// A session that goes on without it has its messages as far as they were recorded, each call
     /// with a result.
@@ -157,13 +160,27 @@ impl Session {
     pub fn resume(&self) -> Option<Run> {
         let cut_off = self.take_cut_off()?;
         let task = self.task(cut_off.number, None);
-        Some(self.begin(task, Work::CarryOn(cut_off)))
+        let put_back = self.put_back();
+        Some(self.begin(task, Work::CarryOn(cut_off, put_back)))
+    }
+
+    /// Returns what makes a turn resumable again, unless another one was started since.
+    fn put_back(&self) -> PutBack {
+        let (slot, turns) = (Arc::clone(&self.cut_off), Arc::clone(&self.turns));
+        let started = turns.load(Ordering::Relaxed);
+        Box::new(move |cut_off| {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.load(Ordering::Relaxed) == started {
+                *slot = Some(cut_off);
+            }
+        })
     }
 
     fn start_turn(&self, message: Message, answer: Option<Value>) -> Run {
-        drop(self.take_cut_off());
         // A turn that is dropped has used its number too, since its calls may have run.
         let number = self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        // After the number: a resume that fails meanwhile must see that another turn began.
+        drop(self.take_cut_off());
         self.begin(self.task(number, answer), Work::Ask(message))
     }
 

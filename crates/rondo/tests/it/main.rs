@@ -22,6 +22,7 @@ mod hub;
 mod limits;
 mod log;
 mod pauses;
+mod promises;
 mod python;
 mod react;
 mod sessions;

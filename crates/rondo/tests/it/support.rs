@@ -170,7 +170,7 @@ fn check_stream(outcome: &Outcome, events: &[TurnEvent]) {
     assert_eq!(last, Some(&EventBody::Result(Box::new(expected))));
     let places: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert!(places.iter().copied().eq(0..places.len() as u64));
-    assert!(rondo::core::pairing::is_paired(&outcome.transcript));
+    assert!(rondo::rondo_core::pairing::is_paired(&outcome.transcript));
 }
 
 impl User {
