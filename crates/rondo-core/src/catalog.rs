@@ -18,6 +18,23 @@ pub struct Schemas {
 pub struct Catalog {
     schemas: Arc<Schemas>,
     answer: Option<Validator>,
+    check: Option<AnswerCheck>,
+}
+
+/// Checks an answer that fits its schema by what a schema cannot say, as a type's own reading does.
+/// What it says of an answer is sent back to the model, within
+/// [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries), and recorded.
+#[derive(Clone)]
+pub struct AnswerCheck(Arc<Check>);
+
+type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
+impl AnswerCheck {
+    /// Takes the check. It gets the answer without a code fence around it, and returns what is wrong,
+    /// in words for the model.
+    pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
 }
 
 impl Schemas {
@@ -46,7 +63,17 @@ impl Catalog {
         response_schema: Option<&Value>,
     ) -> Result<Self, SchemaError> {
         let answer = response_schema.map(Validator::new).transpose()?;
-        Ok(Self { schemas, answer })
+        Ok(Self {
+            schemas,
+            answer,
+            check: None,
+        })
+    }
+
+    /// Adds the check of answers that fit.
+    #[must_use]
+    pub fn with_check(self, check: Option<AnswerCheck>) -> Self {
+        Self { check, ..self }
     }
 
     /// Takes the tools; any answer fits.
@@ -55,6 +82,7 @@ impl Catalog {
         Self {
             schemas,
             answer: None,
+            check: None,
         }
     }
 }
@@ -107,7 +135,23 @@ impl Arguments for Catalog {
             .map_err(|violations| answer_problem(&violations))?;
         Ok(bare.to_owned())
     }
+
+    fn refuse_answer(&self, answer: &str) -> Result<(), String> {
+        let Some(AnswerCheck(check)) = &self.check else {
+            return Ok(());
+        };
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(answer)));
+        checked
+            .unwrap_or_else(|_| Err("the check of the answer failed".to_owned()))
+            .map_err(|mut problem| {
+                problem.truncate(problem.floor_char_boundary(REFUSAL_BYTES_MAX));
+                problem
+            })
+    }
 }
+
+/// The most bytes of a check's own words that go to the model and into the record.
+const REFUSAL_BYTES_MAX: usize = 2048;
 
 /// Takes a code fence off that stands around the whole text: models put JSON into one whatever they
 /// are told.

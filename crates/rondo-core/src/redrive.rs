@@ -1,6 +1,8 @@
 //! Drives a machine again from the records of a turn: pure, and the same for the same records.
 
-use crate::machine::{Action, Arguments, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
+use crate::machine::{
+    Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, TurnConfig, TurnMachine,
+};
 use crate::pairing::paired_with;
 use crate::ports::{Record, RecordBody};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
@@ -120,9 +122,29 @@ pub fn redrive(
 /// A machine between two records.
 pub(crate) struct Drive<'a> {
     pub(crate) state: Redriven,
-    arguments: &'a dyn Arguments,
+    arguments: AsRecorded<'a>,
     /// Until the turn has begun.
     history: Option<Transcript>,
+}
+
+/// Prepares arguments as ever, and refuses the answers that were refused.
+struct AsRecorded<'a> {
+    arguments: &'a dyn Arguments,
+    refusal: Option<String>,
+}
+
+impl Arguments for AsRecorded<'_> {
+    fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
+        self.arguments.prepare(tool, raw)
+    }
+
+    fn check_answer(&self, text: String) -> Result<String, String> {
+        self.arguments.check_answer(text)
+    }
+
+    fn refuse_answer(&self, _answer: &str) -> Result<(), String> {
+        self.refusal.clone().map_or(Ok(()), Err)
+    }
 }
 
 /// Nothing, or what a record is that does not follow from those before it.
@@ -146,7 +168,10 @@ impl<'a> Drive<'a> {
         };
         Self {
             state,
-            arguments,
+            arguments: AsRecorded {
+                arguments,
+                refusal: None,
+            },
             history: Some(history),
         }
     }
@@ -201,6 +226,7 @@ impl Drive<'_> {
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. } => Ok(()),
             RecordBody::CallResolved { .. }
+            | RecordBody::AnswerRefused { .. }
             | RecordBody::MessageAdded { .. }
             | RecordBody::Compacted(_) => self.changed(&record.body),
             RecordBody::GateJudged { .. }
@@ -304,6 +330,10 @@ impl Drive<'_> {
     fn replied(&mut self, at: TimeMs, input: Input, rest: &[Record]) -> Step {
         self.state.open.model.take().ok_or("a reply")?;
         self.steer(at, rest);
+        self.arguments.refusal = match rest.first().map(|record| &record.body) {
+            Some(RecordBody::AnswerRefused { problem }) => Some(problem.clone()),
+            _ => None,
+        };
         self.input(at, input);
         Ok(())
     }
@@ -324,6 +354,7 @@ impl Drive<'_> {
                     self.input(at, Input::Steer { text });
                 }
                 RecordBody::CallResolved { .. }
+                | RecordBody::AnswerRefused { .. }
                 | RecordBody::MessageAdded { .. }
                 | RecordBody::Compacted(_) => {}
                 _ => return,
@@ -332,7 +363,7 @@ impl Drive<'_> {
     }
 
     fn input(&mut self, at: TimeMs, input: Input) {
-        let actions = self.state.machine.handle(at, input, self.arguments);
+        let actions = self.state.machine.handle(at, input, &self.arguments);
         for action in actions {
             self.action(at, action);
         }

@@ -123,6 +123,7 @@ async fn one_turn(
         profile,
         system: Vec::new(),
         response_schema: None,
+        answer_check: None,
         seed: 1,
     };
     let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());

@@ -161,6 +161,7 @@
 //!     system: profile.system_prompt.clone().into_iter().collect(),
 //!     profile: Arc::new(profile),
 //!     response_schema: None,
+//!     answer_check: None,
 //!     seed: 1,
 //! };
 //! let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());

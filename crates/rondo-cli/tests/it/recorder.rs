@@ -135,6 +135,7 @@ pub(crate) async fn record(
             profile: profile::builtin("default").unwrap().into(),
             system: vec!["Be brief.".into()],
             response_schema: None,
+            answer_check: None,
             seed: 1,
         };
         let (events_tx, mut events_rx) = events::channel(id.clone(), setup.turn.clone());

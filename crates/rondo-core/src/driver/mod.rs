@@ -27,7 +27,7 @@ pub use control::{TurnControl, TurnHandle, control};
 pub use resume::{ResumeError, resume_turn};
 pub(crate) use resume::{began_with, catalog_of};
 
-use crate::catalog::Catalog;
+use crate::catalog::{AnswerCheck, Catalog};
 use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
@@ -78,6 +78,8 @@ pub struct TurnSetup {
     pub system: Vec<String>,
     /// The JSON Schema that the answer must fit.
     pub response_schema: Option<Value>,
+    /// Checks answers that fit the schema; none where the schema says it all.
+    pub answer_check: Option<AnswerCheck>,
     /// Seeds the jitter of retries.
     pub seed: u64,
 }
@@ -532,7 +534,7 @@ fn turn_config(setup: &TurnSetup) -> TurnConfig {
 /// Returns what checks arguments and the answer, and what is wrong with the answer's schema.
 fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
     match Catalog::new(setup.tools.schemas(), setup.response_schema.as_ref()) {
-        Ok(catalog) => (catalog, None),
+        Ok(catalog) => (catalog.with_check(setup.answer_check.clone()), None),
         Err(error) => {
             let error = ModelError::new(
                 ErrorClass::BadRequest,

@@ -84,7 +84,8 @@ pub async fn resume_turn(
     under_what_it_began(&mut setup, &config)?;
     let mut driver = Driver::new(setup, Clock::system(), events, control);
     if *driver.setup.tools.specs() != *config.tools {
-        driver.catalog = catalog_of(&config);
+        let check = driver.setup.answer_check.clone();
+        driver.catalog = catalog_of(&config).with_check(check);
     }
     let history = crate::pairing::paired(history);
     let redriven = redrive(config, &driver.catalog, history, records)?;

@@ -106,6 +106,7 @@ impl TurnFold {
             | RecordBody::ToolInDoubt { .. }
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::ApprovalResolved { .. }
+            | RecordBody::AnswerRefused { .. }
             | RecordBody::Cancelled
             | RecordBody::Faulted { .. }
             | RecordBody::CellStarted { .. }

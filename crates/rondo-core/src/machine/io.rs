@@ -61,6 +61,15 @@ pub trait Arguments {
     /// # Errors
     /// What does not fit, for the model.
     fn check_answer(&self, text: String) -> Result<String, String>;
+
+    /// Checks an answer that fits the schema by what a schema cannot say. The refusal is recorded, so
+    /// that this need not be the same for the same text.
+    ///
+    /// # Errors
+    /// What is wrong, for the model.
+    fn refuse_answer(&self, _answer: &str) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What became of a call's arguments.

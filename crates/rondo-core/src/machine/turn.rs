@@ -372,7 +372,7 @@ impl TurnMachine {
     }
 
     fn answer(&mut self, cx: &mut Cx<'_>, candidate: Candidate) {
-        let text = match cx.arguments.check_answer(candidate.text()) {
+        let text = match self.checked(cx, candidate.text()) {
             Ok(text) => text,
             // The last answer is better than none.
             Err(_) if self.finalising.is_some() => candidate.text(),
@@ -394,6 +394,18 @@ impl TurnMachine {
             None => Ending::complete(text),
         };
         self.finish(cx, ending);
+    }
+
+    fn checked(&self, cx: &mut Cx<'_>, text: String) -> Result<String, String> {
+        let text = cx.arguments.check_answer(text)?;
+        if self.finalising.is_none()
+            && let Err(problem) = cx.arguments.refuse_answer(&text)
+        {
+            let refused = problem.clone();
+            cx.record(RecordBody::AnswerRefused { problem: refused });
+            return Err(problem);
+        }
+        Ok(text)
     }
 
     /// Adds the model's message as it came. Nothing is added for a reply without parts, since no

@@ -189,6 +189,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<Work>, journal: &Arc<MemoryJournal>) ->
         profile: profile::builtin("default").unwrap().into(),
         system: Vec::new(),
         response_schema: None,
+        answer_check: None,
         seed: 1,
     }
 }

@@ -251,6 +251,12 @@ pub enum RecordBody {
         /// The message.
         message: Message,
     },
+    /// An answer fits its schema, but the program's own check refused it. Recorded, since the check is
+    /// code that a replay does not have.
+    AnswerRefused {
+        /// What the check said.
+        problem: String,
+    },
     /// The transcript was made shorter.
     Compacted(Compaction),
     /// A person is asked.

@@ -169,6 +169,7 @@ impl Stage<'_> {
         self.before(record);
         match &record.body {
             body @ (RecordBody::CallResolved { .. }
+            | RecordBody::AnswerRefused { .. }
             | RecordBody::MessageAdded { .. }
             | RecordBody::Compacted(_)) => self.changed(body)?,
             _ => self.drive.record(record, rest)?,

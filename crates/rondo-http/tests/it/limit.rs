@@ -181,6 +181,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         profile: profile::builtin("default").unwrap().into(),
         system: Vec::new(),
         response_schema: None,
+        answer_check: None,
         seed: 1,
     };
     let (events, _nobody) = events::channel(setup.session.clone(), setup.turn.clone());

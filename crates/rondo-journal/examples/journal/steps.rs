@@ -45,6 +45,7 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
         profile: Arc::new(profile::builtin("default")?),
         system: Vec::new(),
         response_schema: None,
+        answer_check: None,
         seed: 1,
     };
     let (events, mut listener) = events::channel(session.clone(), TurnId::new("t"));

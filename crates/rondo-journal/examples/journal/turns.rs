@@ -102,6 +102,7 @@ fn setup(
         profile: Arc::new(profile::builtin("default")?),
         system: vec!["Be brief.".to_owned()],
         response_schema: None,
+        answer_check: None,
         seed: 1,
     })
 }

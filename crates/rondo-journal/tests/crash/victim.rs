@@ -141,6 +141,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         profile: profile::builtin("default").unwrap().into(),
         system: Vec::new(),
         response_schema: None,
+        answer_check: None,
         seed: 1,
     }
 }

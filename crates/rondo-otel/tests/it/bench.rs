@@ -141,6 +141,7 @@ impl Bench {
             profile: self.profile.into(),
             system: vec!["be-terse".to_owned()],
             response_schema: None,
+            answer_check: None,
             seed: 1,
         };
         let (events, _) = events::channel(setup.session.clone(), setup.turn.clone());

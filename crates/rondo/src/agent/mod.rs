@@ -105,8 +105,8 @@ impl Agent {
 
     /// Answers one message with a value of a type.
     ///
-    /// The answer is asked for as JSON and checked against the type's schema; one that does not fit
-    /// is sent back, within [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries). The
+    /// The answer is asked for as JSON and checked against the type's schema, then read as the type;
+    /// one that fails either is sent back, within [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries). The
     /// documentation comments of the type and of its fields tell the model what they mean.
     ///
     /// # Errors
@@ -118,9 +118,11 @@ impl Agent {
         &self,
         message: impl Into<Message>,
     ) -> Result<Typed<T>, TypedError> {
-        let answer = AnswerSchema::of::<T>();
-        let schema = Some(answer.schema.clone());
-        let run = self.parts.start(Transcript::new(), message.into(), schema);
+        let answer = Arc::new(AnswerSchema::of::<T>());
+        let expected = Some(typed::Expected::of::<T>(&answer));
+        let run = self
+            .parts
+            .start(Transcript::new(), message.into(), expected);
         typed::decoded(&answer, run.outcome().await)
     }
 

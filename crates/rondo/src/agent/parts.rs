@@ -1,5 +1,6 @@
 use super::ids;
 use super::run::{Run, Work};
+use super::typed::Expected;
 use crate::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
@@ -43,8 +44,8 @@ pub(super) struct Task {
     pub(super) session: SessionId,
     pub(super) turn_number: u32,
     pub(super) journal: Arc<dyn Journal>,
-    /// The schema of this turn's answer, before the agent's own.
-    pub(super) answer: Option<Value>,
+    /// What this turn's answer must fit, in place of the agent's own schema.
+    pub(super) answer: Option<Expected>,
 }
 
 impl Parts {
@@ -53,7 +54,7 @@ impl Parts {
         &self,
         history: Transcript,
         message: Message,
-        answer: Option<Value>,
+        answer: Option<Expected>,
     ) -> Run {
         let task = Task {
             session: ids::new_session(),
@@ -66,7 +67,10 @@ impl Parts {
     }
 
     pub(super) fn setup(&self, task: Task) -> TurnSetup {
-        let answer = task.answer.or_else(|| self.response_schema.clone());
+        let (answer, answer_check) = match task.answer {
+            Some(expected) => (Some(expected.schema), Some(expected.check)),
+            None => (self.response_schema.clone(), None),
+        };
         let mut profile = Arc::clone(&self.profile);
         let mut system = self.system.clone();
         if let Some(schema) = &answer {
@@ -88,6 +92,7 @@ impl Parts {
             profile,
             system,
             response_schema: answer,
+            answer_check,
             seed: ids::random(),
         }
     }

@@ -1,7 +1,7 @@
 use super::cut_off::CutOff;
 use super::ledger::Ledger;
 use super::run::{PutBack, Work};
-use super::typed::{Typed, TypedError, decoded};
+use super::typed::{Expected, Typed, TypedError, decoded};
 use super::{Agent, Run, TurnError, parts};
 use crate::history::last_turn;
 use crate::schema::AnswerSchema;
@@ -11,7 +11,6 @@ use rondo_core::ports::{MemoryJournal, Record};
 use rondo_types::{Message, Outcome, SessionId, Transcript};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -131,8 +130,8 @@ impl Session {
         &self,
         message: impl Into<Message>,
     ) -> Result<Typed<T>, TypedError> {
-        let answer = AnswerSchema::of::<T>();
-        let run = self.start_turn(message.into(), Some(answer.schema.clone()));
+        let answer = Arc::new(AnswerSchema::of::<T>());
+        let run = self.start_turn(message.into(), Some(Expected::of::<T>(&answer)));
         decoded(&answer, run.outcome().await)
     }
 
@@ -176,7 +175,7 @@ impl Session {
         })
     }
 
-    fn start_turn(&self, message: Message, answer: Option<Value>) -> Run {
+    fn start_turn(&self, message: Message, answer: Option<Expected>) -> Run {
         // A turn that is dropped has used its number too, since its calls may have run.
         let number = self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         // After the number: a resume that fails meanwhile must see that another turn began.
@@ -189,7 +188,7 @@ impl Session {
         Run::start(setup, work, Arc::clone(&self.history), self.journal.clone())
     }
 
-    fn task(&self, turn_number: u32, answer: Option<Value>) -> parts::Task {
+    fn task(&self, turn_number: u32, answer: Option<Expected>) -> parts::Task {
         parts::Task {
             session: self.id.clone(),
             turn_number,

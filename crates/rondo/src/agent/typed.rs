@@ -1,9 +1,11 @@
 use super::error::TurnError;
 use crate::schema::AnswerSchema;
+use rondo_core::catalog::AnswerCheck;
 use rondo_types::{Outcome, StopReason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
+use std::sync::Arc;
 
 /// An answer that is a value.
 #[derive(Debug, Clone)]
@@ -29,7 +31,9 @@ pub enum TypedError {
         /// What there is of the turn.
         outcome: Box<Outcome>,
     },
-    /// The answer fits the type's schema, but its own reading of it refuses it.
+    /// The answer fits the type's schema, but the type's own reading refuses it: by
+    /// `serde(try_from)`, say. Answers of that kind are sent back with what it says; this is the last
+    /// one, which a limit let stand.
     #[error("the answer could not be read")]
     Unreadable {
         /// What it says.
@@ -69,15 +73,40 @@ impl fmt::Debug for TypedError {
     }
 }
 
+/// What a typed answer must fit.
+pub(super) struct Expected {
+    pub(super) schema: Value,
+    /// The type's own reading, which may refuse more than its schema says.
+    pub(super) check: AnswerCheck,
+}
+
+impl Expected {
+    pub(super) fn of<T: DeserializeOwned>(answer: &Arc<AnswerSchema>) -> Self {
+        let read = Arc::clone(answer);
+        let check = AnswerCheck::new(move |text| {
+            let read = read_as::<T>(&read, text);
+            read.map(drop)
+                .map_err(|error| format!("the answer could not be read: {error}"))
+        });
+        Self {
+            schema: answer.schema.clone(),
+            check,
+        }
+    }
+}
+
+fn read_as<T: DeserializeOwned>(answer: &AnswerSchema, text: &str) -> serde_json::Result<T> {
+    let json = serde_json::from_str::<Value>(text)?;
+    serde_json::from_value(answer.unwrap(json))
+}
+
 /// Reads the value out of the turn's answer. An answer out of the reserve is one too, where it fits.
 pub(super) fn decoded<T: DeserializeOwned>(
     answer: &AnswerSchema,
     ended: Result<Outcome, TurnError>,
 ) -> Result<Typed<T>, TypedError> {
     let outcome = ended?;
-    let read = serde_json::from_str::<Value>(&outcome.text)
-        .and_then(|json| serde_json::from_value(answer.unwrap(json)));
-    match read {
+    match read_as(answer, &outcome.text) {
         Ok(value) if outcome.answered => Ok(Typed { value, outcome }),
         Err(source) if outcome.stop_reason == StopReason::Complete => Err(TypedError::Unreadable {
             source,

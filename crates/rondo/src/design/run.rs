@@ -66,6 +66,7 @@ impl Run {
             profile: self.profile.into(),
             system: self.system,
             response_schema: None,
+            answer_check: None,
             seed: random(),
         };
         let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());

@@ -416,16 +416,61 @@ async fn a_list_is_a_typed_answer_too_and_a_session_goes_on_after_it() {
 }
 
 #[tokio::test]
-async fn a_typed_answer_that_its_type_refuses_is_unreadable() {
-    #[derive(Debug, Deserialize, JsonSchema)]
+async fn a_typed_answer_that_its_type_refuses_is_sent_back_as_often_as_the_limits_say() {
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct At {
         #[schemars(with = "String")]
-        #[serde(rename = "address")]
-        _address: std::net::Ipv4Addr,
+        address: std::net::Ipv4Addr,
     }
-    let server = Server::start([says(r#"{"address": "here"}"#)]).await;
+    let unreadable = || says(r#"{"address": "here"}"#);
+    let right = || says(r#"{"address": "10.0.0.1"}"#);
+
+    let server = Server::start([unreadable(), right()]).await;
+    let bounded = |server: &Server, retries| {
+        let agent = agent(server).limits(|limits| limits.invalid_retries = retries);
+        agent.build().unwrap()
+    };
+    let typed = bounded(&server, 1).run_typed::<At>("Where?").await.unwrap();
+    let address = [10, 0, 0, 1].into();
+    assert_eq!(typed.value, At { address });
+    let corrective = sent(&server, 1).pop().unwrap();
+    assert!(corrective.contains("invalid IPv4 address"), "{corrective}");
+
+    let server = Server::start([unreadable(), unreadable(), right()]).await;
+    let error = bounded(&server, 1)
+        .run_typed::<At>("Where?")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, TypedError::NoAnswer { .. }), "{error}");
+    assert_eq!(
+        error.outcome().unwrap().stop_reason,
+        StopReason::InvalidResponse
+    );
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_refused_typed_answer_replays_without_its_type() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Even {
+        #[serde(rename = "number", deserialize_with = "even")]
+        _number: i64,
+    }
+    fn even<'de, D: serde::Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+        let number = i64::deserialize(from)?;
+        let refused = serde::de::Error::custom(format!("{number} is odd"));
+        (number % 2 == 0).then_some(number).ok_or(refused)
+    }
+    let server = Server::start([says(r#"{"number": 3}"#), says(r#"{"number": 4}"#)]).await;
     let agent = agent(&server).build().unwrap();
-    let error = agent.run_typed::<At>("Where?").await.unwrap_err();
-    assert!(matches!(error, TypedError::Unreadable { .. }), "{error}");
-    assert_eq!(error.outcome().unwrap().stop_reason, StopReason::Complete);
+    let journal = Arc::new(rondo::MemoryJournal::default());
+    let session = agent.session_named("s").with_journal(journal.clone());
+    session.run_typed::<Even>("An even one?").await.unwrap();
+    let records = journal.records();
+    let id = session.id().clone();
+    let mut replayer = rondo::rondo_core::replay::Replayer::new(id, Default::default());
+    let replayed = replayer.turn(&records).unwrap();
+    assert_eq!(replayed.differences, []);
+    let again = agent.session_named("s").with_records(&records);
+    assert_eq!(again.transcript().await, session.transcript().await);
 }

@@ -132,6 +132,7 @@ impl Bench {
             profile: self.profile.into(),
             system: self.system,
             response_schema: self.response_schema,
+            answer_check: None,
             seed: 1,
         };
         let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());

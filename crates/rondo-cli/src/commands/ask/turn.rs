@@ -159,6 +159,7 @@ pub(crate) fn setup(
         journal: Arc::clone(&conversation.journal) as _,
         profile: Arc::new(profile.clone()),
         response_schema: schema.clone(),
+        answer_check: None,
         seed: now.0,
     })
 }

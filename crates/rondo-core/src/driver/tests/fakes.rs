@@ -352,6 +352,7 @@ impl Bench {
             profile: self.profile.into(),
             system: self.system,
             response_schema: self.response_schema,
+            answer_check: None,
             seed: 1,
         };
         (setup, model)

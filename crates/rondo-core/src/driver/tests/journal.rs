@@ -22,6 +22,7 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::ApprovalRequested { .. } => "approval_requested",
             RecordBody::ApprovalResolved { .. } => "approval_resolved",
             RecordBody::CallResolved { .. } => "call_resolved",
+            RecordBody::AnswerRefused { .. } => "answer_refused",
             RecordBody::MessageAdded { .. } => "message_added",
             RecordBody::Compacted(_) => "compacted",
             RecordBody::Resumed { .. } => "resumed",

@@ -213,6 +213,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         profile: profile::builtin("default").unwrap().into(),
         system: vec![],
         response_schema: None,
+        answer_check: None,
         seed: 1,
     }
 }
