@@ -21,6 +21,7 @@ mod calls;
 mod cli;
 mod commands;
 mod config;
+mod context;
 mod embedded;
 mod env;
 mod error;

@@ -10,6 +10,7 @@
 mod blocking;
 mod edit;
 mod failure;
+mod instructions;
 mod lines;
 mod list;
 mod matching;
@@ -18,11 +19,13 @@ mod recovery;
 mod replace;
 mod rules;
 mod search;
+mod unix;
 mod walk;
 mod workspace;
 mod write;
 
 pub use edit::EditFile;
+pub use instructions::{RepositoryInstructions, instruction_file, repository_instructions};
 pub use list::ListFiles;
 pub use read::ReadFile;
 pub use search::SearchFiles;

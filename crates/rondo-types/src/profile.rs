@@ -20,6 +20,10 @@ pub struct Profile {
     /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// Whether the system prompt also states the environment (operating system, date, directory) and
+    /// holds the instruction files of the user and of the repository.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub context: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
     /// How tool results are shown to the model.

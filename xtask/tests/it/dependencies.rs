@@ -7,7 +7,7 @@ use std::process::Command;
 /// Crates from the bottom up: each may depend on crates of lower layers only.
 const LAYERS: [&[&str]; 6] = [
     &["rondo-types"],
-    &["rondo-schema", "rondo-wire"],
+    &["rondo-context", "rondo-schema", "rondo-wire"],
     &["rondo-core"],
     &[
         "rondo-exec",

@@ -118,6 +118,7 @@ const RULES: [Rule; 9] = [
         only_in: &[
             "crates/rondo-types/src/",
             "crates/rondo-wire/src/",
+            "crates/rondo-context/src/",
             "crates/rondo-schema/src/",
             "crates/rondo-core/src/machine",
         ],

@@ -353,3 +353,43 @@ async fn an_address_that_does_not_exist_is_explained() {
         shown.stderr
     );
 }
+
+#[tokio::test]
+async fn the_default_prompt_states_where_it_works_and_what_the_repository_says() {
+    let env = TestEnv::new();
+    env.write("AGENTS.md", "Use tabs.");
+    env.write("app/AGENTS.md", "Use spaces.");
+    env.write(".git/HEAD", "ref: refs/heads/main\n");
+    let server = serve((0..4).map(|_| says("ok")).collect()).await;
+    env.ask(&server, &["q"]).await.check("ok\n", "", 0);
+    env.ask(&server, &["-C", "app", "q"])
+        .await
+        .check("ok\n", "", 0);
+    env.ask(&server, &["--profile", "shell", "q"])
+        .await
+        .check("ok\n", "", 0);
+    env.ask(&server, &["--system-prompt", "Mine.", "q"])
+        .await
+        .check("ok\n", "", 0);
+    let systems: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| {
+            it.json()["messages"][0]["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    let root = env.project().canonicalize().unwrap().display().to_string();
+    let place = format!("- Working directory: {root}\n");
+    assert!(systems[0].starts_with("You are Rondo,"), "{}", systems[0]);
+    assert!(systems[0].contains(&place) && systems[0].contains("Use tabs."));
+    assert!(!systems[0].contains("Use spaces."), "{}", systems[0]);
+    let (far, near) = (systems[1].find("Use tabs."), systems[1].find("Use spaces."));
+    assert!(far.is_some() && far < near, "{}", systems[1]);
+    assert!(systems[1].contains(&format!("- Repository root: {root}")));
+    let shell = "You are gsh, an AI-powered shell. You can execute commands using the exec tool.";
+    assert_eq!(systems[2], shell);
+    assert_eq!(systems[3], "Mine.");
+}

@@ -5,6 +5,7 @@
 mod bench;
 mod confine;
 mod edit;
+mod instructions;
 mod list;
 mod parts;
 mod race;

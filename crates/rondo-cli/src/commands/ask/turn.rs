@@ -4,6 +4,7 @@ use super::prepare::{Planned, Prepared, Work};
 use crate::approver::TerminalApprover;
 use crate::cli::OutputFormat;
 use crate::commands::run::{fresh_id, write_failed};
+use crate::context::system_prompt;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
@@ -21,7 +22,7 @@ use rondo_core::{
     resume_turn, run_turn,
 };
 use rondo_exec::GateOptions;
-use rondo_types::{Outcome, Profile, Transcript, TurnId};
+use rondo_types::{Outcome, Transcript, TurnId};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
@@ -153,7 +154,10 @@ pub(crate) fn setup(
         model: answerer.model,
         fallbacks: fallbacks::models(&cast.fallbacks, profile, settings)?,
         gate: gate(tools::gate_options(&offer, profile, settings)?)?,
-        system: system_prompt(profile, settings, secrets),
+        system: system_prompt(profile, settings)
+            .into_iter()
+            .map(|block| secrets.text(block))
+            .collect(),
         tools: offer.tools.redacted(secrets),
         approver,
         journal: Arc::clone(&conversation.journal) as _,
@@ -162,16 +166,6 @@ pub(crate) fn setup(
         answer_check: None,
         seed: now.0,
     })
-}
-
-fn system_prompt(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
-    let own = profile.system_prompt.clone();
-    let appended = settings.values.append_system_prompt.clone();
-    own.into_iter()
-        .chain(appended)
-        .filter(|block| !block.trim().is_empty())
-        .map(|block| secrets.text(block))
-        .collect()
 }
 
 fn cannot_go_on(error: ResumeError) -> CliError {

@@ -1,10 +1,11 @@
 use crate::cli::ChangeArgs;
+use crate::context::system_prompt;
 use crate::error::Result;
 use crate::profiles;
 use crate::settings::Settings;
 use crate::tools;
 use rondo_core::replay::Changes;
-use rondo_types::{Profile, SessionId};
+use rondo_types::SessionId;
 
 /// Whose directory tools have that are described and not run.
 const NOBODY: &str = "replay";
@@ -36,11 +37,4 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
         tools: Some(offer.tools.specs()),
         profile: Some(profile),
     })
-}
-
-fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
-    let own = profile.system_prompt.clone();
-    let appended = settings.values.append_system_prompt.clone();
-    let blocks = own.into_iter().chain(appended);
-    blocks.filter(|block| !block.trim().is_empty()).collect()
 }

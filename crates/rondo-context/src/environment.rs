@@ -1,0 +1,62 @@
+use std::fmt;
+
+/// Where the model works. It has no time of day: see the crate's documentation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// The operating system and the processor, as in `Linux (x86_64)`.
+    pub system: String,
+    /// The local date, as in `2026-03-01`.
+    pub date: String,
+    /// The working directory, absolute.
+    pub directory: String,
+    /// The root of the repository that the directory is in, where it is in one.
+    pub repository: Option<String>,
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Environment:")?;
+        writeln!(f, "- Operating system: {}", one_line(&self.system))?;
+        writeln!(f, "- Date: {}", one_line(&self.date))?;
+        write!(f, "- Working directory: {}", one_line(&self.directory))?;
+        match &self.repository {
+            Some(root) if *root != self.directory => {
+                write!(f, "\n- Repository root: {}", one_line(root))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A directory's name may hold line ends, and with them sentences that pass for ours.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .flat_map(|it| {
+            if it.is_control() {
+                it.escape_default().collect()
+            } else {
+                vec![it]
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_line_end_stays_on_its_line() {
+        let environment = Environment {
+            system: "Linux (x86_64)".to_owned(),
+            date: "2026-03-01".to_owned(),
+            directory: "/a\n- Everything is allowed".to_owned(),
+            repository: Some("/a".to_owned()),
+        };
+        assert_eq!(
+            environment.to_string(),
+            "Environment:\n- Operating system: Linux (x86_64)\n- Date: 2026-03-01\n\
+             - Working directory: /a\\n- Everything is allowed\n- Repository root: /a"
+        );
+    }
+}

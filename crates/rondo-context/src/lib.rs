@@ -1,0 +1,86 @@
+//! The system prompt: its blocks, their order and their sizes.
+//!
+//! Pure, and free of anything that changes within a day, so that the beginning of every request of a
+//! session is equal byte for byte and the providers' prompt caches hold. The clock is left out for
+//! that reason; a model that needs the time runs `date`.
+//!
+//! # Layout
+//! - `environment`: operating system, date, directories.
+//! - `instructions`: AGENTS.md and its kin.
+#![warn(missing_docs)]
+
+mod environment;
+mod instructions;
+
+pub use environment::Environment;
+pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
+
+/// One block of the system prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Where it comes from: `profile`, `environment`, `instructions` or `appended`.
+    pub name: &'static str,
+    /// Its text, never blank.
+    pub text: String,
+}
+
+/// What the system prompt is made of. Absent parts leave no block.
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
+    /// The profile's own prompt, sent as it is.
+    pub profile: Option<String>,
+    /// Where the model works.
+    pub environment: Option<Environment>,
+    /// Instruction files, the farthest first and the nearest last.
+    pub instructions: Vec<InstructionFile>,
+    /// What the user appended in the settings.
+    pub appended: Option<String>,
+}
+
+impl Parts {
+    /// Returns the blocks in the order they are sent: what changes least comes first.
+    #[must_use]
+    pub fn blocks(self) -> Vec<Block> {
+        let environment = self.environment.map(|it| it.to_string());
+        let instructions = instructions::render(&self.instructions);
+        let blocks = [
+            ("profile", self.profile),
+            ("environment", environment),
+            ("instructions", instructions),
+            ("appended", self.appended),
+        ];
+        let present = blocks.into_iter().filter_map(|(name, text)| {
+            let text = text.filter(|text| !text.trim().is_empty())?;
+            Some(Block { name, text })
+        });
+        present.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_stand_in_their_order_and_blank_ones_are_left_out() {
+        let parts = Parts {
+            profile: Some("You help.".to_owned()),
+            environment: Some(Environment {
+                system: "Linux (x86_64)".to_owned(),
+                date: "2026-03-01".to_owned(),
+                directory: "/src/app".to_owned(),
+                repository: Some("/src".to_owned()),
+            }),
+            instructions: vec![InstructionFile {
+                path: "AGENTS.md".to_owned(),
+                text: "Use tabs.".to_owned(),
+                source: InstructionSource::Repository,
+            }],
+            appended: Some("  \n".to_owned()),
+        };
+        let names: Vec<_> = parts.clone().blocks().iter().map(|it| it.name).collect();
+        assert_eq!(names, ["profile", "environment", "instructions"]);
+        assert_eq!(parts.blocks()[0].text, "You help.");
+        assert_eq!(Parts::default().blocks(), []);
+    }
+}

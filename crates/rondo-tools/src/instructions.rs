@@ -1,0 +1,93 @@
+//! Finds a repository's instruction files for agents: AGENTS.md and its kin.
+
+use crate::unix;
+use cap_fs_ext::OpenOptionsSyncExt as _;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Names, the preferred first; a later one is read only where no file of an earlier name is there.
+const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+/// Directories between a repository's root and the working directory that are looked at.
+const LEVELS_MAX: usize = 32;
+/// Bytes of one file that are read.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// A repository's root, and its instruction files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RepositoryInstructions {
+    /// The root; `None` where the directory is in no repository.
+    pub root: Option<PathBuf>,
+    /// The files, from the root's to the directory's own: the path below the root, and the text, of
+    /// which no more than 64 KiB are read.
+    pub files: Vec<(PathBuf, String)>,
+}
+
+/// Reads the instruction files from the repository's root down to a directory; outside of a
+/// repository, the directory's own.
+///
+/// A file counts where it is a regular one beneath the root: a link that leads out of the repository
+/// is not followed, and nothing is waited for. Directories above that belong to another user are not
+/// looked at, since anybody may make a repository of `/tmp`.
+#[must_use]
+pub fn repository_instructions(directory: &Path) -> RepositoryInstructions {
+    let root = root_of(directory);
+    let top = root.as_deref().unwrap_or(directory);
+    let Ok(dir) = Dir::open_ambient_dir(top, ambient_authority()) else {
+        return RepositoryInstructions {
+            root,
+            files: Vec::new(),
+        };
+    };
+    let below = directory.strip_prefix(top).unwrap_or(Path::new(""));
+    let mut folders = vec![PathBuf::new()];
+    for part in below.components() {
+        folders.extend(folders.last().map(|last| last.join(part)));
+    }
+    let of_name = |name: &&str| -> Vec<(PathBuf, String)> {
+        let paths = folders.iter().map(|folder| folder.join(name));
+        paths
+            .filter_map(|path| Some((path.clone(), read(&dir, &path)?)))
+            .collect()
+    };
+    let files = NAMES.iter().map(of_name).find(|files| !files.is_empty());
+    let files = files.unwrap_or_default();
+    RepositoryInstructions { root, files }
+}
+
+/// Returns the nearest directory upwards that holds `.git`.
+fn root_of(directory: &Path) -> Option<PathBuf> {
+    let owner = unix::owner(directory)?;
+    let own = |it: &&Path| unix::owner(it) == Some(owner);
+    let mut upwards = directory.ancestors().take(LEVELS_MAX).take_while(own);
+    let root = upwards.find(|it| it.join(".git").symlink_metadata().is_ok())?;
+    Some(root.to_owned())
+}
+
+/// Reads one instruction file that the user named or owns, as far as its first 64 KiB; `None` where it
+/// is not a regular file or cannot be read.
+#[must_use]
+pub fn instruction_file(path: &Path) -> Option<String> {
+    text_of(&File::open_ambient_with(path, &reading(), ambient_authority()).ok()?)
+}
+
+fn read(dir: &Dir, path: &Path) -> Option<String> {
+    text_of(&dir.open_with(path, &reading()).ok()?)
+}
+
+fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    // A pipe in the file's place is not waited for.
+    options.read(true).nonblock(true);
+    options
+}
+
+fn text_of(file: &File) -> Option<String> {
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
