@@ -277,7 +277,7 @@ fn my_19_commands_are_offered_as_execute_command() {
 
 /// Each part is named by its own module, in the imports above.
 #[test]
-fn my_25_agent_tool_core_and_shell_are_modules_of_their_own() {
+fn agent_tool_core_and_shell_are_modules_of_their_own() {
     fn is<T: Send + Sync + Debug>() {}
     is::<Agent>();
     is::<LlmClient>();

@@ -62,7 +62,7 @@ async fn hub_1_the_count_begins_anew_with_each_message() {
 }
 
 #[tokio::test]
-async fn hub_2_hub_3_the_model_gets_the_context_in_order_and_the_tools() {
+async fn hub_3_the_model_gets_the_context_in_order_and_the_tools() {
     let layers = ["soul", "agents", "memory", "skills", "tools"];
     let server = Server::start([answer("one"), answer("two")]).await;
     let first = bench(&server)

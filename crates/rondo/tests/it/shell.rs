@@ -94,7 +94,7 @@ fn stream_events(ran: &Ran) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn gs_3_gs_5_gs_7_gs_8_the_loop_goes_on_until_there_are_no_calls() {
+async fn gs_5_gs_7_gs_8_the_loop_goes_on_until_there_are_no_calls() {
     let (server, ran) = ask(vec![
         calls([run("a", "ls"), run("b", "pwd")]),
         calls([run("c", "date")]),
