@@ -14,7 +14,8 @@ pub(super) struct Options {
     pub(super) long: &'static [&'static str],
     /// Long options whose value stands after `=` or is the next word.
     pub(super) long_values: &'static [&'static str],
-    /// Whether `-5` is an option.
+    /// Whether `-5` is an option. With letters behind the digits it means something else to each
+    /// program, and takes a word or none.
     pub(super) numbers: bool,
 }
 
@@ -49,7 +50,9 @@ pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Sai
             Some(long) => read_long(long, known, &mut said)?,
             None => read_short(option, known, &mut said)?,
         };
-        if needs_value && !matches!(words.next(), Some((_, Some(_)))) {
+        // Programs do not agree whether `--` can be a value.
+        let is_value = |word: &Option<&str>| word.is_some_and(|text| text != "--");
+        if needs_value && !words.next().is_some_and(|(_, word)| is_value(word)) {
             return Err(format!("the value of `{option}` is not known"));
         }
     }
@@ -74,6 +77,9 @@ fn read_long<'a>(long: &'a str, known: &Options, said: &mut Said<'a>) -> Result<
 
 fn read_short<'a>(word: &'a str, known: &Options, said: &mut Said<'a>) -> Result<bool, String> {
     let letters = word.strip_prefix('-').unwrap_or(word);
+    if known.numbers && letters.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(false);
+    }
     for (at, letter) in letters.char_indices() {
         let end = at + letter.len_utf8();
         said.options.push(letters.get(at..end).unwrap_or_default());
@@ -83,8 +89,7 @@ fn read_short<'a>(word: &'a str, known: &Options, said: &mut Said<'a>) -> Result
         if known.attached.contains(letter) {
             return Ok(false);
         }
-        let is_number = known.numbers && letter.is_ascii_digit();
-        if !known.flags.contains(letter) && !is_number {
+        if !known.flags.contains(letter) {
             return Err(format!(
                 "the option `-{letter}` is not known to be read-only"
             ));
