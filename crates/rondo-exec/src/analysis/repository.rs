@@ -19,6 +19,8 @@ use std::path::Path;
 const CONFIG_BYTES_MAX: u64 = 64 << 10;
 /// The largest index that is read, in bytes.
 const INDEX_BYTES_MAX: u64 = 16 << 20;
+/// The most entries of a `.git` that are looked at.
+const ENTRIES_MAX: usize = 50_000;
 /// The longest `HEAD` that is read, in bytes.
 const HEAD_BYTES_MAX: u64 = 255;
 /// The length of a commit's name.
@@ -109,7 +111,6 @@ const HISTORY: Options = Options {
         "unified",
         "format",
         "pretty",
-        "date",
         "left-right",
         "cherry-pick",
         "no-notes",
@@ -120,6 +121,8 @@ const HISTORY: Options = Options {
         "invert-grep",
         "walk-reflogs",
         "simplify-by-decoration",
+    ],
+    long_values: &[
         "diff-filter",
         "max-count",
         "skip",
@@ -130,8 +133,8 @@ const HISTORY: Options = Options {
         "author",
         "committer",
         "grep",
+        "date",
     ],
-    long_values: &[],
     numbers: true,
 };
 
@@ -249,6 +252,7 @@ fn is_harmless(git: &Path) -> bool {
     let absent = |name: &str| fs::symlink_metadata(git.join(name)).is_err();
     is_directory
         && is_known_to_git(git)
+        && is_all_plain(git)
         && [
             "hooks/post-index-change",
             "modules",
@@ -288,6 +292,34 @@ fn is_known_to_git(git: &Path) -> bool {
             head.starts_with(b"ref: refs/")
                 || (head.len() == HASH_DIGITS && head.iter().all(u8::is_ascii_hexdigit))
         })
+}
+
+/// Returns whether there are files and directories in it and nothing else: a link may lead to the
+/// objects or the branches of a repository outside. The hooks are for commands that change something.
+fn is_all_plain(git: &Path) -> bool {
+    let mut left = vec![git.to_path_buf()];
+    let mut count = 0;
+    while let Some(directory) = left.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            return false;
+        };
+        for entry in entries {
+            count += 1;
+            let Some((entry, kind)) = entry
+                .ok()
+                .and_then(|entry| Some((entry.path(), entry.file_type().ok()?)))
+            else {
+                return false;
+            };
+            if count > ENTRIES_MAX || !(kind.is_file() || kind.is_dir()) {
+                return false;
+            }
+            if kind.is_dir() && entry != git.join("hooks") {
+                left.push(entry);
+            }
+        }
+    }
+    true
 }
 
 fn read_bounded(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
