@@ -107,6 +107,17 @@ impl Pattern {
         })
     }
 
+    /// Returns whether a command may be meant: whatever stands between its words.
+    fn may_mean(&self, words: &[&str]) -> bool {
+        let Some((program, rest)) = self.words.as_ref().and_then(|words| words.split_first())
+        else {
+            return true;
+        };
+        let mut words = words.iter();
+        words.next().is_some_and(|word| base_name(word) == program)
+            && rest.iter().all(|wanted| words.any(|word| wanted == word))
+    }
+
     fn program(&self) -> Option<&str> {
         self.words.as_ref()?.first().map(String::as_str)
     }
@@ -199,8 +210,8 @@ impl StandardGate {
             let Some(program) = pattern.program() else {
                 return Some(format!("the tool `{tool}` is not allowed"));
             };
-            if analysis.any_fits(|words| pattern.begins(&by_base_name(words)))
-                || analysis.runs_named(program)
+            if analysis.any_fits(|words| pattern.may_mean(words))
+                || analysis.wrapped_names().iter().any(|name| name == program)
                 || analysis.has_hidden_names()
             {
                 return Some(format!(
@@ -211,7 +222,7 @@ impl StandardGate {
         if self.blacklist.is_empty() {
             return None;
         }
-        let names = analysis.names();
+        let names = [analysis.names(), analysis.wrapped_names()].concat();
         let refused = names.iter().find(|name| self.is_blacklisted(name));
         if let Some(name) = refused {
             return Some(format!("`{name}` is not allowed"));
@@ -249,12 +260,8 @@ impl Gate for StandardGate {
 }
 
 /// However a program is named, it is the same.
-fn by_base_name<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    let mut words = words.to_vec();
-    if let Some(name) = words.first_mut() {
-        *name = name.rsplit('/').next().unwrap_or(name);
-    }
-    words
+fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 fn deny(reason: String) -> Verdict {

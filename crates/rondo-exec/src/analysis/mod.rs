@@ -1,32 +1,41 @@
 //! What a shell command would do, as far as that can be told without running it.
 //!
-//! Fails closed: what is not understood with certainty is [`Judgement::Unknown`]. The grammar is
-//! `brush-parser`'s, which recurses into substitutions and was wrong less often than
-//! `tree-sitter-bash` on nasty input; where it is known to be wrong, guards refuse. This decides
-//! whether somebody is asked. It is no sandbox.
+//! Fails closed: what is not understood with certainty is [`Judgement::Unknown`]. The lexer and the
+//! grammar are our own and know only what every bash reads in one way. Parsers that know all of the
+//! language disagree with bash at its edges, about here-documents above all, and `brush-parser`, which
+//! was used before, needed memory without bound for some of what it does not know. This decides
+//! whether a call is asked about. It is no sandbox.
 
 mod cut_off;
-mod guard;
+mod expansions;
+mod found;
+mod grammar;
+mod here;
+mod lexer;
 mod options;
 mod paths;
+mod places;
 mod programs;
 mod repository;
 mod walk;
 mod words;
+mod wrappers;
 
+pub(crate) use found::Analysis;
 pub use paths::AllowedDirs;
-pub(crate) use walk::Analysis;
-
-use std::thread;
+pub use wrappers::is_wrapper;
 
 /// The longest command that is looked at, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 8 << 10;
-/// The deepest nesting of substitutions that is looked at.
+/// The deepest nesting of substitutions, and of compound commands, that is looked at.
 pub const NESTING_MAX: usize = 8;
-/// The most opening brackets, or compound commands, that are looked at.
-pub const OPENERS_MAX: usize = 64;
-/// The parser recurses; it gets more stack than commands within the other bounds can use.
-const STACK_BYTES: usize = 64 << 20;
+/// The most simple commands that are looked at.
+const COMMANDS_MAX: usize = 256;
+/// The most patterns whose files are looked at.
+const PATTERNS_MAX: usize = 64;
+/// How often a repository is looked at for one command.
+const REPOSITORIES_MAX: usize = 16;
+const TOO_DEEP: &str = "it is nested too deeply to be judged";
 
 /// What a command would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,25 +66,23 @@ pub fn judge(command: &str, dirs: &AllowedDirs) -> Judgement {
 
 /// Takes a command apart.
 pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
-    if let Err(reason) = guard::check(command) {
-        return Analysis::unknown(reason);
+    if command.len() > COMMAND_BYTES_MAX {
+        return Analysis::unknown("it is too long to be judged");
     }
-    with_stack(|| walk::analyse(command, dirs))
-        .unwrap_or_else(|| Analysis::unknown("the parser failed"))
+    if command.chars().any(is_odd) {
+        return Analysis::unknown("it contains unusual white space or control characters");
+    }
+    walk::analyse(command, dirs)
 }
 
 /// Returns whether the text ends in the middle of a command; false where that cannot be told.
 pub(crate) fn is_cut_off(text: &str) -> bool {
-    let is_parsable = text.len() <= COMMAND_BYTES_MAX && !guard::is_deep(text);
-    is_parsable && with_stack(|| cut_off::is_cut_off(text)).unwrap_or(false)
+    text.len() <= COMMAND_BYTES_MAX && cut_off::is_cut_off(text)
 }
 
-/// Parses on a thread with enough stack; nothing where that fails.
-fn with_stack<T: Send>(parse: impl FnOnce() -> T + Send) -> Option<T> {
-    thread::scope(|scope| {
-        let parsing = thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, parse);
-        parsing.ok()?.join().ok()
-    })
+/// Bash separates words at spaces and tabs only; other white space is part of a word.
+fn is_odd(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || (c.is_whitespace() && !c.is_ascii())
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -407,20 +407,6 @@ const TEST_OPERATORS: [&str; 34] = [
     "-nt", "-ot", "-ef", "-",
 ];
 
-/// Programs that run what they are given as words or as input.
-const RUNNERS: [&str; 44] = [
-    "awk", "bash", "builtin", "busybox", "chroot", "command", "dash", "doas", "env", "eval",
-    "exec", "fd", "find", "fish", "flock", "gawk", "ionice", "ksh", "make", "nice", "node",
-    "nohup", "nsenter", "parallel", "perl", "php", "python", "python3", "rg", "ruby", "runuser",
-    "script", "sed", "setsid", "sh", "source", "ssh", "stdbuf", "strace", "su", "timeout", "trap",
-    "xargs", "zsh",
-];
-
-/// Programs that run their standard input when they are given no file.
-const INTERPRETERS: [&str; 12] = [
-    "bash", "dash", "fish", "ksh", "node", "perl", "php", "python", "python3", "ruby", "sh", "zsh",
-];
-
 /// Refuses a simple command that is not known to only look inside the allowed directories.
 pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     let Some((name, words)) = words.split_first() else {
@@ -443,26 +429,6 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
             check_program(program, words, dirs)
         }
     }
-}
-
-/// Returns whether a program runs other programs that it is told of.
-pub(super) fn runs_others(name: &str) -> bool {
-    let base = name.rsplit('/').next().unwrap_or(name);
-    RUNNERS.contains(&base) || base == "." || is_interpreter(base)
-}
-
-/// Returns whether a program reads a program from its input.
-pub(super) fn is_interpreter(name: &str) -> bool {
-    let base = name.rsplit('/').next().unwrap_or(name);
-    INTERPRETERS.contains(&base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
-}
-
-/// Cuts text into what may be names of programs, quotes and escapes removed.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
-    let is_name = |c: char| c.is_alphanumeric() || "_.+-/".contains(c);
-    text.split(move |c: char| !is_name(c) && !"'\"\\".contains(c))
-        .map(|token| token.replace(['\'', '"', '\\'], ""))
-        .filter(|token| token.starts_with(|c: char| c.is_alphabetic() || c == '/'))
 }
 
 fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {

@@ -1,185 +1,73 @@
-//! One pass over the syntax tree, down into every substitution.
+//! One pass over a command, down into every substitution.
 
+use super::found::{Analysis, Simple};
+use super::grammar::{
+    self, Chain, Command, GrammarError, Kind, Link, List, Pipeline, Redirect, Target,
+};
+use super::lexer::{self, LexError, Token};
 use super::paths::AllowedDirs;
-use super::words::{self, Expansion, Value};
-use super::{Judgement, NESTING_MAX, guard, programs};
-use brush_parser::Parser;
-use brush_parser::ast::{
-    AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
-    CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind,
-    IoFileRedirectTarget, IoHereDocument, IoRedirect, Pipeline, SeparatorOperator, SimpleCommand,
-    UnaryPredicate, Word,
+use super::places::{Ends, Places};
+use super::words::{Value, Word};
+use super::{
+    COMMANDS_MAX, NESTING_MAX, PATTERNS_MAX, REPOSITORIES_MAX, TOO_DEEP, programs, wrappers,
 };
 
-/// What was found in a command, and in everything it runs.
-#[derive(Debug, Default)]
-pub(crate) struct Analysis {
-    simple: Vec<Simple>,
-    /// Input of commands: here-documents and here-strings.
-    inputs: Vec<String>,
-    effect: Option<String>,
-    unknown: Option<String>,
-    has_dynamic_word: bool,
-}
+/// Tests in `[[` whose words are evaluated, as numbers or as names.
+const EVALUATING_TESTS: [&str; 9] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
 
-/// One simple command.
-#[derive(Debug)]
-struct Simple {
-    words: Vec<Value>,
-    /// Why it is not read-only, if it is not.
-    effect: Option<String>,
-}
-
-impl Analysis {
-    /// Nothing was found because it could not be looked for.
-    pub(crate) fn unknown(reason: &str) -> Self {
-        Self {
-            unknown: Some(reason.to_owned()),
-            ..Self::default()
-        }
-    }
-
-    /// Sums up.
-    pub(crate) fn judgement(&self) -> Judgement {
-        if let Some(reason) = &self.unknown {
-            return Judgement::Unknown {
-                reason: reason.clone(),
-            };
-        }
-        let simple = || self.simple.iter().find_map(|simple| simple.effect.as_ref());
-        match self.effect.as_ref().or_else(simple) {
-            None => Judgement::ReadOnly,
-            Some(reason) => Judgement::Effects {
-                reason: reason.clone(),
-                commands: self.names(),
-            },
-        }
-    }
-
-    /// Returns whether every simple command fits, and nothing else about the command has effects.
-    ///
-    /// `fits` gets the words of each one up to the first that is not known.
-    pub(crate) fn all_fit(&self, fits: impl Fn(&[&str]) -> bool) -> bool {
-        self.unknown.is_none()
-            && self.effect.is_none()
-            && self
-                .simple
-                .iter()
-                .all(|simple| simple.effect.is_none() || fits(&simple.known_words()))
-    }
-
-    /// Returns whether one simple command fits; see [`Self::all_fit`].
-    pub(crate) fn any_fits(&self, fits: impl Fn(&[&str]) -> bool) -> bool {
-        self.simple.iter().any(|simple| fits(&simple.known_words()))
-    }
-
-    /// Returns the base names of all programs, those that are named to other programs included.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        let mut add = |name: &str| {
-            let base = name.rsplit('/').next().unwrap_or(name);
-            if !base.is_empty() && !names.iter().any(|known| known == base) {
-                names.push(base.to_owned());
-            }
-        };
-        for simple in &self.simple {
-            simple.name().into_iter().for_each(&mut add);
-        }
-        if self.runs_others() {
-            for text in self.texts() {
-                programs::tokens(text).for_each(|token| add(&token));
-            }
-        }
-        names
-    }
-
-    /// Returns whether the programs that will run are all among [`Self::names`], as far as that
-    /// can be told: not where unknown text goes to a program that runs other programs.
-    pub(crate) fn has_hidden_names(&self) -> bool {
-        self.unknown.is_some()
-            || self.simple.iter().any(|simple| simple.name().is_none())
-            || self.simple.iter().any(Simple::reads_program_from_stdin)
-            || (self.runs_others() && self.has_dynamic_word)
-    }
-
-    /// Returns whether a program is named to another one that runs programs.
-    pub(crate) fn runs_named(&self, program: &str) -> bool {
-        self.runs_others() && self.names().iter().any(|name| name == program)
-    }
-
-    fn runs_others(&self) -> bool {
-        self.simple
-            .iter()
-            .filter_map(Simple::name)
-            .any(programs::runs_others)
-    }
-
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        let words = self.simple.iter().flat_map(|simple| &simple.words);
-        let words = words.filter_map(|word| match word {
-            Value::Text(text) | Value::Pattern(text) => Some(text.as_str()),
-            Value::Shown | Value::Dynamic => None,
-        });
-        words.chain(self.inputs.iter().map(String::as_str))
-    }
-}
-
-impl Simple {
-    fn name(&self) -> Option<&str> {
-        self.words.first().and_then(Value::text)
-    }
-
-    fn known_words(&self) -> Vec<&str> {
-        self.words.iter().map_while(Value::text).collect()
-    }
-
-    fn reads_program_from_stdin(&self) -> bool {
-        self.name().is_some_and(programs::is_interpreter)
-            && self
-                .words
-                .iter()
-                .skip(1)
-                .all(|word| word.text().is_some_and(|text| text.starts_with('-')))
-    }
-}
-
-/// Parses and walks a command that passed the guard.
+/// Parses and walks a command.
 pub(super) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
     let mut walk = Walk {
-        dirs,
         found: Analysis::default(),
         depth: 0,
+        patterns: 0,
+        repositories: 0,
+        is_lost: false,
     };
     if !dirs.contains(dirs.current()) {
         walk.effect("it runs outside the allowed directories");
     }
-    if let Err(reason) = walk.source(command) {
+    if let Err(reason) = walk.source(command, &Places::new(dirs)) {
         walk.found.unknown = Some(reason.to_owned());
     }
     walk.found
 }
 
-struct Walk<'a> {
-    dirs: &'a AllowedDirs,
+struct Walk {
     found: Analysis,
     depth: usize,
+    /// Patterns that were looked for on the disk.
+    patterns: usize,
+    /// Times that a repository was looked at.
+    repositories: usize,
+    /// Whether something before may have changed how the shell reads or finds commands.
+    is_lost: bool,
 }
 
-type Walked = Result<(), &'static str>;
+type Walked<T = ()> = Result<T, &'static str>;
 
-impl Walk<'_> {
-    fn source(&mut self, command: &str) -> Walked {
-        guard::check(command)?;
-        if self.depth >= NESTING_MAX {
-            return Err("it is nested too deeply to be judged");
+impl Walk {
+    fn source(&mut self, command: &str, at: &Places) -> Walked {
+        let lexed = lexer::lex(command).map_err(|err| match err {
+            LexError::CutOff => "it ends inside a quote or an expansion",
+            LexError::TooDeep => TOO_DEEP,
+        })?;
+        if let Some(reason) = lexed.odd {
+            return Err(reason);
         }
+        self.tokens(&lexed.tokens, at)
+    }
+
+    fn tokens(&mut self, tokens: &[Token], at: &Places) -> Walked {
         self.depth += 1;
-        let program = Parser::new(command.as_bytes(), &words::parser_options())
-            .parse_program()
-            .map_err(|_| "it cannot be parsed")?;
-        for list in &program.complete_commands {
-            self.list(list)?;
+        if self.depth > NESTING_MAX {
+            return Err(TOO_DEEP);
         }
+        let list = grammar::parse(tokens).map_err(|err| match err {
+            GrammarError::CutOff => "it ends inside a command",
+            GrammarError::Wrong(reason) => reason,
+        })?;
+        self.list(&list, at)?;
         self.depth -= 1;
         Ok(())
     }
@@ -188,264 +76,260 @@ impl Walk<'_> {
         self.found.effect.get_or_insert_with(|| reason.to_owned());
     }
 
-    fn list(&mut self, list: &CompoundList) -> Walked {
+    fn list(&mut self, list: &List, at: &Places) -> Walked<Ends> {
+        let mut ends = Ends::at(at);
         for item in &list.0 {
-            if matches!(item.1, SeparatorOperator::Async) {
+            let at = ends.either()?;
+            if item.is_background {
                 self.effect("it runs something in the background");
-            }
-            self.and_or(&item.0)?;
-        }
-        Ok(())
-    }
-
-    fn and_or(&mut self, list: &AndOrList) -> Walked {
-        self.pipeline(&list.first)?;
-        for next in &list.additional {
-            let (AndOr::And(pipeline) | AndOr::Or(pipeline)) = next;
-            self.pipeline(pipeline)?;
-        }
-        Ok(())
-    }
-
-    fn pipeline(&mut self, pipeline: &Pipeline) -> Walked {
-        if pipeline.timed.is_some() {
-            return Err("the command after `time` is not understood");
-        }
-        pipeline
-            .seq
-            .iter()
-            .try_for_each(|command| self.command(command))
-    }
-
-    fn command(&mut self, command: &Command) -> Walked {
-        match command {
-            Command::Simple(simple) => self.simple(simple),
-            Command::Compound(compound, redirects) => {
-                self.compound(compound)?;
-                self.redirects(redirects.iter().flat_map(|list| &list.0))
-            }
-            Command::Function(function) => {
-                self.effect("it defines a function");
-                self.compound(&function.body.0)?;
-                self.redirects(function.body.1.iter().flat_map(|list| &list.0))
-            }
-            Command::ExtendedTest(test, redirects) => {
-                self.test(&test.expr)?;
-                self.redirects(redirects.iter().flat_map(|list| &list.0))
+                self.chain(&item.chain, &at)?;
+                ends = Ends::at(&at);
+            } else {
+                ends = self.chain(&item.chain, &at)?;
             }
         }
+        Ok(ends)
     }
 
-    fn compound(&mut self, compound: &CompoundCommand) -> Walked {
-        match compound {
-            CompoundCommand::BraceGroup(group) => self.list(&group.list),
-            CompoundCommand::Subshell(subshell) => self.list(&subshell.list),
-            CompoundCommand::IfClause(clause) => {
-                self.list(&clause.condition)?;
-                self.list(&clause.then)?;
-                for branch in clause.elses.iter().flatten() {
-                    branch
-                        .condition
-                        .iter()
-                        .try_for_each(|list| self.list(list))?;
-                    self.list(&branch.body)?;
-                }
-                Ok(())
-            }
-            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.list(&clause.0)?;
-                self.list(&clause.1.list)
-            }
-            CompoundCommand::ForClause(clause) => {
-                self.effect("it assigns a variable");
-                for word in clause.values.iter().flatten() {
-                    self.word(word)?;
-                }
-                self.list(&clause.body.list)
-            }
-            CompoundCommand::CaseClause(clause) => {
-                self.effect("it branches on a value");
-                self.word(&clause.value)?;
-                for case in &clause.cases {
-                    for pattern in &case.patterns {
-                        self.word(pattern)?;
+    fn chain(&mut self, chain: &Chain, at: &Places) -> Walked<Ends> {
+        let mut ends = self.pipeline(&chain.first, at)?;
+        for (link, pipeline) in &chain.rest {
+            ends = match link {
+                Link::And => {
+                    let next = self.pipeline(pipeline, &ends.good)?;
+                    Ends {
+                        bad: ends.bad.or(&next.bad)?,
+                        good: next.good,
                     }
-                    case.cmd.iter().try_for_each(|list| self.list(list))?;
                 }
-                Ok(())
-            }
-            CompoundCommand::Coprocess(process) => {
-                self.effect("it runs something in the background");
-                self.command(&process.body)
-            }
-            CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) => {
-                Err("its arithmetic is not understood")
-            }
-        }
-    }
-
-    fn test(&mut self, test: &ExtendedTestExpr) -> Walked {
-        self.effect("it tests a condition");
-        match test {
-            ExtendedTestExpr::And(one, other) | ExtendedTestExpr::Or(one, other) => {
-                self.test(one)?;
-                self.test(other)
-            }
-            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.test(inner)
-            }
-            ExtendedTestExpr::UnaryTest(
-                UnaryPredicate::ShellVariableIsSetAndAssigned
-                | UnaryPredicate::ShellVariableIsSetAndNameRef,
-                _,
-            )
-            | ExtendedTestExpr::BinaryTest(
-                BinaryPredicate::ArithmeticEqualTo
-                | BinaryPredicate::ArithmeticNotEqualTo
-                | BinaryPredicate::ArithmeticLessThan
-                | BinaryPredicate::ArithmeticLessThanOrEqualTo
-                | BinaryPredicate::ArithmeticGreaterThan
-                | BinaryPredicate::ArithmeticGreaterThanOrEqualTo,
-                _,
-                _,
-            ) => Err("its arithmetic is not understood"),
-            ExtendedTestExpr::UnaryTest(_, word) => self.word(word).map(drop),
-            ExtendedTestExpr::BinaryTest(_, one, other) => {
-                self.word(one)?;
-                self.word(other).map(drop)
-            }
-        }
-    }
-
-    fn simple(&mut self, command: &SimpleCommand) -> Walked {
-        let mut values = Vec::new();
-        for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
-            self.item(item, true, &mut values)?;
-        }
-        if let Some(name) = &command.word_or_name {
-            values.push(self.word(name)?);
-        }
-        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-            self.item(item, false, &mut values)?;
-        }
-        if !values.is_empty() {
-            let effect = programs::check(&values, self.dirs).err();
-            self.found.simple.push(Simple {
-                words: values,
-                effect,
-            });
-        }
-        Ok(())
-    }
-
-    fn item(
-        &mut self,
-        item: &CommandPrefixOrSuffixItem,
-        is_prefix: bool,
-        values: &mut Vec<Value>,
-    ) -> Walked {
-        match item {
-            CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.redirect(redirect)?,
-            CommandPrefixOrSuffixItem::Word(word) => values.push(self.word(word)?),
-            CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if is_prefix => {
-                self.assignment(assignment)?;
-            }
-            CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
-                if matches!(assignment.value, AssignmentValue::Array(_)) {
-                    return Err("its arrays are not understood");
+                Link::Or => {
+                    let next = self.pipeline(pipeline, &ends.bad)?;
+                    Ends {
+                        good: ends.good.or(&next.good)?,
+                        bad: next.bad,
+                    }
                 }
-                values.push(self.word(word)?);
-            }
-            CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
-                self.effect("it substitutes a process");
-                values.push(Value::Dynamic);
-                self.found.has_dynamic_word = true;
-                self.list(&subshell.list)?;
-            }
+            };
         }
-        Ok(())
+        Ok(ends)
     }
 
-    fn assignment(&mut self, assignment: &Assignment) -> Walked {
-        let (AssignmentName::VariableName(name), AssignmentValue::Scalar(word)) =
-            (&assignment.name, &assignment.value)
-        else {
-            return Err("its arrays are not understood");
+    fn pipeline(&mut self, pipeline: &Pipeline, at: &Places) -> Walked<Ends> {
+        if pipeline.is_timed {
+            self.effect("it measures time");
+        }
+        let ends = if let [command] = pipeline.commands.as_slice() {
+            self.command(command, at)?
+        } else {
+            // Each runs in a shell of its own; the last one in this one where somebody set that.
+            let mut after = at.clone();
+            for command in &pipeline.commands {
+                after = after.or(&self.command(command, at)?.either()?)?;
+            }
+            Ends::at(&after)
         };
-        let value = self.word(word)?;
-        let is_locale = matches!(name.as_str(), "LC_ALL" | "LANG");
-        let is_plain = value.text().is_some_and(|text| {
+        Ok(match pipeline.is_negated {
+            true => Ends {
+                good: ends.bad,
+                bad: ends.good,
+            },
+            false => ends,
+        })
+    }
+
+    fn command(&mut self, command: &Command, at: &Places) -> Walked<Ends> {
+        for redirect in &command.redirects {
+            self.redirect(redirect, at)?;
+        }
+        match &command.kind {
+            Kind::Simple { assignments, words } => self.simple(assignments, words, at),
+            Kind::Group(list) => self.list(list, at),
+            Kind::Subshell(list) => {
+                let was_lost = self.is_lost;
+                self.list(list, at)?;
+                self.is_lost = was_lost;
+                Ok(Ends::at(at))
+            }
+            Kind::If {
+                branches,
+                otherwise,
+            } => self.branches(branches, otherwise.as_ref(), at),
+            Kind::Loop { condition, body } => {
+                let ends = self.list(condition, at)?;
+                let after = self.list(body, &ends.good)?.either()?;
+                self.stays(&after.or(&ends.either()?)?, at)
+            }
+            Kind::For { words, body } => {
+                self.effect("it assigns a variable");
+                for word in words {
+                    self.word(word, at)?;
+                }
+                let after = self.list(body, at)?.either()?;
+                self.stays(&after, at)
+            }
+            Kind::Case { words, bodies } => {
+                self.effect("it branches on a value");
+                for word in words {
+                    self.word(word, at)?;
+                }
+                let mut after = at.clone();
+                for body in bodies {
+                    // One may go on into the next.
+                    after = after.or(&self.list(body, &after)?.either()?)?;
+                }
+                Ok(Ends::at(&after))
+            }
+            Kind::Function(body) => {
+                self.effect("it defines a function");
+                let after = self.command(body, at)?.either()?;
+                self.is_lost = true;
+                self.stays(&after, at)
+            }
+            Kind::Test(words) => self.test(words, at),
+        }
+    }
+
+    /// What runs more than once must not move on each time.
+    fn stays(&mut self, after: &Places, at: &Places) -> Walked<Ends> {
+        if self.is_lost {
+            self.effect("it may change the shell in a loop or a function");
+        }
+        if after == at {
+            Ok(Ends::at(at))
+        } else {
+            Err("it changes its directory in a loop or a function")
+        }
+    }
+
+    fn branches(
+        &mut self,
+        branches: &[(List, List)],
+        otherwise: Option<&List>,
+        at: &Places,
+    ) -> Walked<Ends> {
+        let mut before = at.clone();
+        let mut after: Option<Places> = None;
+        let join = |after: &mut Option<Places>, places: Places| -> Walked {
+            *after = Some(match after.take() {
+                Some(known) => known.or(&places)?,
+                None => places,
+            });
+            Ok(())
+        };
+        for (condition, body) in branches {
+            let ends = self.list(condition, &before)?;
+            join(&mut after, self.list(body, &ends.good)?.either()?)?;
+            before = ends.bad;
+        }
+        if let Some(list) = otherwise {
+            before = self.list(list, &before)?.either()?;
+        }
+        join(&mut after, before.clone())?;
+        Ok(Ends::at(after.as_ref().unwrap_or(&before)))
+    }
+
+    fn test(&mut self, words: &[Word], at: &Places) -> Walked<Ends> {
+        self.effect("it tests a condition");
+        for word in words {
+            let value = self.word(word, at)?;
+            if value
+                .text()
+                .is_some_and(|text| EVALUATING_TESTS.contains(&text))
+            {
+                return Err("its arithmetic is not understood");
+            }
+        }
+        Ok(Ends::at(at))
+    }
+
+    fn simple(&mut self, assignments: &[Word], words: &[Word], at: &Places) -> Walked<Ends> {
+        for assignment in assignments {
+            self.assignment(assignment, at)?;
+        }
+        let mut values = Vec::new();
+        for word in words {
+            values.push(self.word(word, at)?);
+        }
+        if values.is_empty() {
+            return Ok(Ends::at(at));
+        }
+        if self.found.simple.len() >= COMMANDS_MAX {
+            return Err("it has too many commands to be judged");
+        }
+        let mut ends = Ends::at(at);
+        let effect = if self.is_lost {
+            Some("what ran before it may have changed the shell".to_owned())
+        } else if let Some(directory) = wrappers::directory(&values) {
+            match at.enter(directory) {
+                Ok(good) => {
+                    ends.good = good;
+                    None
+                }
+                Err(reason) => Some(reason),
+            }
+        } else {
+            self.check(&values, at)?
+        };
+        self.is_lost |= effect.is_some() && wrappers::changes_shell(&values);
+        self.found.simple.push(Simple {
+            words: values,
+            effect,
+        });
+        Ok(ends)
+    }
+
+    fn check(&mut self, values: &[Value], at: &Places) -> Walked<Option<String>> {
+        let is_pattern = |value: &&Value| matches!(value, Value::Pattern(_));
+        self.patterns += values.iter().filter(is_pattern).count();
+        self.repositories += usize::from(values.first().and_then(Value::text) == Some("git"));
+        if self.patterns > PATTERNS_MAX || self.repositories > REPOSITORIES_MAX {
+            return Err("it looks in too many places to be judged");
+        }
+        Ok(at.refusal(|dirs| programs::check(values, dirs)))
+    }
+
+    fn assignment(&mut self, word: &Word, at: &Places) -> Walked {
+        match self.word(word, at)? {
+            Value::Text(text) | Value::Pattern(text) => self.found.assigned.push(text),
+            Value::Shown | Value::Dynamic => {}
+        }
+        let is_plain = |text: &str| {
             text.chars()
                 .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-        });
-        if !(is_locale && is_plain && !assignment.append) {
+        };
+        let is_harmless = word
+            .plain_assignment()
+            .is_some_and(|(name, value)| matches!(name, "LC_ALL" | "LANG") && is_plain(value));
+        if !is_harmless {
             self.effect("it assigns a variable");
         }
         Ok(())
     }
 
-    fn redirects<'r>(&mut self, redirects: impl Iterator<Item = &'r IoRedirect>) -> Walked {
-        for redirect in redirects {
-            self.redirect(redirect)?;
-        }
-        Ok(())
-    }
-
-    fn redirect(&mut self, redirect: &IoRedirect) -> Walked {
-        match redirect {
-            IoRedirect::File(_, kind, target) => self.file_redirect(kind, target),
-            IoRedirect::OutputAndError(word, _) => {
-                let value = self.word(word)?;
-                self.output_file(&value);
-                Ok(())
+    fn redirect(&mut self, redirect: &Redirect, at: &Places) -> Walked {
+        let word = match &redirect.target {
+            Target::HereDocument(text) => {
+                self.found.inputs.push(text.clone());
+                return Ok(());
             }
-            IoRedirect::HereString(_, word) => {
-                match self.word(word)? {
-                    Value::Text(text) | Value::Pattern(text) => self.found.inputs.push(text),
-                    Value::Shown => {}
-                    Value::Dynamic => self.effect("its input is not known"),
-                }
-                Ok(())
-            }
-            IoRedirect::HereDocument(_, document) => self.here_document(document),
-        }
-    }
-
-    fn here_document(&mut self, document: &IoHereDocument) -> Walked {
-        let text = document.doc.value.as_str();
-        if document.requires_expansion && text.contains(['$', '`', '\\']) {
-            return Err("the expansions of a here-document are not understood");
-        }
-        self.found.inputs.push(text.to_owned());
-        Ok(())
-    }
-
-    fn file_redirect(
-        &mut self,
-        kind: &IoFileRedirectKind,
-        target: &IoFileRedirectTarget,
-    ) -> Walked {
-        let word = match target {
-            IoFileRedirectTarget::Fd(_) => return Ok(()),
-            IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
-                self.effect("it substitutes a process");
-                return self.list(&subshell.list);
-            }
-            IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => word,
+            Target::Word(word) => word,
         };
-        let value = self.word(word)?;
-        match kind {
-            IoFileRedirectKind::Write
-            | IoFileRedirectKind::Append
-            | IoFileRedirectKind::Clobber
-            | IoFileRedirectKind::ReadAndWrite => self.output_file(&value),
-            IoFileRedirectKind::Read => {
-                let known = value.text().ok_or_else(|| "an unknown file".to_owned());
-                if known.and_then(|path| self.dirs.check(path)).is_err() {
+        let value = self.word(word, at)?;
+        match redirect.operator {
+            "<<<" => match value {
+                Value::Text(text) | Value::Pattern(text) => self.found.inputs.push(text),
+                Value::Shown => {}
+                Value::Dynamic => self.effect("its input is not known"),
+            },
+            "<" => {
+                let refusal = value.text().map_or(Some(String::new()), |path| {
+                    at.refusal(|dirs| dirs.check(path))
+                });
+                if refusal.is_some() || self.is_lost {
                     self.effect("it reads a file that may lie outside the allowed directories");
                 }
             }
-            IoFileRedirectKind::DuplicateInput | IoFileRedirectKind::DuplicateOutput => {
+            "<&" | ">&" => {
                 let is_number = |text: &str| {
                     text == "-" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
                 };
@@ -453,25 +337,22 @@ impl Walk<'_> {
                     self.effect("it may write to a file");
                 }
             }
+            _ if value.text() != Some("/dev/null") => self.effect("it writes to a file"),
+            _ => {}
         }
         Ok(())
     }
 
-    fn output_file(&mut self, value: &Value) {
-        if value.text() != Some("/dev/null") {
-            self.effect("it writes to a file");
+    fn word(&mut self, word: &Word, at: &Places) -> Walked<Value> {
+        for tokens in &word.substitutions {
+            let was_lost = self.is_lost;
+            self.tokens(tokens, at)?;
+            self.is_lost = was_lost;
         }
-    }
-
-    fn word(&mut self, word: &Word) -> Result<Value, &'static str> {
-        let Expansion {
-            value,
-            substitutions,
-        } = words::expand(&word.value)?;
-        for command in &substitutions {
-            self.source(command)?;
+        if word.is_process {
+            self.effect("it substitutes a process");
         }
-        self.found.has_dynamic_word |= matches!(value, Value::Dynamic | Value::Shown);
-        Ok(value)
+        self.found.has_dynamic_word |= matches!(word.value, Value::Dynamic | Value::Shown);
+        Ok(word.value.clone())
     }
 }

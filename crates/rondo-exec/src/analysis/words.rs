@@ -1,9 +1,6 @@
 //! The value of a shell word, where it has one before it is run.
 
-use brush_parser::ParserOptions;
-use brush_parser::word::{
-    Parameter, ParameterExpr, SpecialParameter, WordPiece, WordPieceWithSource,
-};
+use super::lexer::Token;
 
 /// What a word is before it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +26,72 @@ impl Value {
 }
 
 /// A word, and the commands that run to make it.
-#[derive(Debug)]
-pub(super) struct Expansion {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
     pub(super) value: Value,
-    pub(super) substitutions: Vec<String>,
+    /// Whether nothing in it is quoted, escaped or expanded, so that it may be a reserved word.
+    is_bare: bool,
+    /// Where it has the shape of an assignment: the bytes up to its `=`, which is included.
+    assigned: Option<usize>,
+    /// The commands that run to make it.
+    pub(super) substitutions: Vec<Vec<Token>>,
+    /// Whether it names the pipe of a command that runs beside the others.
+    pub(super) is_process: bool,
+}
+
+impl Word {
+    /// Returns whether it is this word, written plainly.
+    pub(super) fn is(&self, reserved: &str) -> bool {
+        let text = match &self.value {
+            Value::Text(text) | Value::Pattern(text) => text,
+            Value::Shown | Value::Dynamic => return false,
+        };
+        self.is_bare && text == reserved
+    }
+
+    /// Returns the plain digits it is made of.
+    pub(super) fn is_number(&self) -> bool {
+        self.is_bare
+            && self.value.text().is_some_and(|text| {
+                !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+            })
+    }
+
+    /// Returns whether it stands before a redirection to say where the descriptor's number goes.
+    pub(super) fn may_name_descriptor(&self) -> bool {
+        match &self.value {
+            Value::Text(text) | Value::Pattern(text) => self.is_bare && text.starts_with('{'),
+            Value::Shown | Value::Dynamic => false,
+        }
+    }
+
+    /// Returns whether it assigns something.
+    pub(super) fn is_assignment(&self) -> bool {
+        self.assigned.is_some()
+    }
+
+    /// Returns the name, and the value, of an assignment of known text that appends nothing.
+    pub(super) fn plain_assignment(&self) -> Option<(&str, &str)> {
+        let (name, value) = self.value.text()?.split_at_checked(self.assigned?)?;
+        let name = name.strip_suffix('=')?;
+        (!name.ends_with('+')).then_some((name, value))
+    }
+}
+
+/// A word that is being read.
+#[derive(Debug)]
+pub(super) struct Building {
+    text: String,
+    is_pattern: bool,
+    is_shown: bool,
+    is_dynamic: bool,
+    has_brace: bool,
+    is_bare: bool,
+    is_begun: bool,
+    is_process: bool,
+    has_subscript: bool,
+    assigned: Option<usize>,
+    substitutions: Vec<Vec<Token>>,
 }
 
 /// Variables whose values are no secrets and whose names lead nowhere.
@@ -41,178 +100,130 @@ const SHOWN: [&str; 12] = [
     "RANDOM", "SECONDS",
 ];
 
-/// The options bash itself has with `-c`.
-pub(super) fn parser_options() -> ParserOptions {
-    ParserOptions {
-        enable_extended_globbing: false,
-        ..ParserOptions::default()
+impl Building {
+    pub(super) fn new() -> Self {
+        Self {
+            text: String::new(),
+            is_pattern: false,
+            is_shown: false,
+            is_dynamic: false,
+            has_brace: false,
+            is_bare: true,
+            is_begun: false,
+            is_process: false,
+            has_subscript: false,
+            assigned: None,
+            substitutions: Vec::new(),
+        }
     }
-}
 
-/// Takes a word apart.
-pub(super) fn expand(word: &str) -> Result<Expansion, &'static str> {
-    let pieces = brush_parser::word::parse(word, &parser_options())
-        .map_err(|_| "a word cannot be parsed")?;
-    let mut reading = Reading::default();
-    reading.take_pieces(&pieces, Quoting::None)?;
-    Ok(reading.finish())
-}
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
+    }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quoting {
-    None,
-    Double,
-}
+    /// Takes a character without quotes.
+    pub(super) fn push_bare(&mut self, c: char) {
+        self.is_begun = true;
+        self.has_subscript |= c == '[' && self.is_bare && is_name(&self.text);
+        match c {
+            '{' | '}' => self.has_brace = true,
+            '~' => self.is_dynamic |= self.text.is_empty() || self.text.ends_with(['=', ':']),
+            '*' | '?' | '[' => self.is_pattern = true,
+            '=' if self.assigned.is_none() && self.is_bare && self.is_variable() => {
+                self.assigned = Some(self.text.len() + 1);
+            }
+            _ => {}
+        }
+        self.text.push(c);
+    }
 
-#[derive(Default)]
-struct Reading {
-    text: String,
-    is_pattern: bool,
-    is_shown: bool,
-    is_dynamic: bool,
-    substitutions: Vec<String>,
-}
+    fn is_variable(&self) -> bool {
+        is_name(self.text.strip_suffix('+').unwrap_or(&self.text))
+    }
 
-impl Reading {
-    fn finish(self) -> Expansion {
-        let matches = self.text.contains(['*', '?', ']']);
-        let value = match (self.is_dynamic, self.is_shown, self.is_pattern && matches) {
+    /// Takes text that stands for itself.
+    pub(super) fn push_quoted(&mut self, text: &str) {
+        self.begin_quoted();
+        self.text.push_str(text);
+    }
+
+    /// Notes that there is a word, even where its quotes hold nothing.
+    pub(super) fn begin_quoted(&mut self) {
+        self.is_begun = true;
+        self.is_bare = false;
+    }
+
+    pub(super) fn push_variable(&mut self, name: &str) {
+        self.begin_quoted();
+        match name {
+            "?" | "$" | "#" => self.is_shown = true,
+            _ if SHOWN.contains(&name) => self.is_shown = true,
+            _ => self.is_dynamic = true,
+        }
+    }
+
+    pub(super) fn push_number(&mut self) {
+        self.begin_quoted();
+        self.is_shown = true;
+    }
+
+    pub(super) fn push_unknown(&mut self) {
+        self.begin_quoted();
+        self.is_dynamic = true;
+    }
+
+    /// Takes what a command prints; outside of double quotes that is split and matched against
+    /// files.
+    pub(super) fn push_substitution(&mut self, tokens: Vec<Token>, quoted: bool) {
+        self.begin_quoted();
+        let is_directory = matches!(
+            tokens.as_slice(),
+            [Token::Word(word)] if word.is("pwd")
+        );
+        self.is_dynamic |= !quoted && !is_directory;
+        self.is_shown = true;
+        self.substitutions.push(tokens);
+    }
+
+    pub(super) fn push_process(&mut self, tokens: Vec<Token>) {
+        self.push_unknown();
+        self.is_process = true;
+        self.substitutions.push(tokens);
+    }
+
+    /// Returns whether the shell may read on for a subscript where this word ends.
+    pub(super) fn may_be_subscript(&self) -> bool {
+        let is_closed = self.text.contains(']');
+        let is_assigned = self.text.contains("]=") || self.text.contains("]+=");
+        self.has_subscript && (!is_closed || is_assigned)
+    }
+
+    pub(super) fn is_array(&self) -> bool {
+        self.assigned == Some(self.text.len())
+    }
+
+    pub(super) fn finish(self) -> Word {
+        let is_listed = self.text.contains(',') || self.text.contains("..");
+        let expands = self.has_brace && (is_listed || self.is_shown);
+        let matches = self.is_pattern && self.text.contains(['*', '?', ']']);
+        let value = match (self.is_dynamic || expands, self.is_shown, matches) {
             (true, _, _) | (_, true, true) => Value::Dynamic,
             (_, true, _) => Value::Shown,
             (_, _, true) => Value::Pattern(self.text),
             (false, false, false) => Value::Text(self.text),
         };
-        Expansion {
+        Word {
             value,
+            is_bare: self.is_bare,
+            assigned: self.assigned,
             substitutions: self.substitutions,
+            is_process: self.is_process,
         }
     }
+}
 
-    fn take_pieces(
-        &mut self,
-        pieces: &[WordPieceWithSource],
-        quoting: Quoting,
-    ) -> Result<(), &'static str> {
-        let count = pieces.len();
-        for (index, piece) in pieces.iter().enumerate() {
-            self.take(&piece.piece, quoting, index + 1 == count)?;
-        }
-        Ok(())
-    }
-
-    fn take(
-        &mut self,
-        piece: &WordPiece,
-        quoting: Quoting,
-        last: bool,
-    ) -> Result<(), &'static str> {
-        match piece {
-            WordPiece::Text(text) if quoting == Quoting::Double => self.take_quoted(text, last),
-            WordPiece::Text(text) => self.take_bare(text),
-            WordPiece::SingleQuotedText(text) if quoting == Quoting::None => {
-                self.text.push_str(text);
-                Ok(())
-            }
-            WordPiece::DoubleQuotedSequence(pieces) if quoting == Quoting::None => {
-                self.take_pieces(pieces, Quoting::Double)
-            }
-            WordPiece::EscapeSequence(escape) => self.take_escape(escape),
-            WordPiece::AnsiCQuotedText(_) | WordPiece::TildeExpansion(_) => {
-                self.is_dynamic = true;
-                Ok(())
-            }
-            WordPiece::ParameterExpansion(expr) => self.take_parameter(expr),
-            WordPiece::CommandSubstitution(command) => self.take_substitution(command, quoting),
-            WordPiece::BackquotedCommandSubstitution(command) if !command.contains('\\') => {
-                self.take_substitution(command, quoting)
-            }
-            WordPiece::ArithmeticExpression(expr) => self.take_arithmetic(&expr.value),
-            WordPiece::SingleQuotedText(_)
-            | WordPiece::DoubleQuotedSequence(_)
-            | WordPiece::GettextDoubleQuotedSequence(_)
-            | WordPiece::BackquotedCommandSubstitution(_) => Err("its quoting is not understood"),
-        }
-    }
-
-    fn take_quoted(&mut self, text: &str, last: bool) -> Result<(), &'static str> {
-        let before_end = text.strip_suffix('$').filter(|_| last).unwrap_or(text);
-        if text.contains('`') || before_end.contains('$') {
-            return Err("its expansions are not understood");
-        }
-        self.text.push_str(text);
-        Ok(())
-    }
-
-    fn take_bare(&mut self, text: &str) -> Result<(), &'static str> {
-        let odd = ['`', '$', '\\', '\'', '"', '(', ')', '<', '>', '|', '&', ';'];
-        if text.contains(odd) || text.contains(char::is_whitespace) {
-            return Err("its expansions are not understood");
-        }
-        let mut before = None;
-        for c in text.chars() {
-            let expands = match c {
-                '{' | '}' => true,
-                '~' => matches!(before, None | Some('=' | ':')),
-                _ => false,
-            };
-            self.is_dynamic |= expands;
-            self.is_pattern |= matches!(c, '*' | '?' | '[');
-            before = Some(c);
-        }
-        self.text.push_str(text);
-        Ok(())
-    }
-
-    fn take_escape(&mut self, escape: &str) -> Result<(), &'static str> {
-        let mut chars = escape.chars();
-        match (chars.next(), chars.next(), chars.next()) {
-            (Some('\\'), Some(c), None) if c != '\n' => {
-                self.text.push(c);
-                Ok(())
-            }
-            _ => Err("an escape is not understood"),
-        }
-    }
-
-    fn take_parameter(&mut self, expr: &ParameterExpr) -> Result<(), &'static str> {
-        let ParameterExpr::Parameter {
-            parameter,
-            indirect: false,
-        } = expr
-        else {
-            return Err("its parameter expansions are not understood");
-        };
-        match parameter {
-            Parameter::Named(name) if SHOWN.contains(&name.as_str()) => self.is_shown = true,
-            Parameter::Special(
-                SpecialParameter::LastExitStatus
-                | SpecialParameter::ProcessId
-                | SpecialParameter::PositionalParameterCount,
-            ) => self.is_shown = true,
-            Parameter::Named(_) | Parameter::Special(_) | Parameter::Positional(_) => {
-                self.is_dynamic = true;
-            }
-            Parameter::NamedWithIndex { .. } | Parameter::NamedWithAllIndices { .. } => {
-                return Err("its parameter expansions are not understood");
-            }
-        }
-        Ok(())
-    }
-
-    fn take_substitution(&mut self, command: &str, quoting: Quoting) -> Result<(), &'static str> {
-        // Outside of double quotes the output is split and matched against files.
-        self.is_dynamic |= quoting == Quoting::None && command.trim() != "pwd";
-        self.is_shown = true;
-        self.substitutions.push(command.to_owned());
-        Ok(())
-    }
-
-    fn take_arithmetic(&mut self, expr: &str) -> Result<(), &'static str> {
-        let harmless = |c: char| c.is_ascii_digit() || " +-*/%".contains(c);
-        if !expr.chars().all(harmless) {
-            return Err("its arithmetic is not understood");
-        }
-        self.is_shown = true;
-        Ok(())
-    }
+/// Returns whether this may name a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

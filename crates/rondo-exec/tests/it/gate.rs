@@ -111,6 +111,104 @@ async fn yolo_allows_what_is_not_refused() {
 }
 
 #[tokio::test]
+async fn what_is_refused_is_refused_behind_other_programs_too() {
+    let mut fixture = Fixture::new();
+    fixture.options.yolo = true;
+    fixture.options.disallowed_tools = vec!["exec(rm *)".into(), "exec(git push *)".into()];
+    for command in [
+        "sudo rm x",
+        "sudo -u nobody rm x",
+        "doas rm x",
+        "unshare rm x",
+        "unshare -r /bin/rm x",
+        "taskset 1 rm x",
+        "chrt 0 rm x",
+        "setpriv --no-new-privs rm x",
+        "prlimit --nproc=9 rm x",
+        "watch rm x",
+        "watch 'rm x'",
+        "ssh-agent rm x",
+        "setarch x86_64 rm x",
+        "systemd-run --user rm x",
+        "some-wrapper-of-mine -v rm x",
+        "some-wrapper-of-mine 'rm x'",
+        "tar cf x.tar --checkpoint-action=exec='rm x' .",
+        "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+        "python3.12 -c 'import os; os.system(\"rm x\")'",
+        "perl -e 'exec \"rm\"'",
+        "bash -c 'r$@m x'",
+        "sh -c 'r?m x'",
+        "env bash -c 'r${x}m x'",
+        "bash <<'E'\nr$@m x\nE",
+        "echo 'r$@m x' | sh",
+        "cat script | sh",
+        "EDITOR='rm x' git commit",
+        "PAGER=rm man ls",
+        "PS4='$(rm x)'; set -x; ls",
+        "mapfile -C rm -c 1 x",
+        "hash -p /bin/rm ls; ls x",
+        "docker run image rm x",
+        "cat <<$'E'\nx\nE\nrm x\n$'E'",
+        "git rebase --exec 'rm x' main",
+        "git -c alias.x='!rm x' x",
+        "git bisect run rm x",
+        "git submodule foreach 'rm x'",
+        "git -C . push",
+        "git --no-pager push --force",
+        "git -c push.default=current push",
+        "coproc rm x",
+        "time rm x",
+        "( rm x )",
+        "if true; then rm x; fi",
+        "cd / && rm x",
+    ] {
+        assert!(is_deny(&fixture.exec(command).await), "{command}");
+    }
+    for command in [
+        "touch x",
+        "cargo test",
+        "cargo rm serde",
+        "git pull",
+        "git rm x",
+        "git commit -m 'rm it'",
+        "grep -rn rm .",
+        "find . -name rm",
+        "cp rm x",
+        "for f in a b; do touch $f; done",
+        "touch $(pwd)",
+        "bash -c 'touch x'",
+        "time cargo test",
+        "[[ -f x ]] && touch y",
+    ] {
+        assert_eq!(fixture.exec(command).await, Verdict::Allow, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn what_follows_an_allowed_change_of_the_shell_is_asked_about() {
+    let mut fixture = Fixture::new();
+    fixture.options.allowed_tools = vec![
+        "exec(cd *)".into(),
+        "exec(pushd *)".into(),
+        "exec(export *)".into(),
+        "exec(touch *)".into(),
+    ];
+    for command in ["cd /", "pushd /", "export A=b", "touch x; ls"] {
+        assert_eq!(fixture.exec(command).await, Verdict::Allow, "{command}");
+    }
+    for command in [
+        "cd / && cat etc/passwd",
+        "pushd /; ls etc",
+        "export PATH=.; ls",
+        "for x in a b; do ls etc; cd /; done",
+        "f() { cd /; }; f; ls etc",
+        "cd /; cat < etc/passwd",
+    ] {
+        assert!(is_ask(&fixture.exec(command).await), "{command}");
+    }
+}
+
+#[tokio::test]
 async fn allowed_commands_must_all_be_allowed() {
     let mut fixture = Fixture::new();
     fixture.options.allowed_tools = vec![

@@ -1,0 +1,174 @@
+//! What was found in a command, and what follows from it.
+
+use super::words::Value;
+use super::{Judgement, wrappers};
+
+/// What was found in a command, and in everything it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Analysis {
+    pub(super) simple: Vec<Simple>,
+    /// Input of commands: here-documents and here-strings.
+    pub(super) inputs: Vec<String>,
+    /// What variables are set to; some of them name programs.
+    pub(super) assigned: Vec<String>,
+    pub(super) effect: Option<String>,
+    pub(super) unknown: Option<String>,
+    pub(super) has_dynamic_word: bool,
+}
+
+/// One simple command.
+#[derive(Debug)]
+pub(super) struct Simple {
+    pub(super) words: Vec<Value>,
+    /// Why it is not read-only, if it is not.
+    pub(super) effect: Option<String>,
+}
+
+impl Analysis {
+    /// Nothing was found because it could not be looked for.
+    pub(crate) fn unknown(reason: &str) -> Self {
+        Self {
+            unknown: Some(reason.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Sums up.
+    pub(crate) fn judgement(&self) -> Judgement {
+        if let Some(reason) = &self.unknown {
+            return Judgement::Unknown {
+                reason: reason.clone(),
+            };
+        }
+        let simple = || self.simple.iter().find_map(|simple| simple.effect.as_ref());
+        match self.effect.as_ref().or_else(simple) {
+            None => Judgement::ReadOnly,
+            Some(reason) => Judgement::Effects {
+                reason: reason.clone(),
+                commands: self.names(),
+            },
+        }
+    }
+
+    /// Returns whether every simple command fits, and nothing else about the command has effects.
+    ///
+    /// `fits` gets the words of each one up to the first that is not known.
+    pub(crate) fn all_fit(&self, fits: impl Fn(&[&str]) -> bool) -> bool {
+        self.unknown.is_none()
+            && self.effect.is_none()
+            && self
+                .simple
+                .iter()
+                .all(|simple| simple.effect.is_none() || fits(&simple.known_words()))
+    }
+
+    /// Returns whether one simple command fits; `fits` gets all its words that are known.
+    pub(crate) fn any_fits(&self, fits: impl Fn(&[&str]) -> bool) -> bool {
+        self.simple.iter().any(|simple| {
+            let words: Vec<&str> = simple.words.iter().filter_map(Value::text).collect();
+            fits(&words)
+        })
+    }
+
+    /// Returns the base names of all programs, those that are named to other programs included.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = Names::default();
+        for simple in &self.simple {
+            simple.name().into_iter().for_each(|name| names.add(name));
+        }
+        if self.runs_others() {
+            self.add_tokens(&mut names);
+        }
+        names.0
+    }
+
+    /// Returns the base names of what may run because it is named to something else, as a word, in a
+    /// string or in a variable; more than what does run.
+    pub(crate) fn wrapped_names(&self) -> Vec<String> {
+        let mut names = Names::default();
+        if self.runs_others() {
+            self.add_tokens(&mut names);
+        }
+        for simple in self.simple.iter().filter(|simple| simple.effect.is_some()) {
+            for name in wrappers::candidates(&simple.words) {
+                names.add(&name);
+            }
+        }
+        for text in &self.assigned {
+            wrappers::tokens(text).for_each(|token| names.add(&token));
+        }
+        names.0
+    }
+
+    /// Returns whether the programs that will run are all among [`Self::names`] and
+    /// [`Self::wrapped_names`], as far as that can be told: not where unknown text goes to a program
+    /// that runs other programs.
+    pub(crate) fn has_hidden_names(&self) -> bool {
+        self.unknown.is_some()
+            || self.simple.iter().any(|simple| simple.name().is_none())
+            || self.simple.iter().any(Simple::reads_program_from_stdin)
+            || (self.runs_others() && (self.has_dynamic_word || self.expands_in_shell()))
+    }
+
+    /// A shell in the shell makes names out of what is no name here.
+    fn expands_in_shell(&self) -> bool {
+        let is_shell = |name: &String| wrappers::is_shell(name);
+        let expands = |text: &str| text.contains(['$', '`', '*', '?', '[', '{', '~']);
+        self.names().iter().any(is_shell) && self.texts().any(expands)
+    }
+
+    fn runs_others(&self) -> bool {
+        self.simple
+            .iter()
+            .filter(|simple| simple.effect.is_some())
+            .any(|simple| wrappers::runs_others(&simple.words))
+    }
+
+    fn add_tokens(&self, names: &mut Names) {
+        for text in self.texts() {
+            wrappers::tokens(text).for_each(|token| names.add(&token));
+        }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let words = self.simple.iter().flat_map(|simple| &simple.words);
+        let texts = words.filter_map(|word| match word {
+            Value::Text(text) | Value::Pattern(text) => Some(text.as_str()),
+            Value::Shown | Value::Dynamic => None,
+        });
+        texts.chain(self.inputs.iter().map(String::as_str))
+    }
+}
+
+/// Base names, each once.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        let base = name.rsplit('/').next().unwrap_or(name);
+        if !base.is_empty() && !self.0.iter().any(|known| known == base) {
+            self.0.push(base.to_owned());
+        }
+    }
+}
+
+impl Simple {
+    fn name(&self) -> Option<&str> {
+        self.words.first().and_then(Value::text)
+    }
+
+    fn known_words(&self) -> Vec<&str> {
+        self.words.iter().map_while(Value::text).collect()
+    }
+
+    fn reads_program_from_stdin(&self) -> bool {
+        self.effect.is_some()
+            && self.name().is_some_and(wrappers::is_interpreter)
+            && self
+                .words
+                .iter()
+                .skip(1)
+                .all(|word| word.text().is_some_and(|text| text.starts_with('-')))
+    }
+}
