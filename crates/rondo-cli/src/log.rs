@@ -17,9 +17,6 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 const VARIABLE: &str = "RONDO_LOG";
 /// All our crates begin with it.
 const OURS: &str = "rondo";
-/// Under these the parser of command lines (`brush-parser`) repeats every word of a command, which
-/// may be anything, a key too.
-const TALKATIVE: [&str; 4] = ["arithmetic", "expansion", "parse", "tokenize"];
 
 /// Starts the log, where there is to be one.
 pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
@@ -42,7 +39,7 @@ fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
                 format_args!("the variable `{VARIABLE}` is invalid: `{named}`: {err}"),
             )
         });
-        return named.map(|targets| Some(discreet(targets)));
+        return named.map(Some);
     }
     let (ours, others) = match verbose {
         0 => return Ok(None),
@@ -51,11 +48,7 @@ fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
         _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
     };
     let targets = Targets::new().with_default(others).with_target(OURS, ours);
-    Ok(Some(discreet(targets)))
-}
-
-fn discreet(targets: Targets) -> Targets {
-    targets.with_targets(TALKATIVE.map(|target| (target, LevelFilter::OFF)))
+    Ok(Some(targets))
 }
 
 #[cfg(test)]
@@ -77,19 +70,5 @@ mod tests {
         let named = Env::of(&[(VARIABLE, "rondo_core=debug")]);
         assert!(shown(0, &named, Level::DEBUG) && !shown(3, &named, Level::TRACE));
         assert!(wanted(0, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());
-    }
-
-    #[test]
-    fn no_level_repeats_the_words_of_a_command() {
-        let silent = |verbose, env: &Env| {
-            let targets = wanted(verbose, env).unwrap().unwrap();
-            TALKATIVE
-                .iter()
-                .all(|target| !targets.would_enable(target, &Level::ERROR))
-        };
-        assert!(silent(3, &Env::default()));
-        for named in ["trace", "tokenize=trace,parse=debug"] {
-            assert!(silent(0, &Env::of(&[(VARIABLE, named)])), "{named}");
-        }
     }
 }

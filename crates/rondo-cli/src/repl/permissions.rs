@@ -5,6 +5,7 @@ use crate::tools::standard_gate;
 use async_trait::async_trait;
 use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
 use rondo_exec::GateOptions;
+use rondo_exec::analysis::is_wrapper;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +18,7 @@ const EXEC_TOOLS: [&str; 2] = ["exec", "execute_command"];
 /// What makes of a line more than one command, or hides what it runs.
 const COMPOUND: &str = "|&;<>()$`\n\\\"'*?[]{}#!~=";
 /// Programs whose second word says what they do.
-const WITH_SUBCOMMANDS: [&str; 22] = [
+const WITH_SUBCOMMANDS: [&str; 20] = [
     "apt",
     "apt-get",
     "brew",
@@ -28,8 +29,6 @@ const WITH_SUBCOMMANDS: [&str; 22] = [
     "git",
     "go",
     "jj",
-    "kubectl",
-    "make",
     "npm",
     "pip",
     "pip3",
@@ -41,11 +40,18 @@ const WITH_SUBCOMMANDS: [&str; 22] = [
     "yarn",
     "zig",
 ];
-/// Programs that run whatever they are told: allowing them allows everything.
-const RUN_ANYTHING: [&str; 26] = [
-    "bash", "doas", "env", "eval", "exec", "fish", "find", "ksh", "lua", "nice", "node", "nohup",
-    "parallel", "perl", "php", "python", "python3", "ruby", "sh", "ssh", "su", "sudo", "time",
-    "timeout", "xargs", "zsh",
+/// Second words behind which anything may stand.
+const RUNNING: [&str; 10] = [
+    "bisect",
+    "config",
+    "dlx",
+    "eval",
+    "exec",
+    "rebase",
+    "run",
+    "shell",
+    "submodule",
+    "x",
 ];
 
 /// Tools and commands that run without asking from now on.
@@ -126,10 +132,11 @@ pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
     let mut words = command.split_whitespace();
     let program = words.next()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    if RUN_ANYTHING.contains(&name) {
+    if is_wrapper(name) {
         return None;
     }
-    let is_plain = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let is_plain =
+        |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && !RUNNING.contains(word);
     let second = WITH_SUBCOMMANDS.contains(&name).then(|| words.next());
     let pattern = match second {
         None => format!("{tool}({program} *)"),
@@ -172,6 +179,24 @@ mod tests {
             "bash -c ls",
             "/usr/bin/sudo ls",
             "find . -delete",
+            "command rm a",
+            "dash a",
+            "setsid a",
+            "busybox rm a",
+            "source a",
+            ". a",
+            "builtin eval a",
+            "awk -f a",
+            "sed -i s/a/b/ c",
+            "rg --pre a b",
+            "watch a",
+            "script a",
+            "pkexec a",
+            "python3.12 a",
+            "make a",
+            "docker run a",
+            "git submodule foreach a",
+            "npm exec a",
             "touch a; rm b",
             "touch $(pwd)",
             "FOO=1 touch a",
