@@ -48,7 +48,7 @@ use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
-use shell::{AS_BEFORE, Kept};
+use shell::{AS_BEFORE, Kept, LastCommand, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
@@ -84,6 +84,8 @@ struct Repl {
     exit_code: i32,
     /// The cell that failed last, until one does not.
     failed_cell: Option<FailedCell>,
+    /// The last command of shell mode, until the agent has read it.
+    last_command: Option<LastCommand>,
     /// Who would answer, as the prompt shows it, and how much fits their context.
     answers: Option<(String, Option<u64>)>,
     /// Whether what ran in Python is run again before anything else.
@@ -171,6 +173,7 @@ impl Repl {
             shell: None,
             exit_code: 0,
             failed_cell: None,
+            last_command: None,
             answers: None,
             restores: false,
         }
@@ -313,11 +316,26 @@ impl Repl {
             Line::Empty => Ok(After::Prompt),
             Line::Slash { name, rest } => self.slash(name, rest).await,
             Line::Ask(question) => {
+                if self.mode() == Mode::Shell {
+                    self.attach_last_command();
+                }
                 let over = self.talk.ask(question).await?;
                 Ok(self.turn_over(over))
             }
             Line::Python(code) => unless_told(self.run_cell(code)).await,
-            Line::Run { command, shared } => unless_told(self.run_command(command, shared)).await,
+            Line::Run { command, shared } => {
+                let sharing = self.sharing(command, shared);
+                unless_told(self.run_command(command, sharing)).await
+            }
+        }
+    }
+
+    /// A line that begins with a blank is the user's alone, as in the shell's own history.
+    fn sharing(&self, command: &str, shared: bool) -> Sharing {
+        match self.mode() {
+            _ if shared => Sharing::WithNext,
+            Mode::Shell if !command.starts_with(char::is_whitespace) => Sharing::WhenAsked,
+            Mode::Agent | Mode::Shell | Mode::Python => Sharing::Never,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Python mode: one interpreter that the user and the agent share.
 
+use super::keyboard::Keyboard;
+use super::shell::LastCommand;
 use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -14,6 +16,16 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// What is asked about a command of shell mode that failed; what it printed goes along.
+const ABOUT_COMMAND: &str = "This command of mine failed. Say why, and how to put it right.";
+/// How long a cell may take to end by an interrupt before the user reads what else there is.
+const TELL_AFTER: Duration = Duration::from_millis(500);
+/// A Ctrl-C this soon after the first is impatience, and ends no interpreter.
+const END_AFTER: Duration = Duration::from_secs(2);
+const HOW_TO_END: &str = "interrupted, and still running: Ctrl-C again, two seconds after the first, ends the interpreter and loses its variables";
 
 /// A cell that failed, for whoever is asked about it.
 #[derive(Debug, Clone)]
@@ -24,7 +36,8 @@ pub(super) struct Failed {
 
 impl Repl {
     /// Runs a cell and shows what comes of it as Python does. It is recorded before it runs, and when
-    /// it has ended. Ctrl-C interrupts it; a second one ends the interpreter.
+    /// it has ended. Ctrl-C interrupts it. What does not end by that, a loop in C code for one, is ended with
+    /// its interpreter by a Ctrl-C two seconds after the first, as the user is told by then.
     ///
     /// # Errors
     /// When it cannot be recorded, or the interpreter cannot be started, or is lost.
@@ -59,13 +72,7 @@ impl Repl {
         let until = Until::default();
         let cancel = until.cancel.clone();
         let mut keyboard = self.talk.keyboard(Screen::new())?;
-        let stopping = async {
-            keyboard.stopped().await;
-            session.interrupt();
-            keyboard.stopped().await;
-            cancel.cancel();
-            std::future::pending::<Infallible>().await
-        };
+        let stopping = stop_when_told(&mut keyboard, session, &cancel, &output);
         let ended = tokio::select! {
             ended = session.run_cell(code, live, until) => ended,
             never = stopping => match never {},
@@ -97,6 +104,7 @@ impl Repl {
             return Ok(());
         }
         offer(&self.talk.output);
+        self.last_command = None;
         self.failed_cell = Some(Failed {
             code: code.to_owned(),
             exception,
@@ -104,13 +112,23 @@ impl Repl {
         Ok(())
     }
 
-    /// Asks the agent about the cell that failed last.
+    /// Asks the agent about the cell or the command of shell mode that failed last.
     ///
     /// # Errors
     /// When none has, or nobody can be asked.
     pub(super) async fn ask_about_failure(&mut self) -> Result<After> {
+        if self
+            .last_command
+            .as_ref()
+            .is_some_and(LastCommand::has_failed)
+        {
+            self.attach_last_command();
+            let over = self.talk.ask(ABOUT_COMMAND).await?;
+            return Ok(self.turn_over(over));
+        }
         let Some(failed) = self.failed_cell.clone() else {
-            return Err(CliError::new(Exit::Usage, "no cell has failed"));
+            let message = "neither a command of shell mode nor a cell has failed last";
+            return Err(CliError::new(Exit::Usage, message));
         };
         let Failed { code, exception } = failed;
         let question = format!(
@@ -150,6 +168,30 @@ impl Repl {
         let capability = Capability::Inspect;
         let told = session.call(capability, &arguments, Until::default()).await;
         self.print(&inspected(&told))
+    }
+}
+
+/// Interrupts the cell at each Ctrl-C, and has its interpreter ended by one that comes late enough.
+async fn stop_when_told(
+    keyboard: &mut Keyboard,
+    session: &Session,
+    end: &CancellationToken,
+    output: &Output,
+) -> Infallible {
+    keyboard.stopped().await;
+    session.interrupt();
+    let first = Instant::now();
+    tokio::select! {
+        () = keyboard.stopped() => session.interrupt(),
+        () = sleep(TELL_AFTER) => {}
+    }
+    output.note(HOW_TO_END);
+    loop {
+        keyboard.stopped().await;
+        if first.elapsed() >= END_AFTER {
+            end.cancel();
+        }
+        session.interrupt();
     }
 }
 

@@ -21,6 +21,9 @@ use tokio::time::sleep;
 
 /// The bound on what goes along with one question.
 const ATTACHED_MAX: usize = 64;
+/// Of a command of shell mode, what goes along with a question.
+const LAST_LINES_MAX: usize = 40;
+const LAST_BYTES_MAX: usize = 4_096;
 /// How long start files may take before whoever waits for them is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Sets back what programs set and leave so when they are killed: the other screen, keys and keypad of
@@ -88,12 +91,12 @@ impl Repl {
         })
     }
 
-    /// Runs a command, with the terminal lent to it. What it printed goes along with the next question
-    /// where it is shared.
+    /// Runs a command, with the terminal lent to it. `sharing` says whether the agent reads what it
+    /// printed.
     ///
     /// # Errors
     /// When the shell or the terminal is lost.
-    pub(super) async fn run_command(&mut self, command: &str, shared: bool) -> Result<After> {
+    pub(super) async fn run_command(&mut self, command: &str, sharing: Sharing) -> Result<After> {
         if !self.is_shell_there().await? {
             self.talk
                 .output
@@ -117,7 +120,7 @@ impl Repl {
             RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
             RelayError::Shell(err) => lost(err),
         })?;
-        self.ended(command, &end, shared);
+        self.ended(command, &end, sharing);
         Ok(After::Prompt)
     }
 
@@ -164,14 +167,32 @@ impl Repl {
             return Err(CliError::new(Exit::Usage, message).hint("`/ps` shows them"));
         }
         let job = if number.is_empty() { "%" } else { number };
-        self.run_command(&format!("kill %{job}"), false).await
+        self.run_command(&format!("kill %{job}"), Sharing::Never)
+            .await
     }
 
-    fn ended(&mut self, command: &str, end: &CommandEnd, shared: bool) {
+    /// Has the last command of shell mode go along with a question, and says so.
+    pub(super) fn attach_last_command(&mut self) {
+        if let Some(last) = self.last_command.take()
+            && self.talk.attached.len() < ATTACHED_MAX
+        {
+            self.talk.output.note(&last.shown);
+            self.talk.attached.push(last.part);
+        }
+    }
+
+    fn ended(&mut self, command: &str, end: &CommandEnd, sharing: Sharing) {
         self.set_directory(end.directory.clone());
         self.exit_code = end.exit_code;
-        if shared && self.talk.attached.len() < ATTACHED_MAX {
-            self.talk.attached.push(told(command, end));
+        match sharing {
+            Sharing::WithNext if self.talk.attached.len() < ATTACHED_MAX => {
+                self.talk.attached.push(told(command, end));
+            }
+            Sharing::WhenAsked => {
+                self.failed_cell = None;
+                self.last_command = Some(LastCommand::new(command, end));
+            }
+            Sharing::WithNext | Sharing::Never => {}
         }
         if let Some(shell) = &end.shell_end {
             let how = shell.signal.as_deref().unwrap_or("it was told to");
@@ -183,6 +204,66 @@ impl Repl {
         let unread = String::from_utf8_lossy(&end.unread_input).into_owned();
         self.typed_ahead(&unread);
     }
+}
+
+/// Whether the agent reads what a command printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// It goes along with the next question, whole.
+    WithNext,
+    /// Its end goes along with a question from shell mode, where no other command ran in between.
+    WhenAsked,
+    /// It does not.
+    Never,
+}
+
+/// The last command of shell mode.
+pub(super) struct LastCommand {
+    exit_code: i32,
+    /// What the agent would read.
+    part: Part,
+    /// What the user reads when it is sent.
+    shown: String,
+}
+
+impl LastCommand {
+    fn new(command: &str, end: &CommandEnd) -> Self {
+        let code = end.exit_code;
+        let output = last_lines(end.captured.trim_end());
+        let part = told(
+            command,
+            &CommandEnd {
+                captured: output.to_owned(),
+                omitted_bytes: end.omitted_bytes
+                    + (end.captured.trim_end().len() - output.len()) as u64,
+                ..end.clone()
+            },
+        );
+        let first = command.trim().lines().next().unwrap_or_default();
+        let printed = match output.lines().count() {
+            0 => "it printed nothing".to_owned(),
+            1 => "with the last line of its output".to_owned(),
+            lines => format!("with the last {lines} lines of its output"),
+        };
+        Self {
+            exit_code: code,
+            part,
+            shown: format!("the agent reads `{first}` (exit code {code}), {printed}"),
+        }
+    }
+
+    /// Returns whether the command failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.exit_code != 0
+    }
+}
+
+/// Returns the last lines of an output, within [`LAST_LINES_MAX`] and [`LAST_BYTES_MAX`].
+fn last_lines(output: &str) -> &str {
+    let lines = output.rmatch_indices('\n').nth(LAST_LINES_MAX - 1);
+    let by_lines = lines.map_or(0, |(at, _)| at + 1);
+    let by_bytes = output.ceil_char_boundary(output.len().saturating_sub(LAST_BYTES_MAX));
+    output.get(by_lines.max(by_bytes)..).unwrap_or_default()
 }
 
 /// Returns what the agent reads of a command.
@@ -207,5 +288,30 @@ fn lost(err: ShellError) -> CliError {
     match said.is_empty() {
         true => error,
         false => error.hint(format!("its start files said: {said}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_bounded_in_lines_and_in_bytes() {
+        let lines = |count: usize| {
+            (0..count)
+                .map(|it| it.to_string())
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        assert_eq!(last_lines(""), "");
+        assert_eq!(last_lines(&lines(40)), lines(40));
+        assert_eq!(
+            last_lines(&lines(41)),
+            lines(41).strip_prefix("0\n").unwrap()
+        );
+        let wide = format!("{}é", "x".repeat(LAST_BYTES_MAX - 1));
+        assert_eq!(last_lines(&wide).len(), LAST_BYTES_MAX);
+        let wider = format!("é{}", "x".repeat(LAST_BYTES_MAX - 1));
+        assert_eq!(last_lines(&wider).len(), LAST_BYTES_MAX - 1);
     }
 }

@@ -161,3 +161,34 @@ async fn py_36_py_40_py_42_the_design_answers_out_of_the_session_at_the_prompt()
     leave(person).await;
     assert_eq!(server.requests().len(), 4);
 }
+
+#[tokio::test]
+async fn two_quick_interrupts_end_no_interpreter_and_a_late_one_is_announced() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    person.enter("kept = 41").await;
+    person.prompt("python").await;
+    // Blocked, an interrupt does what it does to C code that looks for none.
+    person.enter("import signal as s, time").await;
+    person.prompt("python").await;
+    person
+        .enter("b = s.pthread_sigmask(s.SIG_BLOCK, [2])")
+        .await;
+    person.prompt("python").await;
+    person
+        .enter("print('begun'); time.sleep(1.5); print('over')")
+        .await;
+    person.sees("\nbegun").await;
+    person.press(CTRL_C).await;
+    person.press(CTRL_C).await;
+    person
+        .sees("ends the interpreter and loses its variables")
+        .await;
+    person.sees("\nover").await;
+    person.prompt("python").await;
+    person.enter("kept + 1").await;
+    person.sees("\n42").await;
+    person.prompt("python").await;
+    leave(person).await;
+}

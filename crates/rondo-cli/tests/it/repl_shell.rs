@@ -128,7 +128,15 @@ async fn the_agent_is_asked_from_the_shell_and_works_where_it_is() {
     person.sees("It is below.").await;
     person.prompt("shell").await;
     leave(person).await;
-    assert_eq!(said(&server, 0), ["where are we?"]);
+    let asked = said(&server, 0);
+    assert!(
+        asked[0].starts_with("where are we?\n\n<shell "),
+        "{asked:?}"
+    );
+    assert!(
+        asked[0].contains("$ cd below; export SAID=here\n"),
+        "{asked:?}"
+    );
     assert!(env.project().join("below/made-here").exists());
     assert_eq!(messages(&server, 1).len(), 4);
 }
@@ -195,4 +203,69 @@ async fn start_files_that_hang_are_not_waited_for_by_whoever_presses_ctrl_c() {
     person.prompt("shell").await;
     assert!(!env.project().join("never").exists());
     leave(person).await;
+}
+
+#[tokio::test]
+async fn a_question_from_the_shell_takes_the_last_command_along_and_says_so() {
+    let server = serve(vec![
+        says("A typo."),
+        says("Nothing new."),
+        says("Not told."),
+    ])
+    .await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("seq 50 | sed 's/^/line /'; (exit 3)").await;
+    person.sees("[3] $").await;
+    person.prompt("shell").await;
+    person.enter("# why?").await;
+    person
+        .sees("(exit code 3), with the last 40 lines of its output")
+        .await;
+    person.sees("A typo.").await;
+    person.prompt("shell").await;
+    person.enter("# and now?").await;
+    person.sees("Nothing new.").await;
+    person.prompt("shell").await;
+    person.enter(" echo hush").await;
+    person.sees("\nhush").await;
+    person.prompt("shell").await;
+    person.enter("# what did I say?").await;
+    person.sees("Not told.").await;
+    person.prompt("shell").await;
+    leave(person).await;
+    let asked = said(&server, 0).remove(0);
+    assert!(asked.starts_with("why?\n\n<shell directory="), "{asked}");
+    assert!(
+        asked.contains("exit_code=\"3\"") && asked.contains("\nline 11\n"),
+        "{asked}"
+    );
+    assert!(
+        !asked.contains("\nline 10\n") && asked.contains("are left out]"),
+        "{asked}"
+    );
+    let others = [said(&server, 1).pop(), said(&server, 2).pop()];
+    assert_eq!(
+        others,
+        [Some("and now?".into()), Some("what did I say?".into())]
+    );
+}
+
+#[tokio::test]
+async fn alt_a_asks_about_a_command_that_failed() {
+    let server = serve(vec![says("There is no such file.")]).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("cat missing").await;
+    person.sees("No such file or directory").await;
+    person.prompt("shell").await;
+    person.press("\x1ba").await;
+    person.sees("There is no such file.").await;
+    person.prompt("shell").await;
+    leave(person).await;
+    let asked = said(&server, 0).remove(0);
+    assert!(
+        asked.contains("$ cat missing\ncat: missing: No such file"),
+        "{asked}"
+    );
 }

@@ -12,8 +12,8 @@ mod turns;
 pub(super) use table::{is_name, names};
 pub(super) use turns::turns;
 
-use super::After;
-use super::Repl;
+use super::shell::Sharing;
+use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 
@@ -25,7 +25,7 @@ impl Repl {
     pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
         match name {
             "help" => self.help(),
-            "ps" => return self.run_command("jobs -l", false).await,
+            "ps" => return self.run_command("jobs -l", Sharing::Never).await,
             "stop" => return self.stop_job(rest).await,
             "quit" | "exit" => return Ok(After::Leave(Exit::Answer)),
             "mode" => self.choose_mode(rest),
