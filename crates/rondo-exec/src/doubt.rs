@@ -1,7 +1,7 @@
 //! Commands that an earlier agent started.
 
 use crate::outcome::outcome;
-use crate::supervisor::{CallSpec, Known, Whereabouts, look};
+use crate::supervisor::{CallSpec, Known, Whereabouts, end_orphans, look};
 use rondo_core::ports::{DoubtfulCall, Reconciled};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -37,7 +37,14 @@ impl Doubted {
             Known::NeverBegun { is_recorded } if never_began(state_dir, call, is_recorded) => {
                 Reconciled::NotDone
             }
-            Known::Running(_) | Known::NeverBegun { .. } | Known::Lost => Reconciled::Unknown,
+            Known::Lost { mark: Some(mark) } => {
+                // Before anybody looks at what it did: it is not to go on meanwhile.
+                end_orphans(mark).await;
+                Reconciled::Unknown
+            }
+            Known::Running(_) | Known::NeverBegun { .. } | Known::Lost { mark: None } => {
+                Reconciled::Unknown
+            }
         }
     }
 

@@ -73,6 +73,14 @@ pub fn hide_environment() {
     crate::unix::hide_environment();
 }
 
+/// Has a write past the largest size of a file (`ulimit -f`) fail with an error, which can be told
+/// and survived, where it would end this process without a word. What it starts is not affected.
+///
+/// Called once, early in `main`.
+pub fn survive_large_files() {
+    crate::unix::survive_large_files();
+}
+
 /// `_TOKEN` stands for `X_TOKEN` and for a bare `TOKEN`.
 fn is_or_ends_with(name: &str, suffix: &str) -> bool {
     name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)

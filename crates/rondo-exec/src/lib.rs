@@ -8,6 +8,7 @@
 pub mod analysis;
 mod doubt;
 mod environment;
+mod follow;
 mod gate;
 mod live;
 mod outcome;
@@ -18,7 +19,7 @@ mod unix;
 mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement};
-pub use environment::{Environment, hide_environment};
+pub use environment::{Environment, hide_environment, survive_large_files};
 pub use gate::{GateOptions, HUB_BLACKLIST, PatternError, StandardGate};
 pub use supervisor::SupervisorCommand;
 pub use tool::{ExecOptions, ExecTool};

@@ -1,3 +1,4 @@
+use crate::follow::Cut;
 use crate::supervisor::{CallStatus, StartError};
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value};
@@ -23,22 +24,34 @@ pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
             ..ToolOutput::default()
         });
     }
-    let (code, message) = if timed_out {
-        (
-            ToolErrorCode::Timeout,
-            "the command ran longer than it may and was ended",
-        )
-    } else {
-        (
-            ToolErrorCode::Cancelled,
-            "the command was ended before it was done",
-        )
-    };
+    let (code, message) = said(match timed_out {
+        true => Cut::TimedOut,
+        false => Cut::Cancelled,
+    });
     ToolOutcome::Error(ToolError {
         code,
         message: message.to_owned(),
         details: value,
     })
+}
+
+fn said(cut: Cut) -> (ToolErrorCode, &'static str) {
+    match cut {
+        Cut::TimedOut => (
+            ToolErrorCode::Timeout,
+            "the command ran longer than it may and was ended",
+        ),
+        Cut::Cancelled => (
+            ToolErrorCode::Cancelled,
+            "the command was ended before it was done",
+        ),
+    }
+}
+
+/// Returns what a call returns whose command was ended without its supervisor.
+pub(crate) fn cut_off(cut: Cut) -> Refusal {
+    let (code, message) = said(cut);
+    refusal(code, message)
 }
 
 fn render(status: CallStatus, spill: Option<&String>) -> Value {
@@ -62,7 +75,20 @@ fn render(status: CallStatus, spill: Option<&String>) -> Value {
     if status.survivors {
         result.insert("survivors".to_owned(), true.into());
     }
+    if status.left_running > 0 {
+        let note = left_running(status.left_running);
+        result.insert("note".to_owned(), note.into());
+    }
     Value::Object(result)
+}
+
+/// Says what the model may take for running.
+fn left_running(count: u32) -> String {
+    let what = match count {
+        1 => "a process running, which was ended with it".to_owned(),
+        _ => format!("{count} processes running, which were ended with it"),
+    };
+    format!("the command left {what}: nothing goes on in the background after a call")
 }
 
 /// Returns what a call returns whose command was not run.

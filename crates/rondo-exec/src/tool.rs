@@ -1,9 +1,9 @@
 use crate::doubt::Doubted;
 use crate::environment::{Environment, Given};
-use crate::live::LiveText;
-use crate::outcome::{Refusal, could_not_run, internal, invalid, outcome, refusal};
+use crate::follow::{Cut, Followed, follow};
+use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use crate::supervisor::{
-    self, CallSpec, CallState, CallStatus, Ended, Known, PtySize, StartError, Supervised,
+    self, CallSpec, CallState, CallStatus, Known, PtySize, StartError, Supervised,
     SupervisorCommand,
 };
 use crate::workdir::Workdir;
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
-use std::convert::Infallible;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,8 +46,11 @@ pub struct ExecOptions {
     /// What takes the place of [`Self::directory`], and of this process's environment beneath
     /// [`Self::environment`], from each call on: where the user's shell is.
     pub workdir: Option<Workdir>,
-    /// Where status files and whole outputs are kept; must exist.
+    /// Where status files and whole outputs are kept; made where it is not there.
     pub state_dir: PathBuf,
+    /// Whether they are kept, which is the default. Where they are not, nothing of a call is on the
+    /// disk: what is too long for the model is left out, and a call cannot be found again.
+    pub is_kept: bool,
     /// How long a command may go on when its agent was killed. A session that can be resumed then
     /// finds it again; zero, the default, ends it with its agent.
     pub outlive: Duration,
@@ -81,6 +84,7 @@ impl ExecOptions {
             directory,
             workdir: None,
             state_dir,
+            is_kept: true,
             outlive: Duration::ZERO,
             timeout: Self::TIMEOUT,
             output_bytes_max: Self::OUTPUT_BYTES,
@@ -181,10 +185,14 @@ impl ExecTool {
             command: command(&invocation.arguments)?,
             directory: self.directory(&invocation.arguments)?,
             timeout_ms: millis(timeout),
-            outlive_ms: millis(options.outlive),
+            outlive_ms: match options.is_kept {
+                true => millis(options.outlive),
+                false => 0,
+            },
             output_bytes_max: options.output_bytes_max,
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
+            is_kept: options.is_kept,
         })
     }
 
@@ -252,14 +260,42 @@ impl ExecTool {
             )),
         };
         running.go().map_err(|err| could_not_run(&err))?;
-        follow(running, invocation)
-            .await
-            .map_err(|err| could_not_run(&err))
+        let followed = follow(running, invocation, Some(spec.timeout())).await;
+        match followed {
+            Followed::Ended(status) => Ok(*status),
+            Followed::Refused(err) => Err(could_not_run(&err)),
+            Followed::Lost { cause, cut } => self.take_lost(&spec.key, &cause, cut).await,
+        }
+    }
+
+    /// Says what became of a command whose supervisor is gone, and its processes with it: what is
+    /// recorded, and nothing more.
+    async fn take_lost(
+        &self,
+        key: &str,
+        cause: &StartError,
+        cut: Option<Cut>,
+    ) -> Result<CallStatus, Refusal> {
+        let known = match self.options.is_kept {
+            true => supervisor::end(&self.options.state_dir, key).await,
+            false => Known::Lost { mark: None },
+        };
+        match (known, cut) {
+            (Known::Ended(status), _) => Ok(*status),
+            (Known::NeverBegun { is_recorded: true }, _) => Err(could_not_run(cause)),
+            (_, Some(cut)) => Err(cut_off(cut)),
+            (_, None) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
+        }
     }
 }
 
 impl ExecTool {
     async fn tidy(&self) {
+        if !self.options.is_kept {
+            return;
+        }
+        // It may have been removed, and a call that leaves no trace would be in doubt after a crash.
+        let _ = private_dir(&self.options.state_dir);
         if self
             .begun
             .fetch_add(1, Ordering::Relaxed)
@@ -277,16 +313,24 @@ impl ExecTool {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
         let mut known = supervisor::look(dir, key).await;
         if let Known::Running(status) = &known {
-            match found_again(dir, status, invocation).await {
-                Ok(status) => return Ok(Some(status)),
-                // It ends, or it cannot be reached.
-                Err(_) => known = supervisor::end(dir, key).await,
+            if let Ok(found) = Supervised::attach(dir, key, status).await
+                && let Followed::Ended(status) = follow(found, invocation, None).await
+            {
+                return Ok(Some(*status));
             }
+            // It ends, or it cannot be reached.
+            known = supervisor::end(dir, key).await;
         }
         match known {
             Known::Ended(status) => Ok(Some(*status)),
             Known::NeverBegun { .. } => Ok(None),
-            Known::Running(_) | Known::Lost => Err(refusal(ToolErrorCode::InDoubt, LOST)),
+            Known::Lost { mark } => {
+                if let Some(mark) = mark {
+                    supervisor::end_orphans(mark).await;
+                }
+                Err(refusal(ToolErrorCode::InDoubt, LOST))
+            }
+            Known::Running(_) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
         }
     }
 }
@@ -294,14 +338,6 @@ impl ExecTool {
 /// What the model reads of a command whose end nobody can tell.
 const LOST: &str = "the supervisor of the command is gone or does not answer, and it is not known \
                     whether the command was done: look before you repeat it";
-
-async fn found_again(
-    dir: &Path,
-    status: &CallStatus,
-    invocation: &ToolInvocation,
-) -> Result<CallStatus, StartError> {
-    follow(Supervised::attach(dir, status).await?, invocation).await
-}
 
 #[async_trait]
 impl Tool for ExecTool {
@@ -324,43 +360,27 @@ impl Tool for ExecTool {
     }
 
     async fn evidence(&self, _arguments: &Value) -> Option<Value> {
-        crate::doubt::evidence(&self.options.state_dir)
+        let dir = &self.options.state_dir;
+        match self.options.is_kept {
+            true => crate::doubt::evidence(dir),
+            false => None,
+        }
     }
 
     async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
-        self.doubted.reconcile(&self.options.state_dir, call).await
+        match self.options.is_kept {
+            true => self.doubted.reconcile(&self.options.state_dir, call).await,
+            false => Reconciled::Unknown,
+        }
     }
 }
 
-/// Relays output until the end. The reader is never dropped between two parts of a frame: a cancel
-/// only tells the supervisor to end the command, which is then waited for.
-async fn follow(
-    mut running: Supervised,
-    invocation: &ToolInvocation,
-) -> Result<CallStatus, StartError> {
-    let mut live = LiveText::new(&invocation.output);
-    let mut ender = running.ender()?;
-    let watch = async {
-        invocation.cancel.cancelled().await;
-        ender.end();
-        std::future::pending::<Infallible>().await
-    };
-    tokio::pin!(watch);
-    loop {
-        let next = running.next();
-        tokio::pin!(next);
-        let event = tokio::select! {
-            event = &mut next => event,
-            never = &mut watch => match never {},
-        };
-        match event? {
-            Ended::Output(bytes) => live.push(&bytes),
-            Ended::Status(status) => {
-                live.finish();
-                return Ok(*status);
-            }
-        }
-    }
+/// Makes a directory that is its owner's alone, unless it is there.
+fn private_dir(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 fn command(arguments: &Value) -> Result<String, Refusal> {

@@ -85,7 +85,14 @@ pub(crate) fn open_pair(size: PtySize) -> io::Result<Pty> {
 /// Starts `bash -c` in its own session with the terminal as its controlling one.
 ///
 /// Forks, so only the small supervisor may call it.
-pub(crate) fn spawn_shell(command: &str, directory: &Path, pty: &Pty) -> io::Result<Pid> {
+///
+/// `mark` is in the environment of everything that the command starts.
+pub(crate) fn spawn_shell(
+    command: &str,
+    directory: &Path,
+    pty: &Pty,
+    mark: &str,
+) -> io::Result<Pid> {
     let bash = BASH_PATHS
         .iter()
         .find(|path| Path::new(path).exists())
@@ -95,12 +102,26 @@ pub(crate) fn spawn_shell(command: &str, directory: &Path, pty: &Pty) -> io::Res
         .arg("-c")
         .arg(command)
         .current_dir(directory)
+        .env(MARK_VARIABLE, marks_from_env(mark))
         .stdin(Stdio::null())
         .stdout(pty.slave.try_clone()?)
         .stderr(pty.slave.try_clone()?);
     own_session(&mut shell);
     let child = shell.spawn()?;
     pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+}
+
+/// The variable that says which call a process is of.
+const MARK_VARIABLE: &str = "RONDO_CALL";
+/// The bound on the marks of calls inside of calls, in bytes.
+const MARKS_BYTES_MAX: usize = 4096;
+
+/// Returns the marks of the calls that a command is inside of, its own last.
+fn marks_from_env(mark: &str) -> String {
+    match std::env::var(MARK_VARIABLE) {
+        Ok(outer) if outer.len() < MARKS_BYTES_MAX => format!("{outer}/{mark}"),
+        _ => mark.to_owned(),
+    }
 }
 
 /// Gives a command a session of its own, whose terminal is its standard output.
@@ -138,6 +159,61 @@ pub(crate) fn reset_signals() {
     for number in of_terminals {
         // SAFETY: the default action is no code of ours, and this is the only thread.
         unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
+/// Has a write past the largest size of a file (`ulimit -f`) fail, where it would end the process.
+/// Programs that are started are ended by it as ever: only what is ignored is inherited.
+#[expect(unsafe_code, reason = "signals have no safe interface")]
+pub(crate) fn survive_large_files() {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    let handler = nothing as extern "C" fn(libc::c_int);
+    // SAFETY: the handler does nothing, so it may run at any time.
+    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+}
+
+/// Whether what loses its parent is adopted by us.
+pub(crate) const ADOPTS_ORPHANS: bool = cfg!(target_os = "linux");
+
+/// Makes a second process of this one, which must have one thread; returns the other's id in the
+/// first one.
+#[expect(unsafe_code, reason = "fork has no safe interface")]
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: there is no other thread whose locks the second process could find held.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        process => Ok(Pid::from_raw(process)),
+    }
+}
+
+/// Has standard input and output lead nowhere, for whoever waits for their other ends.
+pub(crate) fn let_go_of_stdio() {
+    let null = File::options().read(true).write(true).open("/dev/null");
+    if let Ok(null) = null {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+/// Waits for a child and returns its exit code; none where a signal ended it.
+pub(crate) fn wait_for(child: Pid) -> Option<i32> {
+    loop {
+        match rustix::process::waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return status.exit_status(),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Collects the children that have ended; returns whether there are others.
+pub(crate) fn has_children() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
     }
 }
 
@@ -296,6 +372,68 @@ pub(crate) fn signal_tree(leader: Pid, signal: Signal) {
     }
 }
 
+/// Kills everything below this process.
+pub(crate) fn kill_descendants() {
+    for pid in descendants() {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Kills a process.
+pub(crate) fn kill(process: u32) {
+    if let Some(pid) = pid(process) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Returns how many processes there are below this one.
+#[cfg(target_os = "linux")]
+pub(crate) fn count_descendants() -> u32 {
+    let is_there = |pid: &Pid| {
+        let state = stat_field(pid.as_raw_pid().unsigned_abs(), STAT_STATE);
+        state.is_some_and(|state| state != "Z")
+    };
+    u32::try_from(descendants().iter().filter(|pid| is_there(pid)).count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn count_descendants() -> u32 {
+    0
+}
+
+/// Returns whether a process ended because the command it was of had: by the hang-up of the terminal,
+/// or by us.
+pub(crate) fn was_cut_off(status: WaitStatus, is_leader_gone: bool) -> bool {
+    let signal = status.terminating_signal();
+    let ours = [Signal::TERM, Signal::KILL].map(Signal::as_raw);
+    signal.is_some_and(|it| it == Signal::HUP.as_raw() || is_leader_gone && ours.contains(&it))
+}
+
+/// Kills every process whose environment at its start held `mark`; returns whether there was any.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_marked(mark: &str) -> bool {
+    let variable = format!("{MARK_VARIABLE}=");
+    let is_marked = |pid: u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0);
+        let marks = variables.find_map(|it| it.strip_prefix(variable.as_bytes()));
+        let mut marks = marks.unwrap_or_default().split(|byte| *byte == b'/');
+        marks.any(|it| it == mark.as_bytes())
+    };
+    let own = std::process::id();
+    let all = parents().into_iter().map(|(pid, _)| pid);
+    let doomed: Vec<u32> = all.filter(|pid| *pid != own && is_marked(*pid)).collect();
+    doomed.iter().copied().for_each(kill);
+    doomed
+        .iter()
+        .any(|pid| stat_field(*pid, STAT_STATE).is_some_and(|state| state != "Z"))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn kill_marked(_mark: &str) -> bool {
+    false
+}
+
 /// Lets a process go on that was stopped.
 pub(crate) fn resume(process: u32) {
     if let Some(pid) = pid(process) {
@@ -380,6 +518,12 @@ pub(crate) fn is_alive(pid: u32, started: u64) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_alive(process: u32, _started: u64) -> bool {
     pid(process).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}
+
+/// Returns whether there is a process of that id.
+pub(crate) fn exists(process: u32) -> bool {
+    pid(process)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 pub(crate) fn pid(raw: u32) -> Option<Pid> {

@@ -59,7 +59,7 @@ fn supervise() -> io::Result<()> {
     let pty = unix::open_terminal(spec.size)?;
     let leader = unix::spawn(command(&spec, &room), &pty)?;
     let slave = unix::reopen(&pty)?;
-    let reaped = start_reaper(leader)?;
+    let reaped = start_reaper(leader)?.report;
     for fd in [&orders, &news, &pty.master] {
         rustix::io::ioctl_fionbio(fd, true)?;
     }

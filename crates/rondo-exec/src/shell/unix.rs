@@ -80,12 +80,6 @@ fn make_fifo(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether there is a process of that id.
-pub(super) fn exists(process: u32) -> bool {
-    unix::pid(process)
-        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
-}
-
 pub(super) fn resize(master: &OwnedFd, size: PtySize) {
     let size = Winsize {
         ws_row: size.rows,

@@ -1,7 +1,10 @@
 //! The agent's side of a supervised call.
 
 use super::link::door_name;
-use super::protocol::{CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX};
+use super::protocol::{
+    CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX, Watcher,
+};
+use super::recall::end_orphans;
 use super::status::CallStatus;
 use super::{SUPERVISE_ARG, SupervisorCommand};
 use crate::environment::{Environment, Given};
@@ -10,9 +13,14 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long the guard of a supervisor that is gone, or ends, may take.
+const GUARD_MAX: Duration = Duration::from_secs(5);
 
 /// Why a command was not run.
 #[derive(Debug, thiserror::Error)]
@@ -50,13 +58,15 @@ pub struct Supervised {
     is_over: bool,
 }
 
-/// The supervisor's process.
+/// The processes between us and the command.
 #[derive(Debug)]
-enum Keeper {
-    /// We started it.
-    Child(Child),
-    /// An agent before us did.
-    Other { pid: u32, start_time: u64 },
+struct Keeper {
+    /// The one we started, which is the supervisor's guard; none where an agent before us did.
+    guard: Option<Child>,
+    /// The supervisor; none before it has said so.
+    watcher: Option<Watcher>,
+    /// What the command's processes are known by.
+    mark: String,
 }
 
 #[derive(Debug)]
@@ -121,14 +131,22 @@ impl Supervised {
             .map_err(StartError::Lost)?;
         let control = File::from(stdin.into_owned_fd().map_err(StartError::Lost)?);
         let mut started = Self {
-            keeper: Keeper::Child(child),
+            keeper: Keeper {
+                guard: Some(child),
+                watcher: None,
+                mark: String::new(),
+            },
             control,
             frames: Frames::Pipe(frames),
             is_over: true,
         };
         match started.read_frame().await.map_err(StartError::Lost)? {
-            (FrameKind::Ready, _) => {
-                tracing::debug!(supervisor = started.keeper.pid(), "a supervisor is ready");
+            (FrameKind::Ready, watcher) => {
+                let watcher: Watcher =
+                    serde_json::from_slice(&watcher).map_err(|err| StartError::Lost(err.into()))?;
+                tracing::debug!(supervisor = watcher.pid, "a supervisor is ready");
+                started.keeper.mark = watcher.mark(&spec.key);
+                started.keeper.watcher = Some(watcher);
                 Ok(started)
             }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
@@ -145,7 +163,11 @@ impl Supervised {
     ///
     /// # Cancel safety
     /// Cancel safe: the command goes on.
-    pub(crate) async fn attach(state_dir: &Path, status: &CallStatus) -> Result<Self, StartError> {
+    pub(crate) async fn attach(
+        state_dir: &Path,
+        key: &str,
+        status: &CallStatus,
+    ) -> Result<Self, StartError> {
         let (dir, name) = (state_dir.to_owned(), door_name(status.pid));
         let called = tokio::task::spawn_blocking(move || {
             let socket = crate::unix::call_at(&dir, &name)?;
@@ -156,9 +178,10 @@ impl Supervised {
         let (control, socket) = called.map_err(StartError::Lost)?;
         tracing::debug!(supervisor = status.pid, "a supervisor was found again");
         Ok(Self {
-            keeper: Keeper::Other {
-                pid: status.pid,
-                start_time: status.start_time,
+            keeper: Keeper {
+                guard: None,
+                watcher: Some(status.watcher()),
+                mark: status.watcher().mark(key),
             },
             control,
             frames: Frames::Socket(UnixStream::from_std(socket).map_err(StartError::Lost)?),
@@ -183,8 +206,27 @@ impl Supervised {
         let control = self.control.try_clone().map_err(StartError::Lost)?;
         Ok(Ender {
             control,
-            supervisor: self.keeper.pid(),
+            processes: self.keeper.processes(),
         })
+    }
+
+    /// Ends what is left of a command whose supervisor is gone, or is to go.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: processes may be left that nobody ends.
+    pub(crate) async fn end_rest(mut self) {
+        self.is_over = true;
+        let processes = self.keeper.processes();
+        processes.tell_to_end(&mut self.control);
+        if let Some(guard) = &mut self.keeper.guard
+            && let Ok(Ok(status)) = timeout(GUARD_MAX, guard.wait()).await
+            && status.code().is_some()
+        {
+            // It ends by itself only when nothing is left.
+            return;
+        }
+        processes.kill();
+        end_orphans(std::mem::take(&mut self.keeper.mark)).await;
     }
 
     /// Waits for output or for the end.
@@ -236,20 +278,59 @@ impl Supervised {
 }
 
 impl Keeper {
-    /// Returns the process id as long as it is surely that process's own.
-    fn pid(&self) -> Option<u32> {
-        match self {
-            Self::Child(child) => child.id(),
-            Self::Other { pid, start_time } => {
-                crate::unix::is_alive(*pid, *start_time).then_some(*pid)
-            }
+    fn processes(&self) -> Processes {
+        Processes {
+            guard: self.guard.as_ref().and_then(Child::id),
+            watcher: self.watcher,
         }
     }
 
+    /// Waits for the guard's end, which comes with the supervisor's unless it was stopped.
     async fn wait(&mut self) {
-        if let Self::Child(child) = self {
-            let _ = child.wait().await;
+        let processes = self.processes();
+        if let Some(guard) = &mut self.guard {
+            processes.wake();
+            let _ = timeout(GUARD_MAX, guard.wait()).await;
         }
+    }
+}
+
+/// The processes between us and the command, by their ids.
+#[derive(Debug, Clone, Copy)]
+struct Processes {
+    /// A child of ours, whose id is its own as long as its end was not waited for.
+    guard: Option<u32>,
+    watcher: Option<Watcher>,
+}
+
+impl Processes {
+    /// Tells the supervisor to end the command. Wakes it too: its command can have stopped it.
+    fn tell_to_end(&self, control: &mut File) {
+        let _ = control.write_all(&[END]);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.each(crate::unix::resume);
+    }
+
+    fn kill(&self) {
+        self.each(crate::unix::kill);
+    }
+
+    /// The supervisor first: its guard ends what it leaves.
+    fn each(&self, act: fn(u32)) {
+        if let Some(supervisor) = self.supervisor() {
+            act(supervisor);
+        }
+        if let Some(guard) = self.guard {
+            act(guard);
+        }
+    }
+
+    fn supervisor(&self) -> Option<u32> {
+        let alive = |it: &Watcher| crate::unix::is_alive(it.pid, it.start_time);
+        self.watcher.filter(alive).map(|it| it.pid)
     }
 }
 
@@ -257,31 +338,34 @@ impl Keeper {
 #[derive(Debug)]
 pub struct Ender {
     control: File,
-    supervisor: Option<u32>,
+    processes: Processes,
 }
 
 impl Ender {
     /// Tells the supervisor to end the whole tree, whose end [`Supervised::next`] then returns.
     pub fn end(&mut self) {
-        tell_to_end(&mut self.control, self.supervisor);
+        self.processes.tell_to_end(&mut self.control);
+    }
+
+    /// Lets the supervisor go on, where it was stopped again.
+    pub(crate) fn wake(&self) {
+        self.processes.wake();
+    }
+
+    /// Kills the supervisor; its guard ends the command.
+    pub(crate) fn kill_supervisor(&self) {
+        if let Some(supervisor) = self.processes.supervisor() {
+            crate::unix::kill(supervisor);
+        }
     }
 }
 
 impl Drop for Supervised {
     fn drop(&mut self) {
         if !self.is_over {
-            let supervisor = self.keeper.pid();
-            tell_to_end(&mut self.control, supervisor);
+            let processes = self.keeper.processes();
+            processes.tell_to_end(&mut self.control);
         }
-    }
-}
-
-/// Wakes the supervisor too: its command can have stopped it. The process id is its own as long as
-/// its end was not waited for.
-fn tell_to_end(control: &mut File, supervisor: Option<u32>) {
-    let _ = control.write_all(&[END]);
-    if let Some(supervisor) = supervisor {
-        crate::unix::resume(supervisor);
     }
 }
 

@@ -22,6 +22,11 @@ pub(super) fn door_name(supervisor: u32) -> String {
     format!("{supervisor}.sock")
 }
 
+/// Returns whose door that name is of.
+pub(super) fn supervisor_of(name: &str) -> Option<u32> {
+    name.strip_suffix(".sock")?.parse().ok()
+}
+
 /// Who listens, and who may come to.
 pub(super) struct Link {
     agent: Option<Agent>,

@@ -7,6 +7,7 @@
 mod capture;
 mod clean;
 mod client;
+mod guard;
 mod link;
 mod protocol;
 mod recall;
@@ -18,8 +19,9 @@ pub(crate) use capture::Capture;
 pub use client::{Ended, Ender, StartError, Supervised};
 pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
-pub(crate) use recall::{Known, Whereabouts, end, look};
+pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
 pub(crate) use room::make_room;
+pub use room::{are_alive, end_all};
 pub(crate) use serve::{read_line, start_reaper};
 pub use status::{CallState, CallStatus, StatusError};
 
@@ -44,6 +46,7 @@ pub fn run_if_requested() {
         .is_some_and(|arg| arg == SUPERVISE_ARG)
     {
         crate::unix::reset_signals();
+        crate::unix::survive_large_files();
         let for_shell = std::env::args_os().nth(2);
         exit(match for_shell.is_some_and(|arg| arg == SHELL_ARG) {
             true => crate::shell::serve(),

@@ -44,6 +44,23 @@ pub struct CallSpec {
     pub spill_bytes_max: u64,
     /// The terminal the command sees.
     pub pty: PtySize,
+    /// Whether a status file and a whole output are written. Where they are not, nothing of the
+    /// call is on the disk, and no other agent can find it.
+    #[serde(default = "yes")]
+    pub is_kept: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Who watches over the command, as the supervisor says when it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Watcher {
+    /// Its process id.
+    pub(super) pid: u32,
+    /// When it started, in ticks since boot; 0 where that is not known.
+    pub(super) start_time: u64,
 }
 
 /// The size of a terminal, in character cells.
@@ -78,7 +95,7 @@ impl CallSpec {
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 
@@ -91,10 +108,17 @@ pub(super) fn spill_path(state_dir: &Path, key: &str) -> PathBuf {
     state_dir.join(format!("{key}.out"))
 }
 
+impl Watcher {
+    /// Returns what the environment of everything holds that the command of that key starts.
+    pub(super) fn mark(&self, key: &str) -> String {
+        format!("{key}:{}:{}", self.pid, self.start_time)
+    }
+}
+
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameKind {
-    /// The status file is on disk; the supervisor waits for [`GO`].
+    /// The status file is on disk, and the supervisor waits for [`GO`]; the [`Watcher`], as JSON.
     Ready,
     /// Output as the command wrote it.
     Output,

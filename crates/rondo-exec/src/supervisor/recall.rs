@@ -8,6 +8,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long a supervisor that was told to go, and has not said so yet, is waited for.
 const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// How long processes are killed that nobody owns; one that the kernel holds cannot end.
+const ORPHANS_MAX: Duration = Duration::from_secs(2);
 /// How often a status file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -24,7 +26,10 @@ pub(crate) enum Known {
     /// Its command has ended.
     Ended(Box<CallStatus>),
     /// Its supervisor died, or its status file cannot be read.
-    Lost,
+    Lost {
+        /// What its processes are known by, where that can be read.
+        mark: Option<String>,
+    },
 }
 
 /// Looks at what became of a call. A command whose supervisor just begins is waited for.
@@ -38,7 +43,7 @@ pub(crate) async fn look(state_dir: &Path, key: &str) -> Known {
             return known;
         }
         if Instant::now() >= until {
-            return Known::Lost;
+            return Known::Lost { mark: None };
         }
         sleep(LOOK_EVERY).await;
     }
@@ -58,23 +63,36 @@ pub(crate) async fn end(state_dir: &Path, key: &str) -> Known {
     }
 }
 
+/// Ends the processes of a command whose supervisor and guard are gone, by their mark.
+pub(crate) async fn end_orphans(mark: String) {
+    let ending = tokio::task::spawn_blocking(move || {
+        let until = std::time::Instant::now() + ORPHANS_MAX;
+        while crate::unix::kill_marked(&mark) && std::time::Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    });
+    let _ = ending.await;
+}
+
 /// Returns nothing while the supervisor is between two states.
 fn glance(state_dir: &Path, key: &str) -> Option<Known> {
     let before = match CallStatus::read(state_dir, key) {
         Ok(Some(status)) => status,
         Ok(None) => return Some(Known::NeverBegun { is_recorded: false }),
-        Err(_) => return Some(Known::Lost),
+        Err(_) => return Some(Known::Lost { mark: None }),
     };
     // A supervisor writes its last line before it ends: read after it is gone, that is the last.
     let is_alive = before.supervisor_is_alive();
     let Ok(Some(status)) = CallStatus::read(state_dir, key) else {
-        return Some(Known::Lost);
+        return Some(Known::Lost { mark: None });
     };
     match status.state {
         CallState::Ready if is_alive => None,
         CallState::Ready | CallState::Failed => Some(Known::NeverBegun { is_recorded: true }),
         CallState::Running if is_alive => Some(Known::Running(Box::new(status))),
-        CallState::Running => Some(Known::Lost),
+        CallState::Running => Some(Known::Lost {
+            mark: Some(status.watcher().mark(key)),
+        }),
         CallState::Ended => Some(Known::Ended(Box::new(status))),
     }
 }

@@ -1,15 +1,24 @@
 //! Keeps what commands leave in their directory within bounds.
 
+use super::link::{door_name, supervisor_of};
+use super::protocol::END;
 use super::status::CallStatus;
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The bound on calls whose files are kept; more than can be in doubt at a time.
 const CALLS_MAX: usize = 1024;
 /// The bound on all files together, in bytes.
 const BYTES_MAX: u64 = 2 << 30;
+
+/// How long commands that are told to end are waited for.
+const END_MAX: Duration = Duration::from_secs(5);
+/// How often it is looked for whether they are gone.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The files of one call: its status, its whole output.
 #[derive(Default)]
@@ -75,6 +84,37 @@ fn key_of(path: &Path) -> Option<String> {
     Some(key.to_owned())
 }
 
+/// Returns whether a command still runs whose agent is gone, or may be.
+///
+/// Only of commands that outlive their agents: the others have no door there.
+#[must_use]
+pub fn are_alive(state_dir: &Path) -> bool {
+    !living(state_dir).is_empty()
+}
+
+/// Ends every command that runs without its agent, and waits for their ends, for a few seconds at
+/// most. Nobody may go on with them meanwhile.
+pub fn end_all(state_dir: &Path) {
+    let until = Instant::now() + END_MAX;
+    for supervisor in living(state_dir) {
+        if let Ok(mut called) = crate::unix::call_at(state_dir, &door_name(supervisor)) {
+            let _ = called.write_all(&[END]);
+            crate::unix::resume(supervisor);
+        }
+    }
+    while are_alive(state_dir) && Instant::now() < until {
+        sleep(LOOK_EVERY);
+    }
+}
+
+/// Returns the supervisors whose doors are there, by their process ids.
+fn living(state_dir: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(state_dir).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let doors = names.filter_map(|name| supervisor_of(&name));
+    doors.filter(|it| crate::unix::exists(*it)).collect()
+}
+
 fn runs(state_dir: &Path, key: &str) -> bool {
     let status = CallStatus::read(state_dir, key);
     status.is_ok_and(|status| status.is_some_and(|status| status.supervisor_is_alive()))
@@ -84,7 +124,6 @@ fn runs(state_dir: &Path, key: &str) -> bool {
 mod tests {
     use super::*;
     use std::fs::{File, FileTimes};
-    use std::time::Duration;
 
     /// Makes the files of four calls, the oldest first; each has ten bytes of output.
     fn dir() -> tempfile::TempDir {

@@ -1,6 +1,7 @@
 //! The supervisor's own side: one loop over its file descriptors.
 
 use super::capture::Capture;
+use super::guard::{self, Role, Started as Begun};
 use super::link::{Link, OUTPUT_FRAME_BYTES, Order};
 use super::protocol::{
     CallSpec, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
@@ -13,6 +14,8 @@ use rustix::process::{Pid, Signal, WaitStatus};
 use serde::de::DeserializeOwned;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,16 +26,16 @@ const DRAIN_QUIET: Duration = Duration::from_millis(15);
 /// After the command's end, output of what it left behind is taken for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(250);
 /// How long a tree has to end after SIGTERM.
-const TERM_GRACE: Duration = Duration::from_millis(1000);
+pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
 /// How long SIGKILL is repeated, for trees that fork faster than they are killed.
-const KILL_MAX: Duration = Duration::from_secs(2);
+pub(super) const KILL_MAX: Duration = Duration::from_secs(2);
 /// How often it is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
 
 /// Runs one supervised call from its specification on stdin to its status on stdout.
 pub(super) fn serve() -> i32 {
     match supervise() {
-        Ok(()) => 0,
+        Ok(code) => code,
         Err(reason) => {
             let mut frame = Vec::new();
             encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
@@ -43,29 +46,52 @@ pub(super) fn serve() -> i32 {
     }
 }
 
-fn supervise() -> io::Result<()> {
+fn supervise() -> io::Result<i32> {
     let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     let spec = read_spec(&control)?;
     unix::leave_session()?;
-    let mut status = CallStatus::new(&spec);
-    status.create(&spec)?;
+    match guard::split()? {
+        Role::Guard(ward) => {
+            drop((control, frames));
+            Ok(ward.watch(&spec))
+        }
+        Role::Supervisor(begun) => serve_call(&spec, control, frames, &begun).map(|()| 0),
+    }
+}
+
+fn serve_call(spec: &CallSpec, control: OwnedFd, frames: OwnedFd, begun: &Begun) -> io::Result<()> {
+    unix::leave_session()?;
+    let mut status = CallStatus::new(spec);
+    status.create(spec).map_err(|err| unwritten(spec, &err))?;
     let mut frame = Vec::new();
-    encode_frame(FrameKind::Ready, b"", &mut frame);
+    let watcher = status.watcher();
+    encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
     if !told_to_go(&control)? {
         return Ok(());
     }
     // Before the status that sends the next agent here.
-    let link = Link::new(&spec, control, frames);
+    let link = Link::new(spec, control, frames);
     // Before the command: where this is the last line and nobody is left, nobody knows its end.
     status.state = CallState::Running;
-    status.append(&spec)?;
-    let started = start(&spec).inspect_err(|_| {
+    status.append(spec).map_err(|err| unwritten(spec, &err))?;
+    // Before the command too, which can stop us.
+    begun.tell();
+    let now = Instant::now();
+    let started = start(spec, &watcher.mark(&spec.key)).inspect_err(|_| {
         status.state = CallState::Failed;
-        let _ = status.append(&spec);
+        let _ = status.append(spec);
     })?;
-    Supervision::new(&spec, started, link).run(status)
+    Supervision::new(spec, started, link, now).run(status)
+}
+
+fn unwritten(spec: &CallSpec, err: &io::Error) -> io::Error {
+    let place = spec.state_dir.display();
+    io::Error::new(
+        err.kind(),
+        format!("failed to write the state of the command in `{place}`: {err}"),
+    )
 }
 
 fn read_spec(control: &OwnedFd) -> io::Result<CallSpec> {
@@ -124,36 +150,52 @@ struct Started {
     leader: Pid,
     master: OwnedFd,
     slave: OwnedFd,
-    reaped: OwnedFd,
+    reaper: Reaper,
 }
 
-fn start(spec: &CallSpec) -> io::Result<Started> {
+fn start(spec: &CallSpec, mark: &str) -> io::Result<Started> {
     let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
     let pty = unix::open_pty(spec.pty).map_err(named)?;
-    let leader = unix::spawn_shell(&spec.command, &spec.directory, &pty).map_err(named)?;
+    let leader = unix::spawn_shell(&spec.command, &spec.directory, &pty, mark).map_err(named)?;
     let Pty { master, slave } = pty;
-    let reaped = start_reaper(leader).map_err(named)?;
+    let reaper = start_reaper(leader).map_err(named)?;
     rustix::io::ioctl_fionbio(&master, true)?;
     Ok(Started {
         leader,
         master,
         slave,
-        reaped,
+        reaper,
     })
 }
 
 /// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
 /// no signal handler. Writes the leader's raw status; end of file means that no process is left.
-pub(crate) fn start_reaper(leader: Pid) -> io::Result<OwnedFd> {
+pub(crate) fn start_reaper(leader: Pid) -> io::Result<Reaper> {
     let (reaped, mut report) = io::pipe()?;
+    let cut_off = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&cut_off);
     thread::Builder::new().spawn(move || {
+        let mut is_leader_gone = false;
         while let Some((pid, status)) = unix::wait_any() {
             if pid == leader {
+                is_leader_gone = true;
                 let _ = report.write_all(&encode_status(status));
+            } else if unix::was_cut_off(status, is_leader_gone) {
+                count.fetch_add(1, Ordering::Relaxed);
             }
         }
     })?;
-    Ok(reaped.into())
+    Ok(Reaper {
+        report: reaped.into(),
+        cut_off,
+    })
+}
+
+/// What collects the children that end.
+pub(crate) struct Reaper {
+    pub(crate) report: OwnedFd,
+    /// How many processes were there still when the leader ended, and were ended by that or by us.
+    cut_off: Arc<AtomicU32>,
 }
 
 fn encode_status(status: WaitStatus) -> Vec<u8> {
@@ -191,6 +233,9 @@ struct Supervision<'a> {
     exit: Option<(i32, Option<String>)>,
     timed_out: bool,
     cancelled: bool,
+    cut_off: Arc<AtomicU32>,
+    /// What was found running when the command had ended.
+    left_running: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -203,23 +248,27 @@ struct Happened {
 }
 
 impl<'a> Supervision<'a> {
-    fn new(spec: &'a CallSpec, started: Started, link: Link) -> Self {
+    fn new(spec: &'a CallSpec, started: Started, link: Link, now: Instant) -> Self {
         let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
-        let now = Instant::now();
         Self {
             spec,
             leader: started.leader,
             master: Some(started.master),
             slave: Some(started.slave),
-            reaped: Some(started.reaped),
+            reaped: Some(started.reaper.report),
+            cut_off: started.reaper.cut_off,
             link,
-            capture: Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
+            capture: match spec.is_kept {
+                true => Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
+                false => Capture::in_memory(kept),
+            },
             phase: Phase::Running {
                 until: now.checked_add(spec.timeout()).unwrap_or(now),
             },
             exit: None,
             timed_out: false,
             cancelled: false,
+            left_running: 0,
         }
     }
 
@@ -328,7 +377,12 @@ impl<'a> Supervision<'a> {
 
     fn take_order(&mut self) {
         if self.link.take_order() == Order::End {
-            self.cancelled |= self.is_running();
+            match self.phase {
+                // Whoever keeps the time as well may be first, where we were stopped meanwhile.
+                Phase::Running { until } if Instant::now() >= until => self.timed_out = true,
+                Phase::Running { .. } => self.cancelled = true,
+                _ => {}
+            }
             self.end_tree();
         }
     }
@@ -386,7 +440,10 @@ impl<'a> Supervision<'a> {
         self.phase = match (self.is_tree_gone(), self.master.is_none()) {
             (true, true) => Phase::Over,
             (true, false) if is_over => Phase::Over,
-            (false, _) if is_over => return self.end_tree(),
+            (false, _) if is_over => {
+                self.left_running = unix::count_descendants();
+                return self.end_tree();
+            }
             _ => Phase::Draining { until, quiet },
         };
     }
@@ -424,6 +481,7 @@ impl<'a> Supervision<'a> {
         status.survivors = !self.is_tree_gone();
         status.timed_out = self.timed_out;
         status.cancelled = self.cancelled;
+        status.left_running = self.left_running.max(self.cut_off.load(Ordering::Relaxed));
         let (code, signal) = self.exit.take().unzip();
         status.exit_code = code;
         status.signal = signal.flatten();

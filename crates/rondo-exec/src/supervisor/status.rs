@@ -1,4 +1,4 @@
-use super::protocol::CallSpec;
+use super::protocol::{CallSpec, Watcher};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -50,6 +50,14 @@ pub struct CallStatus {
     /// Whether processes were left that could not be ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub survivors: bool,
+    /// How many processes the command left running, which were ended with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_running: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// How far a call is.
@@ -109,6 +117,13 @@ impl CallStatus {
         crate::unix::is_alive(self.pid, self.start_time)
     }
 
+    pub(super) fn watcher(&self) -> Watcher {
+        Watcher {
+            pid: self.pid,
+            start_time: self.start_time,
+        }
+    }
+
     pub(super) fn new(spec: &CallSpec) -> Self {
         let pid = std::process::id();
         Self {
@@ -125,11 +140,17 @@ impl CallStatus {
             omitted_bytes: 0,
             full_output: None,
             survivors: false,
+            left_running: 0,
         }
     }
 
     /// Puts the first line into its place as a whole, so that no reader sees half of it.
+    ///
+    /// Nothing is written of a call that is not kept.
     pub(super) fn create(&self, spec: &CallSpec) -> io::Result<()> {
+        if !spec.is_kept {
+            return Ok(());
+        }
         let place = path(&spec.state_dir, &spec.key);
         let partial = spec.state_dir.join(format!("{}.json.part", spec.key));
         for stale in [&partial, &place] {
@@ -150,6 +171,9 @@ impl CallStatus {
 
     /// Appends a line, which from then on is what counts.
     pub(super) fn append(&self, spec: &CallSpec) -> io::Result<()> {
+        if !spec.is_kept {
+            return Ok(());
+        }
         let place = path(&spec.state_dir, &spec.key);
         let mut file = OpenOptions::new().append(true).open(place)?;
         file.write_all(&self.line()?)

@@ -27,6 +27,7 @@ pub(crate) fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpe
         output_bytes_max: 1000,
         spill_bytes_max: 1000,
         pty: PtySize::default(),
+        is_kept: true,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod agent;
 mod analysis;
+mod deaths;
 mod fixture;
 mod gate;
 mod output;

@@ -1,0 +1,114 @@
+//! One running command, followed to its end.
+
+use crate::live::LiveText;
+use crate::supervisor::{CallStatus, Ended, Ender, StartError, Supervised};
+use rondo_core::ports::ToolInvocation;
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long a supervisor has to notice by itself that the time of its command is up.
+const NOTICE_MAX: Duration = Duration::from_millis(500);
+/// How long a supervisor that was told to end its command has for that: what it gives the command,
+/// and some more.
+const END_MAX: Duration = Duration::from_secs(4);
+/// How often a supervisor is woken meanwhile, which its command may stop again and again.
+const WAKE_EVERY: Duration = Duration::from_millis(100);
+
+/// Why a command was told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Its own time was up.
+    TimedOut,
+    /// The call was told to end.
+    Cancelled,
+}
+
+/// What became of a command.
+pub(crate) enum Followed {
+    /// It ended, and so did what it started.
+    Ended(Box<CallStatus>),
+    /// It was not started.
+    Refused(StartError),
+    /// Its supervisor is gone. What it started was ended.
+    Lost { cause: StartError, cut: Option<Cut> },
+}
+
+/// Relays output until the end. The reader is never dropped between two parts of a frame: a cancel
+/// only tells the supervisor to end the command, which is then waited for.
+///
+/// The supervisor keeps the `limit` on the command's time. It is kept here as well, since a command
+/// can stop its supervisor.
+pub(crate) async fn follow(
+    mut running: Supervised,
+    invocation: &ToolInvocation,
+    limit: Option<Duration>,
+) -> Followed {
+    let mut live = LiveText::new(&invocation.output);
+    let cut = OnceLock::new();
+    let ender = match running.ender() {
+        Ok(ender) => ender,
+        Err(cause) => {
+            running.end_rest().await;
+            return Followed::Lost { cause, cut: None };
+        }
+    };
+    let watch = watch(ender, invocation, limit, &cut);
+    tokio::pin!(watch);
+    let cause = loop {
+        let next = running.next();
+        tokio::pin!(next);
+        let event = tokio::select! {
+            event = &mut next => event,
+            never = &mut watch => match never {},
+        };
+        match event {
+            Ok(Ended::Output(bytes)) => live.push(&bytes),
+            Ok(Ended::Status(mut status)) => {
+                live.finish();
+                // One that was stopped does not know how late it is.
+                if status.cancelled && cut.get() == Some(&Cut::TimedOut) {
+                    (status.timed_out, status.cancelled) = (true, false);
+                }
+                return Followed::Ended(status);
+            }
+            Err(err @ StartError::Lost(_)) => break err,
+            Err(err) => return Followed::Refused(err),
+        }
+    };
+    live.finish();
+    running.end_rest().await;
+    let cut = cut.get().copied();
+    Followed::Lost { cause, cut }
+}
+
+/// Has the command ended when its time is up or it is told to; by its supervisor, or without it where
+/// that does not answer.
+async fn watch(
+    mut ender: Ender,
+    invocation: &ToolInvocation,
+    limit: Option<Duration>,
+    cut: &OnceLock<Cut>,
+) -> Infallible {
+    let is_late = async {
+        match limit {
+            Some(limit) => sleep(limit.saturating_add(NOTICE_MAX)).await,
+            None => pending().await,
+        }
+    };
+    let why = tokio::select! {
+        () = invocation.cancel.cancelled() => Cut::Cancelled,
+        () = is_late => Cut::TimedOut,
+    };
+    let _ = cut.set(why);
+    ender.end();
+    let until = Instant::now() + END_MAX;
+    while Instant::now() < until {
+        sleep(WAKE_EVERY).await;
+        ender.wake();
+    }
+    ender.kill_supervisor();
+    pending().await
+}

@@ -1,0 +1,148 @@
+//! The parent of a supervisor, which owns the command's processes once the supervisor is gone.
+//!
+//! A command can end or stop its supervisor, and so can the kernel where memory is short. What the
+//! supervisor started is then adopted by the guard, which ends all of it, and the guard keeps the
+//! command's time where the supervisor does not. It does nothing else, and holds nothing that the
+//! agent waits for.
+
+use super::link::door_name;
+use super::protocol::CallSpec;
+use super::serve::{KILL_MAX, TERM_GRACE};
+use crate::unix;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a supervisor has to notice by itself that the command's time is up.
+const NOTICE_MAX: Duration = Duration::from_millis(500);
+/// How long it has then to end the command and to tell its agent.
+const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
+/// How often a supervisor that may have been stopped again is woken.
+const WAKE_EVERY: Duration = Duration::from_millis(250);
+/// How long what a dead supervisor left is killed; a process that the kernel holds cannot end.
+const REST_MAX: Duration = Duration::from_secs(10);
+/// How often that is repeated, for trees that fork faster than they are killed.
+const REST_EVERY: Duration = Duration::from_millis(5);
+/// How a guard ends whose supervisor was killed.
+const KILLED_CODE: i32 = 1;
+
+/// Which of the two processes this one is.
+pub(super) enum Role {
+    /// The one that waits.
+    Guard(Ward),
+    /// The one that works.
+    Supervisor(Started),
+}
+
+/// The supervisor as its guard knows it.
+pub(super) struct Ward {
+    supervisor: Pid,
+    /// Readable when the command's time begins; at its end when the supervisor is gone.
+    started: PipeReader,
+}
+
+/// What the guard is told by; must live as long as the supervisor.
+pub(super) struct Started(Option<PipeWriter>);
+
+impl Started {
+    /// Says that the command's time begins now.
+    pub(super) fn tell(&self) {
+        if let Some(mut pipe) = self.0.as_ref() {
+            let _ = pipe.write_all(b"s");
+        }
+    }
+}
+
+/// Splits this process in two, which must have one thread. Where orphans are not adopted, a guard
+/// would own nothing, and there is none.
+pub(super) fn split() -> io::Result<Role> {
+    if !unix::ADOPTS_ORPHANS {
+        return Ok(Role::Supervisor(Started(None)));
+    }
+    let (started, tell) = io::pipe()?;
+    match unix::fork()? {
+        Some(supervisor) => Ok(Role::Guard(Ward {
+            supervisor,
+            started,
+        })),
+        None => Ok(Role::Supervisor(Started(Some(tell)))),
+    }
+}
+
+/// How far the time of the command is.
+enum Time {
+    NotBegun,
+    Runs { until: Instant },
+    IsUp { until: Instant },
+}
+
+impl Ward {
+    /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
+    pub(super) fn watch(mut self, spec: &CallSpec) -> i32 {
+        unix::let_go_of_stdio();
+        let mut time = Time::NotBegun;
+        while !self.is_over(&mut time, spec) {
+            match time {
+                Time::Runs { until } if Instant::now() >= until => {
+                    time = Time::IsUp {
+                        until: Instant::now() + END_MAX,
+                    };
+                }
+                Time::IsUp { until } if Instant::now() >= until => self.signal(Signal::KILL),
+                _ => {}
+            }
+            if matches!(time, Time::IsUp { .. }) {
+                self.signal(Signal::CONT);
+            }
+        }
+        let code = unix::wait_for(self.supervisor);
+        if code.is_none() {
+            // One that was killed leaves its door behind.
+            let door = door_name(self.supervisor.as_raw_pid().unsigned_abs());
+            let _ = std::fs::remove_file(spec.state_dir.join(door));
+        }
+        end_rest();
+        code.unwrap_or(KILLED_CODE)
+    }
+
+    /// Waits for something to happen; returns whether the supervisor is gone.
+    fn is_over(&mut self, time: &mut Time, spec: &CallSpec) -> bool {
+        let patience = match time {
+            Time::NotBegun => None,
+            Time::Runs { until } => Some(until.saturating_duration_since(Instant::now())),
+            Time::IsUp { .. } => Some(WAKE_EVERY),
+        };
+        let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
+        let patience = patience.map(unix::timespec);
+        if rustix::event::poll(&mut fds, patience.as_ref()) != Ok(1) {
+            return false;
+        }
+        let mut byte = [0; 1];
+        match self.started.read(&mut byte) {
+            Ok(0) => true,
+            Ok(_) => {
+                let limit = spec.timeout().saturating_add(NOTICE_MAX);
+                let until = Instant::now().checked_add(limit);
+                *time = until.map_or(Time::NotBegun, |until| Time::Runs { until });
+                false
+            }
+            Err(err) => err.kind() != io::ErrorKind::Interrupted,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Its process id is its own until its end is waited for.
+        let _ = rustix::process::kill_process(self.supervisor, signal);
+    }
+}
+
+/// Ends everything that was adopted.
+fn end_rest() {
+    let until = Instant::now() + REST_MAX;
+    while unix::has_children() && Instant::now() < until {
+        unix::kill_descendants();
+        sleep(REST_EVERY);
+    }
+}
