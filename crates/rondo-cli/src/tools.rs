@@ -90,17 +90,17 @@ pub(crate) fn offer(
     live: &[Arc<dyn Tool>],
 ) -> Result<Offer> {
     // A session's own: what other sessions printed is none of this one's business.
-    let calls = settings.paths.state.join("calls");
-    let state_dir = calls.join(session.as_str());
-    private_dir(&state_dir)?;
-    calls::prune(&calls, session.as_str());
-    let workspace = workspace(settings, &state_dir)?;
+    let state_dir = calls::dir(&settings.paths, session);
+    let is_kept = settings.values.ephemeral != Some(true);
+    if is_kept {
+        private_dir(&state_dir)?;
+    }
+    let workspace = workspace(settings, is_kept.then_some(&*state_dir))?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut options = exec_options(&workspace, state_dir, keys, settings);
-    if settings.values.ephemeral != Some(true) {
-        // Whoever carries the session on finds the command again.
-        options.outlive = ExecOptions::OUTLIVE;
-    }
+    options.is_kept = is_kept;
+    // Whoever carries the session on finds the command again.
+    options.outlive = ExecOptions::OUTLIVE;
     let mut known = rondo_tools::file_tools(&workspace);
     known.push(Arc::new(ExecTool::exec(options.clone())));
     known.push(Arc::new(ExecTool::execute_command(options)));
@@ -128,7 +128,7 @@ pub(crate) fn offer(
     })
 }
 
-fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
+fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Workspace>> {
     let failed = |err| CliError::caused(Exit::Input, anyhow::Error::new(err));
     let mut workspace = Workspace::open(&settings.directory).map_err(failed)?;
     for directory in settings.values.add_dirs.iter().flatten() {
@@ -136,7 +136,9 @@ fn workspace(settings: &Settings, spill_dir: &Path) -> Result<Arc<Workspace>> {
             .with_dir(settings.directory.join(directory))
             .map_err(failed)?;
     }
-    let workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
+    if let Some(spill_dir) = spill_dir {
+        workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
+    }
     Ok(Arc::new(workspace))
 }
 

@@ -99,6 +99,12 @@ impl Store {
         })
     }
 
+    /// Returns whether a process works on a session right now, be it there or just begun.
+    #[must_use]
+    pub fn is_in_use(&self, session: &SessionId) -> bool {
+        lock::is_held(&self.locks_dir(), session)
+    }
+
     /// Finds a session by its id, by a prefix that fits only one, or by `latest`.
     ///
     /// # Errors

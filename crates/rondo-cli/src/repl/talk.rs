@@ -7,6 +7,7 @@ use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
+use crate::calls;
 use crate::commands::ask::{Answerer, Cast, Work};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -389,7 +390,11 @@ impl Talk {
             None if self.is_ephemeral() => Conversation::ephemeral(),
             None => {
                 let directory = self.settings.directory.clone();
-                Conversation::begin(self.store()?, &directory, title)?
+                let paths = self.settings.paths.clone();
+                let store = self.store()?;
+                let begun = Conversation::begin(store, &directory, title)?;
+                calls::prune(&paths, &begun.session, store);
+                begun
             }
         };
         Ok(self.conversation.insert(conversation))

@@ -86,6 +86,35 @@ impl TestEnv {
         command
     }
 
+    /// Returns the program as bash starts it, which runs `script` for that.
+    pub(crate) fn wrapped(&self, script: &str, args: &[&str]) -> Command {
+        let inner = self.command(args);
+        let inner = inner.as_std();
+        let mut command = Command::new("bash");
+        command
+            .arg("-c")
+            .arg(script)
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .env_clear()
+            .envs(
+                inner
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(self.project())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Returns where the state of a session's commands is, or that of all sessions.
+    pub(crate) fn calls(&self, session: &str) -> PathBuf {
+        self.home().join(".local/state/rondo/calls").join(session)
+    }
+
     pub(crate) async fn run(&self, args: &[&str]) -> Shown {
         let mut command = self.command(args);
         if self.stdin.is_some() {

@@ -7,6 +7,7 @@
 
 mod ask;
 mod attachments;
+mod calls;
 mod configuration;
 mod designs;
 mod doctor;

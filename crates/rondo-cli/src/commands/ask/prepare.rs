@@ -1,5 +1,6 @@
 use super::cast::Cast;
 use super::input::read_input;
+use crate::calls;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::run::{current_dir, output_of};
 use crate::env::Env;
@@ -219,15 +220,21 @@ impl Place {
     }
 
     fn conversation(self, settings: &Settings, title: String) -> Result<Conversation> {
-        match self {
-            Self::Nowhere => Ok(Conversation::ephemeral()),
+        let (store, begun) = match self {
+            Self::Nowhere => return Ok(Conversation::ephemeral()),
             Self::New(opening) => {
                 let lost = |_| CliError::new(Exit::Error, "the journal's thread panicked");
                 let store = opening.join().map_err(lost).flatten()?;
-                Conversation::begin(&store, &settings.directory, title)
+                let begun = Conversation::begin(&store, &settings.directory, title);
+                (store, begun?)
             }
-            Self::Known(store, info) => Conversation::take(&store, &info),
-        }
+            Self::Known(store, info) => {
+                let taken = Conversation::take(&store, &info);
+                (store, taken?)
+            }
+        };
+        calls::prune(&settings.paths, &begun.session, &store);
+        Ok(begun)
     }
 }
 

@@ -1,7 +1,9 @@
+use crate::calls;
 use crate::cli::PruneArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::paths::Paths;
 use crate::sessions::{self, failed};
 use rondo_core::clock::Clock;
 use rondo_journal::{Report, Retention, SessionInfo, Store, StoreError};
@@ -16,6 +18,7 @@ use std::io::{self, BufRead as _};
 /// When one is not there, in use or a parent of others, or when nobody could be asked.
 pub(super) fn remove(
     store: &Store,
+    paths: &Paths,
     names: &[String],
     yes: bool,
     output: &Output,
@@ -30,6 +33,7 @@ pub(super) fn remove(
     let mut text = String::new();
     for info in infos {
         store.remove(&info.id)?;
+        calls::forget(paths, &info.id);
         let _ = writeln!(text, "removed {}", info.id);
     }
     Ok(text)
@@ -53,7 +57,7 @@ fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
 ///
 /// # Errors
 /// When the disk fails.
-pub(super) fn prune(store: &Store, args: &PruneArgs) -> Result<String> {
+pub(super) fn prune(store: &Store, paths: &Paths, args: &PruneArgs) -> Result<String> {
     let now = Clock::system().now();
     let before = args.older_than.map(|age| {
         let age = u64::try_from(age.0.as_millis()).unwrap_or(u64::MAX);
@@ -78,6 +82,7 @@ pub(super) fn prune(store: &Store, args: &PruneArgs) -> Result<String> {
         for info in left {
             match store.remove(&info.id) {
                 Ok(()) => {
+                    calls::forget(paths, &info.id);
                     let _ = writeln!(text, "removed {}  {}", info.id, info.title);
                 }
                 Err(StoreError::HasForks { .. }) => kept.push(info),

@@ -36,8 +36,10 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
             show::show(&store, session, *format, output)?;
             return Ok(Exit::Answer);
         }
-        SessionCommand::Rm { sessions, yes } => keep::remove(&store, sessions, *yes, output)?,
-        SessionCommand::Prune(args) => keep::prune(&store, args)?,
+        SessionCommand::Rm { sessions, yes } => {
+            keep::remove(&store, &settings.paths, sessions, *yes, output)?
+        }
+        SessionCommand::Prune(args) => keep::prune(&store, &settings.paths, args)?,
         SessionCommand::Export { session, output } => {
             portable::export(&store, session, output.as_deref())?
         }

@@ -1,0 +1,161 @@
+//! What commands leave on the disk, and for how long.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use rondo_testkit::Server;
+use serde_json::{Value, json};
+use std::fs::{File, FileTimes};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tokio::process::Child;
+
+/// More directories than are kept.
+const MANY: usize = 250;
+
+fn mkfifo(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+/// Starts a turn whose command waits for somebody to write to `gate`.
+async fn waiting(env: &TestEnv) -> (Child, Server) {
+    for name in ["gate", "up"] {
+        mkfifo(&env.project().join(name));
+    }
+    let command = "echo run >> runs; echo up > up; cat gate; exit 3";
+    let server = serve(vec![
+        calls("exec", &json!({ "command": command })),
+        says("done"),
+    ])
+    .await;
+    let url = server.url("/v1");
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--yolo",
+        "--json",
+        "x",
+    ];
+    let child = env.command(&args).spawn().unwrap();
+    read_all(env.project().join("up")).await;
+    (child, server)
+}
+
+async fn read_all(path: PathBuf) {
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path));
+    read.await.unwrap().unwrap();
+}
+
+/// Makes the state of all there is as old as can be, and much that is new beside it.
+fn crowd(env: &TestEnv) -> PathBuf {
+    let root = env.calls("");
+    let [session] = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|it| it.unwrap().path())
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    for index in 0..MANY {
+        std::fs::create_dir(root.join(format!("z-{index:03}"))).unwrap();
+    }
+    let old = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+    File::open(&session).unwrap().set_times(old).unwrap();
+    session
+}
+
+async fn another(env: &TestEnv) {
+    let server = serve(vec![says("another")]).await;
+    assert_eq!(env.ask(&server, &["x"]).await.code, Some(0));
+}
+
+fn last_result(server: &Server) -> Value {
+    let request = server.requests().pop().unwrap().json();
+    let messages = request["messages"].as_array().unwrap().clone();
+    let told = messages.last().unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    serde_json::from_str(&told).unwrap()
+}
+
+#[tokio::test]
+async fn the_state_of_a_turn_that_runs_stays_whoever_else_starts() {
+    let env = TestEnv::new();
+    let (child, server) = waiting(&env).await;
+    let state = crowd(&env);
+    another(&env).await;
+    assert!(state.is_dir());
+    tokio::fs::write(env.project().join("gate"), "on\n")
+        .await
+        .unwrap();
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let told = last_result(&server);
+    assert_eq!(told, json!({ "stdout": "on\n", "exitCode": 3 }));
+}
+
+#[tokio::test]
+async fn the_state_of_a_turn_that_was_cut_off_stays_whoever_else_starts() {
+    let env = TestEnv::new();
+    let (mut child, server) = waiting(&env).await;
+    child.kill().await.unwrap();
+    let state = crowd(&env);
+    another(&env).await;
+    assert!(state.is_dir());
+    tokio::fs::write(env.project().join("gate"), "on\n")
+        .await
+        .unwrap();
+    another(&env).await;
+    let id = state.file_name().unwrap().to_str().unwrap();
+    let shown = env
+        .run(&["resume", id, "--base-url", &server.url("/v1"), "--yolo"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert_eq!(
+        last_result(&server),
+        json!({ "stdout": "on\n", "exitCode": 3 })
+    );
+    let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
+    assert_eq!(runs, "run\n");
+}
+
+#[tokio::test]
+async fn removing_a_session_ends_its_commands_and_removes_what_they_left() {
+    let env = TestEnv::new();
+    let (mut child, _server) = waiting(&env).await;
+    child.kill().await.unwrap();
+    let state = crowd(&env);
+    let id = state.file_name().unwrap().to_str().unwrap();
+    let shown = env.run(&["session", "rm", "--yes", id]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(!state.exists());
+    // Nobody waits for it any more.
+    let gate = env.project().join("gate");
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+    let opened = rustix::fs::open(gate, flags, rustix::fs::Mode::empty());
+    assert_eq!(opened.unwrap_err(), rustix::io::Errno::NXIO);
+}
+
+#[tokio::test]
+async fn nothing_of_a_session_that_is_not_kept_is_on_the_disk() {
+    let env = TestEnv::new();
+    let command = "echo top-secret-output; seq 200000; find ~ -type f -newer . > found";
+    let server = serve(vec![
+        calls("exec", &json!({ "command": command })),
+        says("done"),
+    ])
+    .await;
+    let shown = env.ask(&server, &["--yolo", "--ephemeral", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let told = last_result(&server);
+    assert_eq!(
+        (&told["exitCode"], &told["truncated"]),
+        (&json!(0), &json!(true))
+    );
+    assert_eq!(told.get("full_output"), None);
+    let during = std::fs::read_to_string(env.project().join("found")).unwrap();
+    assert_eq!(during, "");
+    assert!(!env.calls("").exists());
+}
