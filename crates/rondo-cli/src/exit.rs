@@ -59,7 +59,7 @@ pub(crate) struct Circumstances {
 pub(crate) enum Stop {
     /// Ctrl-C.
     Interrupt,
-    /// `SIGTERM` or `SIGHUP`.
+    /// `SIGTERM`, `SIGHUP`, or another signal that ends a program.
     Terminate,
     /// Nobody reads what is printed.
     PipeClosed,

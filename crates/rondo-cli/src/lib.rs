@@ -12,7 +12,7 @@
 //! - `story`: what happened in a recorded session.
 //! - `render`: what a turn looks like; `approver`: questions on the terminal.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
-//! - `exit`, `error`: exit codes and messages.
+//! - `exit`, `error`: exit codes and messages; `signals`: what stops a run from outside.
 //!
 //! Everything is private but [`run`]: the binary is the interface.
 
@@ -42,6 +42,7 @@ mod screen;
 mod secrets;
 mod sessions;
 mod settings;
+mod signals;
 mod story;
 mod target;
 mod telemetry;

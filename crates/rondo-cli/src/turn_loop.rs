@@ -2,13 +2,13 @@
 
 use crate::exit::{Exit, Stop};
 use crate::render::{Ending, View};
+pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
 use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
@@ -162,47 +162,6 @@ async fn changed(changes: &mut Option<watch::Receiver<String>>) {
         None => false,
     };
     if !changed {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// The signals that stop a run.
-pub(crate) struct Signals {
-    interrupt: Option<Signal>,
-    terminate: Option<Signal>,
-    hangup: Option<Signal>,
-}
-
-impl Signals {
-    /// A signal that cannot be listened to keeps its default effect, which ends the process.
-    pub(crate) fn listen() -> Self {
-        let listen = |kind| -> Option<Signal> { io::Result::ok(signal(kind)) };
-        Self {
-            interrupt: listen(SignalKind::interrupt()),
-            terminate: listen(SignalKind::terminate()),
-            hangup: listen(SignalKind::hangup()),
-        }
-    }
-
-    /// Waits for the next one.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub(crate) async fn next(&mut self) -> Stop {
-        tokio::select! {
-            () = received(&mut self.interrupt) => Stop::Interrupt,
-            () = received(&mut self.terminate) => Stop::Terminate,
-            () = received(&mut self.hangup) => Stop::Terminate,
-        }
-    }
-}
-
-async fn received(signal: &mut Option<Signal>) {
-    let heard = match signal {
-        Some(signal) => signal.recv().await.is_some(),
-        None => false,
-    };
-    if !heard {
         std::future::pending::<()>().await;
     }
 }

@@ -48,6 +48,71 @@ async fn termination_stops_the_turn_and_the_exit_code_is_143() {
     assert_eq!(shown.result()["stop_reason"], "cancelled");
 }
 
+/// By their numbers on Linux: all that end a program and are not the processor's own.
+const ENDING: [i32; 17] = [
+    1, 3, 5, 6, 10, 12, 14, 15, 16, 24, 26, 27, 29, 30, 31, 34, 64,
+];
+
+#[tokio::test]
+async fn every_signal_that_ends_a_program_ends_the_turn_with_its_result() {
+    for number in ENDING {
+        let (child, _server, env) = start(&["--json", "x"]).await;
+        let id = child.id().unwrap().to_string();
+        let sent = std::process::Command::new("kill")
+            .args([format!("-{number}"), id])
+            .status();
+        assert!(sent.unwrap().success());
+        let shown = env.wait(child).await;
+        assert_eq!(shown.code, Some(143), "{number}: {shown:?}");
+        assert_eq!(shown.result()["stop_reason"], "cancelled", "{number}");
+    }
+}
+
+/// As `nohup` starts it. An interrupt that comes second would end the process without a result.
+#[tokio::test]
+async fn a_hang_up_that_was_ignored_from_the_start_stays_ignored() {
+    let mut frames = openai::frames(&says("partial text"));
+    frames.truncate(2);
+    let gate = Gate::new();
+    let response = Response::sse(frames)
+        .step(Step::Gate(gate.clone()))
+        .step(Step::Stall);
+    let server = Server::start(response).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--json",
+        "x",
+    ];
+    let mut command = env.wrapped("trap '' HUP; exec \"$0\" \"$@\"", &args);
+    let child = command.spawn().unwrap();
+    gate.reached().await;
+    signal(&child, Signal::HUP);
+    signal(&child, Signal::INT);
+    let shown = env.wait(child).await;
+    assert_eq!(shown.code, Some(130), "{shown:?}");
+    assert_eq!(shown.result()["stop_reason"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_bound_on_files_is_told_and_kills_nothing() {
+    let server = serve(vec![says("done")]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    for (args, code) in [(&["--json"][..], 54), (&["--json", "--ephemeral"], 0)] {
+        let all = [&["ask", "-m", "openai/test", "--base-url", &url, "x"], args].concat();
+        let mut command = env.wrapped("ulimit -f 4; exec \"$0\" \"$@\"", &all);
+        let shown = env.wait(command.spawn().unwrap()).await;
+        assert_eq!(shown.code, Some(code), "{shown:?}");
+        shown.result();
+    }
+}
+
 /// The command says on its output that the first interrupt has reached it.
 #[tokio::test]
 async fn a_second_interrupt_exits_at_once() {
