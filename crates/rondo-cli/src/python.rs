@@ -16,7 +16,7 @@ const PROFILE: &str = "python";
 /// Names the interpreter, where it is not that of the virtual environment or the search path.
 const PROGRAM: &str = "RONDO_PYTHON";
 /// What cannot be found is told when it is first needed.
-const USUAL_PROGRAM: &str = "python3";
+const USUAL_PROGRAM: &str = "/usr/bin/python3";
 
 /// The session, once it is needed; clones are the same one.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +52,7 @@ pub(crate) fn tools(
 }
 
 /// Returns the settings of a session that does not find the variables `keys` in its environment. Its
-/// program is relative where there is none.
+/// program does not exist where there is none.
 pub(crate) fn session_settings(
     settings: &Settings,
     keys: &[String],
@@ -63,7 +63,7 @@ pub(crate) fn session_settings(
         let named = provider.api_key_env.iter().flat_map(|names| &names.0);
         keys.extend(named.chain(provider.headers_env.values()).cloned());
     }
-    let program = program(&settings.env);
+    let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
     wanted.withheld = withheld(&settings.env, &keys);
     wanted
@@ -89,13 +89,19 @@ fn evaluates_freely(profile: &Profile, settings: &Settings) -> bool {
     (is_allowed || named(&values.allowed_tools)) && !named(&values.disallowed_tools)
 }
 
-fn program(env: &Env) -> PathBuf {
+fn program(env: &Env, directory: &Path) -> PathBuf {
+    let search_path = env.get("PATH").unwrap_or_default();
     if let Some(named) = env.get(PROGRAM) {
-        return named.into();
+        // A name without a slash is one of the search path.
+        let found = (!named.contains('/'))
+            .then(|| rondo_python::Settings::find_named(named, search_path, directory));
+        return match found {
+            Some(found) => found.unwrap_or_else(|| named.into()),
+            None => std::path::absolute(named).unwrap_or_else(|_| named.into()),
+        };
     }
     let virtual_env = env.get("VIRTUAL_ENV").map(Path::new);
-    let search_path = env.get("PATH").unwrap_or_default();
-    rondo_python::Settings::find_program(virtual_env, search_path)
+    rondo_python::Settings::find_program(virtual_env, search_path, directory)
         .unwrap_or_else(|| USUAL_PROGRAM.into())
 }
 
@@ -140,7 +146,8 @@ mod tests {
             withheld(&env, &["OWN".to_owned()]),
             ["OPENAI_API_KEY", "OWN"]
         );
-        assert_eq!(program(&env), Path::new("/opt/python3.12"));
-        assert_eq!(program(&Env::of(&[])), Path::new(USUAL_PROGRAM));
+        let work = Path::new("/work");
+        assert_eq!(program(&env, work), Path::new("/opt/python3.12"));
+        assert_eq!(program(&Env::of(&[]), work), Path::new(USUAL_PROGRAM));
     }
 }

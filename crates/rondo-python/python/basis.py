@@ -3,20 +3,41 @@
 # standard library is used, and of that, where the user's code has run, only what is written in C.
 #
 # The bootstrap has taken the working directory off `sys.path`, so that a file of the user's named
-# `json.py` is not taken for the standard library's; `stdlib` does the same later.
+# `json.py` is not taken for the standard library's; `stdlib` does the same later. What needs to be
+# there before the user's code runs is imported here.
+
+import os
+import sys
+
+
+def is_own(entry):
+    """Says whether modules found there are the interpreter's, and not those of the directory."""
+    here = os.getcwd().rstrip(os.sep)
+    library = os.path.dirname(os.path.realpath(os.__file__))
+    place = os.path.realpath(entry) + os.sep
+    # All places lie in the root.
+    is_outside = not here or not place.startswith(here + os.sep)
+    return is_outside or place.startswith(library + os.sep)
+
+
+# A package that is installed to be edited may have put the directory itself on the path.
+FULL_PATH = list(sys.path)
+STDLIB_PATH = sys.path[:] = [entry for entry in FULL_PATH if is_own(entry)]
 
 import _ast
 import _signal
+import ast  # `traceback` imports it when it first needs it.
 import builtins as user_builtins
+import codeop
 import fcntl
 import linecache
-import os
-import sys
 import traceback
 import types
 from json.decoder import JSONDecoder
 from json.encoder import encode_basestring as quote
+from keyword import kwlist
 
+FLAG_VARARGS, FLAG_VARKEYWORDS = 0x04, 0x08  # `inspect.CO_VARARGS`, `CO_VARKEYWORDS`
 FLAG_COROUTINE = 0x80  # `inspect.CO_COROUTINE`
 FLAG_AWAIT = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 FLAG_TREE = _ast.PyCF_ONLY_AST
@@ -33,11 +54,9 @@ MEMBERS_MAX = 256
 GLOBALS_MAX = 1024
 COMPLETIONS_MAX = 256
 SOURCES_MAX = 1024
+DEFINITIONS_MAX = 1024
 
 HELPER_FILE = "<rondo>"
-
-class InvalidArguments(Exception):
-    """What was asked for makes no sense."""
 
 class State:
     """What changes. `armed` says that the user's code runs, which an interrupt may end."""
@@ -49,6 +68,8 @@ class State:
     loop = None
     last_exception = None
     sources = {}
+    # Of each source, the functions and classes: name, first and last line.
+    definitions = {}
 
 def stdlib(name):
     """Imports a module of the standard library, whatever lies in the working directory."""
@@ -56,7 +77,7 @@ def stdlib(name):
     if known is not None:
         return known
     kept = sys.path
-    sys.path = [entry for entry in kept if entry not in ("", os.getcwd())]
+    sys.path = list(STDLIB_PATH)
     try:
         return __import__(name)
     finally:

@@ -21,6 +21,7 @@ def remember(kind, source):
     if len(State.sources) > SOURCES_MAX:
         oldest = next(iter(State.sources))
         del State.sources[oldest]
+        State.definitions.pop(oldest, None)
         linecache.cache.pop(oldest, None)
     return name
 
@@ -52,29 +53,33 @@ def awaited(coroutine):
         raise
 
 
-def evaluate(source, calls=True):
-    """Evaluates one expression; without calls, it can only look."""
+def evaluate(source):
+    """Evaluates one expression, whatever it does."""
     source = source.strip()
     name = remember("expression", source)
     tree = compile(source, name, "eval", FLAG_TREE | State.flags, True)
-    if not calls:
-        refuse_calls(tree)
     return run(compiled(tree, name, "eval"))
 
 
-CALLING = (_ast.Call, _ast.Await, _ast.Yield, _ast.YieldFrom, _ast.NamedExpr)
+DEFINITIONS = (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef)
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-def refuse_calls(tree):
-    waiting = [tree]
-    while waiting:
+def definitions(tree):
+    """Returns where the functions and classes of a cell stand: name, first and last line."""
+    found, waiting = [], [tree]
+    while waiting and len(found) < DEFINITIONS_MAX:
         node = waiting.pop()
-        if isinstance(node, CALLING):
-            raise InvalidArguments("this function only looks: call nothing in `expr`")
-        for field in node._fields:
-            value = getattr(node, field, None)
-            children = value if type(value) is list else [value]
-            waiting.extend(child for child in children if isinstance(child, _ast.AST))
+        if isinstance(node, DEFINITIONS):
+            first = min([node.lineno] + [it.lineno for it in node.decorator_list])
+            found.append((node.name, first, node.end_lineno))
+        for block in BLOCKS:
+            waiting.extend(getattr(node, block, ()))
+    return found
+
+
+def source_lines(name, first, last):
+    return "\n".join(State.sources[name].splitlines()[first - 1 : last]) + "\n"
 
 
 # Holds the value of a cell's last expression for a moment.
@@ -89,6 +94,7 @@ def execute(source):
     """
     name = remember("cell", source)
     tree = compile(source, name, "exec", FLAG_TREE | State.flags, True)
+    State.definitions[name] = definitions(tree)
     if tree.body and type(tree.body[-1]) is _ast.Expr:
         last = tree.body[-1]
         place = {at: getattr(last, at) for at in last._attributes}

@@ -29,6 +29,16 @@ def describe_exception(error):
     }
 
 
+def describe_failed_look(error):
+    """Returns the same of a look that failed, by an exception of the interpreter's or of ours."""
+    name, message = type(error).__name__, str(error)
+    if type(error) is NotStored:
+        name, message = error.args
+    message = both_ends(message, MESSAGE_CHARS_MAX)
+    text = "Traceback (most recent call last):\n%s: %s\n" % (name, message)
+    return {"exc_type": name, "message": message, "traceback": text}
+
+
 def headline(told):
     return told["exc_type"] + (": " + told["message"] if told["message"] else "")
 
@@ -46,7 +56,16 @@ def users_frames(trace):
     return told
 
 
+# What `traceback` imports when it first needs it, in one version or the other.
+TRACEBACK_MODULES = ("_colorize", "_suggestions", "unicodedata")
+
+
 def format_traceback(error):
+    for name in TRACEBACK_MODULES:
+        try:
+            stdlib(name)
+        except ImportError:
+            continue
     trace = users_frames(error.__traceback__)
     return exact("".join(traceback.format_exception(type(error), error, trace)))
 

@@ -1,39 +1,29 @@
 # The capabilities: what each takes and returns is its contract with the model.
 
 
-def list_globals(all=False):
-    found = []
-    for name, value in list(NAMESPACE.items()):
-        if type(name) is not str or name == "__builtins__":
-            continue
-        if all or not (name.startswith("_") or isinstance(value, types.ModuleType)):
-            found.append({"name": name[:NAME_CHARS_MAX], "type_name": type_name(type(value))})
-    return {"globals": found[-GLOBALS_MAX:]}
+def get_type(expr):
+    return describe_type(evaluate(expr))
 
 
-def get_type(expr, calls=True):
-    return describe_type(evaluate(expr, calls))
+def get_repr(expr):
+    return describe_repr(evaluate(expr))
 
 
-def get_repr(expr, calls=True):
-    return describe_repr(evaluate(expr, calls))
+def get_dir(expr):
+    return describe_members(evaluate(expr))
 
 
-def get_dir(expr, calls=True):
-    return describe_members(evaluate(expr, calls))
-
-
-def get_doc(expr, calls=True):
-    return describe_doc(evaluate(expr, calls))
+def get_doc(expr):
+    return describe_doc(evaluate(expr))
 
 
 def get_last_exception():
     return {"exception": State.last_exception}
 
 
-def inspect_value(expr, calls=True):
+def inspect_value(expr):
     """Tells everything at once; a part that cannot be told says why."""
-    value = evaluate(expr, calls)
+    value = evaluate(expr)
     parts = {
         "type": describe_type,
         "repr": describe_repr,

@@ -3,7 +3,6 @@
 
 def is_complete(code):
     """Says whether a cell can be run as it is: `complete`, `incomplete` or `invalid`."""
-    codeop = stdlib("codeop")
     compiler = codeop.CommandCompiler()
     compiler.compiler.flags |= State.flags
     try:
@@ -25,22 +24,10 @@ def complete(text):
         start -= 1
     owner, dot, begun = text[start:].rpartition(".")
     if dot:
-        names = attribute_names(owner)
+        names = stored_attributes(owner)
     else:
-        names = list(NAMESPACE) + list(user_builtins.__dict__) + stdlib("keyword").kwlist
+        names = list(NAMESPACE) + list(user_builtins.__dict__) + kwlist
     fitting = {name for name in names if type(name) is str and name.startswith(begun)}
     shown = [name for name in fitting if begun.startswith("_") or not name.startswith("_")]
     found = [owner + dot + name for name in sorted(shown)]
     return {"names": found[:COMPLETIONS_MAX], "truncated": len(found) > COMPLETIONS_MAX}
-
-
-def attribute_names(owner):
-    """Follows names and dots only: nothing is called."""
-    first, *rest = owner.split(".")
-    try:
-        value = NAMESPACE[first] if first in NAMESPACE else user_builtins.__dict__[first]
-        for name in rest:
-            value = getattr(value, name)
-        return [exact(name) for name in dir(value) if isinstance(name, str)]
-    except Exception:
-        return []

@@ -1,15 +1,24 @@
 # The loop: one request, one reply.
 
-OPERATIONS = {
-    "list_globals": list_globals,
+# These may run the user's code.
+RUNNING = {
     "get_type": get_type,
     "get_repr": get_repr,
     "get_dir": get_dir,
     "get_doc": get_doc,
-    "eval_expr": eval_expr,
-    "get_last_exception": get_last_exception,
     "inspect": inspect_value,
+    "eval_expr": eval_expr,
     "run_cell": run_cell,
+}
+# These run none, nor do their failures.
+LOOKING = {
+    "list_globals": stored_globals,
+    "get_last_exception": get_last_exception,
+    "stored_type": lambda path: stored_type(follow(path)),
+    "stored_repr": lambda path: stored_repr(follow(path)),
+    "stored_dir": lambda path: stored_members(follow(path)),
+    "stored_doc": lambda path: stored_doc(follow(path)),
+    "stored_inspect": lambda path: stored_everything(follow(path)),
     "is_complete": is_complete,
     "complete": complete,
 }
@@ -17,13 +26,12 @@ OPERATIONS = {
 
 def respond(request):
     """Returns the reply to a request, whatever the user's code does."""
-    work = OPERATIONS[request["op"]]
+    is_look = request["op"] in LOOKING
+    work = (LOOKING if is_look else RUNNING)[request["op"]]
     value, error = attempt(lambda: work(**request["args"]))
     if error is None:
         return {"ok": True, "result": value}
-    if type(error) is InvalidArguments:
-        return {"ok": False, "code": "invalid_args", "message": error.args[0], "details": {}}
-    told = describe_exception(error)
+    told = describe_failed_look(error) if is_look else describe_exception(error)
     return {
         "ok": False,
         "code": "python_exception",
@@ -102,6 +110,20 @@ def take_channel():
     return channel
 
 
+def restore_surroundings():
+    """Gives the user's code what the start left out."""
+    sys.path[:] = USERS_PATHS + FULL_PATH
+    if WORKING_DIRECTORY == "":
+        sys.path.insert(0, WORKING_DIRECTORY)
+    if ADDS_USER_SITE and "site" in sys.modules:
+        folder = sys.modules["site"].getusersitepackages()
+        if os.path.isdir(folder):
+            sys.path.append(folder)
+    for name in REMOVED:
+        os.environ.pop(name, None)
+    os.environ.update(RESTORED)
+
+
 def serve():
     os.setsid()
     channel = take_channel()
@@ -116,8 +138,7 @@ def serve():
     os.register_at_fork(after_in_child=in_child)
     sys.modules["__main__"] = MAIN
     sys.argv = [""]
-    if WORKING_DIRECTORY == "":
-        sys.path.insert(0, WORKING_DIRECTORY)
+    restore_surroundings()
     set_signal, interrupt, leave = _signal.signal, int(_signal.SIGINT), os._exit
     while True:
         request = channel.receive()
@@ -127,9 +148,11 @@ def serve():
         set_signal(interrupt, on_interrupt)
         reply = BROKEN
         try:
-            attempt(streams.mend)
+            # The streams may be objects of the user's.
+            runs = request["op"] in RUNNING
+            runs and attempt(streams.mend)
             reply = respond(request)
-            attempt(streams.flush)
+            runs and attempt(streams.flush)
         except BaseException:
             State.armed = False
         if State.forked:

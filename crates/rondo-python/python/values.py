@@ -1,4 +1,4 @@
-# What can be told of a value, bounded. All of it may run the user's code.
+# What can be told of a value, bounded. All that is named `describe_` may run the user's code.
 
 class_name = type.__dict__["__name__"].__get__
 class_qualname = type.__dict__["__qualname__"].__get__
@@ -41,7 +41,10 @@ def describe_repr(value):
 
 def describe_members(value, hidden=True):
     names = [exact(name) for name in dir(value) if isinstance(name, str)]
-    names = [name for name in names if hidden or not name.startswith("_")]
+    return bounded_members([name for name in names if hidden or not name.startswith("_")])
+
+
+def bounded_members(names):
     kept = [name[:NAME_CHARS_MAX] for name in names[:MEMBERS_MAX]]
     return {"members": kept, "truncated": len(names) > MEMBERS_MAX, "original_len": len(names)}
 
@@ -65,17 +68,13 @@ def describe_source(value):
 
 def class_source(value):
     """Finds a class of a cell, which `inspect` looks for in a file; the newest cell counts."""
-    kind = value if isinstance(value, type) else type(value)
-    if class_module(kind) != "__main__":
+    kind = value if is_a(value, type) else type(value)
+    if kind_module(kind) != "__main__":
         return None
-    for source in reversed(list(State.sources.values())):
-        try:
-            body = compile(source, HELPER_FILE, "exec", FLAG_TREE | State.flags, True).body
-        except SyntaxError:
-            continue
-        for node in body:
-            if type(node) is _ast.ClassDef and node.name == class_name(kind):
-                return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+    for file in reversed(list(State.definitions)):
+        for name, first, last in State.definitions[file]:
+            if name == kind_name(kind):
+                return source_lines(file, first, last).rstrip("\n")
     return None
 
 

@@ -1,3 +1,4 @@
+use crate::path;
 use rondo_types::{Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
 
@@ -41,8 +42,10 @@ pub enum Capability {
 /// What the functions that only look may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
-    /// Names, attributes, items, literals and operators, but no call: a look has the effects of the
-    /// objects' own reading methods at the most, and needs nobody's approval.
+    /// Names, stored attributes, constant items of built-in containers, and constants. No code runs:
+    /// no call or operator, and no property, `__getattr__`, `__repr__`, `__len__` or `__iter__` of any
+    /// object. So a look has no effects, and needs nobody's approval. What only code could tell is
+    /// an error, or told by what is stored.
     WithoutCalls,
     /// Any expression. For where `eval_expr` is allowed anyway.
     Anything,
@@ -143,10 +146,15 @@ impl Capability {
     }
 
     /// Returns the helper's name for it.
-    pub(crate) fn operation(self) -> &'static str {
-        match self {
-            Self::RunCode => "run_cell",
-            other => other.name(),
+    pub(crate) fn operation(self, looks: Looks) -> &'static str {
+        match (self, looks) {
+            (Self::RunCode, _) => "run_cell",
+            (Self::GetType, Looks::WithoutCalls) => "stored_type",
+            (Self::GetRepr, Looks::WithoutCalls) => "stored_repr",
+            (Self::GetDir, Looks::WithoutCalls) => "stored_dir",
+            (Self::GetDoc, Looks::WithoutCalls) => "stored_doc",
+            (Self::Inspect, Looks::WithoutCalls) => "stored_inspect",
+            (other, _) => other.name(),
         }
     }
 
@@ -157,15 +165,15 @@ impl Capability {
             Some(_) => Err(format!("`{name}` is empty")),
             None => Err(format!("`{name}` is missing, or no string")),
         };
-        Ok(match self {
-            Self::GetLastException => json!({}),
-            Self::ListGlobals => {
+        Ok(match (self, looks) {
+            (Self::GetLastException, _) => json!({}),
+            (Self::ListGlobals, _) => {
                 let all = given.get("all").and_then(Value::as_bool);
                 json!({ "all": all.unwrap_or(false) })
             }
-            Self::RunCode => json!({ "code": text("code")? }),
-            Self::EvalExpr => json!({ "expr": text("expr")? }),
-            _ => json!({ "expr": text("expr")?, "calls": looks == Looks::Anything }),
+            (Self::RunCode, _) => json!({ "code": text("code")? }),
+            (Self::EvalExpr, _) | (_, Looks::Anything) => json!({ "expr": text("expr")? }),
+            (_, Looks::WithoutCalls) => json!({ "path": path::read(text("expr")?)? }),
         })
     }
 }

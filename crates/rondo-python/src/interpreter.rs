@@ -5,6 +5,7 @@ use crate::cell::OutputStream;
 use crate::channel::{Channel, unless_blocked};
 use crate::error::SessionError;
 use crate::settings::Settings;
+use crate::startup::Startup;
 use crate::unix::{self, Started};
 use serde_json::Value;
 use std::io::{self, PipeWriter};
@@ -24,6 +25,7 @@ const HELPER: &str = concat!(
     include_str!("../python/values.py"),
     include_str!("../python/failures.py"),
     include_str!("../python/cells.py"),
+    include_str!("../python/stored.py"),
     include_str!("../python/looks.py"),
     include_str!("../python/prompt.py"),
     include_str!("../python/serve.py"),
@@ -72,11 +74,13 @@ impl Interpreter {
             program: settings.program.clone(),
             source,
         };
-        let mut starting = Self::new(unix::start(settings, BOOTSTRAP).map_err(failed)?);
-        starting
-            .channel
-            .queue(format!("{}\n", HELPER.len()).as_bytes());
-        starting.channel.queue(HELPER.as_bytes());
+        let startup = Startup::of(&settings.directory);
+        let started = unix::start(settings, &startup, BOOTSTRAP).map_err(failed)?;
+        let mut starting = Self::new(started);
+        let helper = startup.preamble() + HELPER;
+        let length = format!("{}\n", helper.len());
+        starting.channel.queue(length.as_bytes());
+        starting.channel.queue(helper.as_bytes());
         let mut said = Capture::new(SAID_BYTES_MAX, crate::LiveOutput::discard());
         let hello = timeout(settings.start_timeout, starting.hello(&mut said)).await;
         let Ok(Some(hello)) = hello else {

@@ -13,6 +13,8 @@
 //! - [`Session::restore`]: code of before is run again, with a list of what that did not bring back.
 //! - `owner`: who has the interpreter, one job after the other; `interpreter`: the process;
 //!   `channel`: frames; `capture`: what is kept of output; `unix`: what the system does for us.
+//! - `startup`: what the interpreter's start leaves out.
+//! - `path`: what a look that runs no code may name.
 //! - `python/`: the helper inside the interpreter.
 //!
 //! # How they talk
@@ -37,9 +39,11 @@ mod interpreter;
 mod job;
 mod outcome;
 mod owner;
+mod path;
 mod restore;
 mod session;
 mod settings;
+mod startup;
 mod tools;
 mod unix;
 

@@ -64,25 +64,25 @@ impl Session {
         arguments: &Value,
         until: Until,
     ) -> ToolOutcome {
-        match capability.arguments(arguments, Looks::Anything) {
-            Ok(arguments) => {
-                self.call_with(capability, arguments, until, LiveOutput::discard())
-                    .await
-            }
-            Err(message) => outcome::invalid(message),
-        }
+        let live = LiveOutput::discard();
+        self.call_with((capability, Looks::Anything), arguments, until, live)
+            .await
     }
 
-    /// Calls a function with the helper's own arguments.
+    /// Calls a function that may look at no more than it says.
     pub(crate) async fn call_with(
         &self,
-        capability: Capability,
-        arguments: Value,
+        (capability, looks): (Capability, Looks),
+        arguments: &Value,
         until: Until,
         live: LiveOutput,
     ) -> ToolOutcome {
+        let arguments = match capability.arguments(arguments, looks) {
+            Ok(arguments) => arguments,
+            Err(message) => return outcome::invalid(message),
+        };
         let request = Request {
-            operation: capability.operation(),
+            operation: capability.operation(looks),
             arguments,
             live,
             takes_earlier_output: capability == Capability::RunCode,

@@ -1,5 +1,9 @@
+use crate::startup::is_outside;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What an interpreter is called.
+const PROGRAM: &str = "python3";
 
 /// Which interpreter a session has, and what bounds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,18 +45,29 @@ impl Settings {
 
     /// Finds the interpreter of a virtual environment, or the first `python3` of a search path.
     ///
-    /// `virtual_env` is what activation leaves in `VIRTUAL_ENV`. Relative entries of the search path
-    /// are passed over: they would be looked for wherever the session runs.
+    /// `virtual_env` is what activation leaves in `VIRTUAL_ENV`: an activated one may lie in
+    /// `directory`, where the session will run. Entries of the search path that lie there, or are
+    /// relative, are passed over: nobody has said that programs of that directory may run.
     #[must_use]
-    pub fn find_program(virtual_env: Option<&Path>, search_path: &str) -> Option<PathBuf> {
-        let active = virtual_env.map(|folder| folder.join("bin/python3"));
+    pub fn find_program(
+        virtual_env: Option<&Path>,
+        search_path: &str,
+        directory: &Path,
+    ) -> Option<PathBuf> {
+        let active = virtual_env.map(|folder| folder.join("bin").join(PROGRAM));
+        active
+            .filter(|path| path.is_absolute() && path.is_file())
+            .or_else(|| Self::find_named(PROGRAM, search_path, directory))
+    }
+
+    /// Finds the first program of that name in a search path, as [`Self::find_program`] does.
+    #[must_use]
+    pub fn find_named(name: &str, search_path: &str, directory: &Path) -> Option<PathBuf> {
         let listed = search_path
             .split(':')
-            .map(|folder| Path::new(folder).join("python3"));
-        active
-            .into_iter()
-            .chain(listed)
-            .find(|path| path.is_absolute() && path.is_file())
+            .map(|folder| Path::new(folder).join(name));
+        let mut trusted = listed.filter(|path| is_outside(path, directory));
+        trusted.find(|path| path.is_file())
     }
 
     /// Returns the defaults for the interpreter that the process's environment names, by
@@ -61,7 +76,7 @@ impl Settings {
     pub fn from_env(directory: PathBuf) -> Option<Self> {
         let virtual_env = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
         let search_path = std::env::var("PATH").unwrap_or_default();
-        let program = Self::find_program(virtual_env.as_deref(), &search_path)?;
+        let program = Self::find_program(virtual_env.as_deref(), &search_path, &directory)?;
         Some(Self::new(program, directory))
     }
 }
@@ -71,19 +86,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_virtual_environment_comes_before_the_search_path_and_relative_entries_never() {
+    fn a_virtual_environment_comes_before_the_search_path_and_untrusted_entries_never() {
         let folder = tempfile::tempdir().unwrap();
-        let (active, listed) = (folder.path().join("venv"), folder.path().join("bin"));
-        for bin in [active.join("bin"), listed.clone()] {
+        let work = folder.path().join("work");
+        let (active, listed) = (work.join("venv"), folder.path().join("bin"));
+        let linked = folder.path().join("linked");
+        for bin in [active.join("bin"), listed.clone(), work.join("bin")] {
             std::fs::create_dir_all(&bin).unwrap();
             std::fs::write(bin.join("python3"), "").unwrap();
         }
-        let search_path = format!(".:bin::{}", listed.display());
-        let found = Settings::find_program(Some(&active), &search_path);
+        std::os::unix::fs::symlink(work.join("bin"), &linked).unwrap();
+        let untrusted = format!(".:bin::{0}/bin:{1}", work.display(), linked.display());
+        let search_path = format!("{untrusted}:{}", listed.display());
+        let found = Settings::find_program(Some(&active), &search_path, &work);
         assert_eq!(found, Some(active.join("bin/python3")));
-        let found = Settings::find_program(None, &search_path);
+        let found = Settings::find_program(None, &search_path, &work);
         assert_eq!(found, Some(listed.join("python3")));
-        let gone = Settings::find_program(Some(Path::new("/nowhere")), ".:bin");
+        let gone = Settings::find_program(Some(Path::new("/nowhere")), &untrusted, &work);
         assert_eq!(gone, None);
+        let found = Settings::find_program(None, &search_path, Path::new("/"));
+        assert_eq!(found, Some(work.join("bin/python3")));
     }
 }

@@ -1,6 +1,5 @@
 use crate::capability::{Capability, Looks};
 use crate::cell::{LiveOutput, Until};
-use crate::outcome;
 use crate::session::Session;
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
@@ -46,12 +45,9 @@ impl Tool for PythonTool {
         };
         let output = invocation.output;
         let live = LiveOutput::new(move |_, text| output.push(text));
-        let arguments = match self.capability.arguments(&invocation.arguments, self.looks) {
-            Ok(arguments) => arguments,
-            Err(message) => return outcome::invalid(message),
-        };
+        let function = (self.capability, self.looks);
         self.session
-            .call_with(self.capability, arguments, until, live)
+            .call_with(function, &invocation.arguments, until, live)
             .await
     }
 }

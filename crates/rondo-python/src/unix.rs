@@ -1,6 +1,7 @@
 //! What the operating system does for us: starting the interpreter, its pipes, signals to all of it.
 
 use crate::settings::Settings;
+use crate::startup::Startup;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -26,7 +27,16 @@ pub(crate) struct Started {
 /// input.
 ///
 /// Nothing here may need code between fork and exec: that copies our page tables.
-pub(crate) fn start(settings: &Settings, bootstrap: &str) -> io::Result<Started> {
+pub(crate) fn start(
+    settings: &Settings,
+    startup: &Startup,
+    bootstrap: &str,
+) -> io::Result<Started> {
+    if !settings.program.is_absolute() {
+        // It would be looked for wherever the search path says, in the session's directory too.
+        let message = "its path must be absolute";
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let (stdout, stdout_end) = io::pipe()?;
@@ -40,6 +50,12 @@ pub(crate) fn start(settings: &Settings, bootstrap: &str) -> io::Result<Started>
         .stdout(OwnedFd::from(stdout_end))
         .stderr(OwnedFd::from(stderr_end))
         .kill_on_drop(true);
+    for (name, value) in &startup.variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     for name in &settings.withheld {
         command.env_remove(name);
     }

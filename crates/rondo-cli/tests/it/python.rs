@@ -83,6 +83,7 @@ async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
         eval("1 + 1"),
         call("get_repr", &json!({"expr": "print()"})),
         call("get_repr", &json!({"expr": "1 + 1"})),
+        call("get_repr", &json!({"expr": "len"})),
     ])
     .await;
     let env = env(&server);
@@ -98,7 +99,8 @@ async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
         "{responses:?}"
     );
     assert_eq!(responses[2]["error"]["code"], "invalid_args");
-    assert_eq!(responses[3]["result"]["repr"], "2");
+    assert_eq!(responses[3]["error"]["code"], "invalid_args");
+    assert_eq!(responses[4]["result"]["repr"], "<built-in function len>");
 
     let again = server_of_run_code().await;
     let allowed = [
@@ -112,6 +114,68 @@ async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
     let shown = crate::python::env(&again);
     shown.user_config("[profiles.mine]\nextends = 'python'\ntools = ['run_code']\n");
     shown.run(&allowed).await.check("42\n", "", 0);
+}
+
+/// Modules that an interpreter imports when it starts, when it looks and when a look fails.
+const PLANTED: &str = "ast abc codecs codeop io json keyword linecache os posixpath runpy site sitecustomize stat \
+                       tokenize traceback types usercustomize warnings zipimport _colorize";
+
+#[tokio::test]
+async fn nothing_of_the_project_runs_where_the_model_only_looks() {
+    let server = server(vec![
+        call("list_globals", &json!({})),
+        call("inspect", &json!({"expr": "len"})),
+        call("get_repr", &json!({"expr": "missing"})),
+    ])
+    .await;
+    for path in ["", ".", ":/opt", "PROJECT", "src:PROJECT/lib/../src"] {
+        let env = env(&server);
+        let project = env.project().display().to_string();
+        let plant = format!(
+            "open({:?}, 'w')\nraise SystemExit(5)",
+            format!("{project}/ran")
+        );
+        for folder in ["", "src/"] {
+            for name in PLANTED.split(' ') {
+                env.write(&format!("{folder}{name}.py"), &plant);
+            }
+        }
+        env.write("x.pth", "import sitecustomize");
+        env.write(
+            "pyvenv.cfg",
+            "home = .\ninclude-system-site-packages = false",
+        );
+        env.user_config("[profiles.mine]\nextends = 'python'\ntools = ['list_globals', 'inspect', 'get_repr']\n");
+        let env = env
+            .var("PYTHONPATH", &path.replace("PROJECT", &project))
+            .var("PYTHONPYCACHEPREFIX", "cache")
+            .var("PYTHONUSERBASE", &project)
+            .var("PYTHONHOME", ".");
+        let shown = env.run(&["ask", "--profile", "mine", "What is x?"]).await;
+        let answer = "{\"globals\":[]}, ";
+        assert!(shown.stdout.starts_with(answer), "{path}: {shown:?}");
+        assert!(!env.project().join("ran").exists(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn code_that_was_allowed_finds_modules_and_variables_as_it_would_without_rondo() {
+    let code = "import os, sys, mine\nmine.value, os.environ['PYTHONPATH'], 'PYTHONNOUSERSITE' in os.environ";
+    let server = server(vec![call("run_code", &json!({ "code": code }))]).await;
+    let env = env(&server)
+        .var("PYTHONPATH", "src:")
+        .var("PYTHONUSERBASE", "base");
+    env.write("src/mine.py", "value = 5");
+    env.user_config("[profiles.mine]\nextends = 'python'\ntools = ['run_code']\n");
+    let allowed = [
+        "ask",
+        "--profile",
+        "mine",
+        "--allowed-tools",
+        "run_code",
+        "What is x?",
+    ];
+    env.run(&allowed).await.check("(5, 'src:', False)\n", "", 0);
 }
 
 async fn server_of_run_code() -> Server {

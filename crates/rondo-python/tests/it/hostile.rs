@@ -217,7 +217,9 @@ async fn output_within_its_bound_is_whole_and_past_it_cut() {
 #[tokio::test]
 async fn modules_of_the_working_directory_are_the_users_and_not_the_helpers() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["json", "inspect", "codeop", "traceback", "asyncio"] {
+    let names = "ast asyncio codeop inspect json keyword linecache sitecustomize tokenize traceback types \
+                 usercustomize _colorize _suggestions";
+    for name in names.split(' ') {
         let code = "raise RuntimeError('a module of the user')";
         std::fs::write(folder.path().join(format!("{name}.py")), code).unwrap();
     }
@@ -237,6 +239,19 @@ async fn modules_of_the_working_directory_are_the_users_and_not_the_helpers() {
         json!(null)
     );
     assert!(session.is_complete("x").await.is_ok());
+    // The place in a long line is found with a module that `traceback` imports when it needs it.
+    let end = cell(&session, "x = 5\nx + (x / 0) + x").await.unwrap();
+    let raised = end.exception.unwrap();
+    assert!(
+        raised
+            .traceback
+            .ends_with("\nZeroDivisionError: division by zero\n")
+    );
+    assert!(
+        !raised.traceback.contains("a module of the user"),
+        "{}",
+        raised.traceback
+    );
     let awaited = run(&session, "async def f(): return 6\nawait f()").await;
     assert_eq!(awaited.value_repr.as_deref(), Some("6"));
 }

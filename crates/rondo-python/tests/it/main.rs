@@ -9,6 +9,7 @@ mod capabilities;
 mod cells;
 mod fixture;
 mod hostile;
+mod looks;
 mod lost;
 mod restore;
 mod sharing;
