@@ -91,6 +91,7 @@ impl Spent {
     /// Notes how many bytes the tokens of a request with all messages had.
     pub(super) fn note_density(&mut self, usage: Usage) {
         let bytes = self.fixed_bytes.saturating_add(self.message_bytes);
+        // Nothing is learnt from a prompt that was not counted.
         let hundredfold = bytes.saturating_mul(100).checked_div(usage.input);
         self.density = hundredfold.map(|it| it.clamp(100, 100 * BYTES_PER_TOKEN));
     }
@@ -113,8 +114,25 @@ impl Spent {
         self.unsent_bytes = self.unsent_bytes.saturating_add(bytes);
     }
 
+    /// Returns the tokens of a reply. No prompt has none, and no text has none: a count of zero was
+    /// not made, and is estimated like one that is missing, or else the budgets would never run out.
+    pub(super) fn counted_usage(&self, reply: &Reply) -> Usage {
+        let estimate = self.estimate_usage(reply);
+        let Some(mut usage) = reply.usage else {
+            return estimate;
+        };
+        if usage.input == 0 {
+            let cached = usage.cache_read.saturating_add(usage.cache_write);
+            usage.input = estimate.input.max(cached);
+        }
+        if usage.output == 0 {
+            usage.output = estimate.output.max(usage.reasoning);
+        }
+        usage
+    }
+
     /// Estimates what a provider that counts no tokens would have counted.
-    pub(super) fn estimate_usage(&self, reply: &Reply) -> Usage {
+    fn estimate_usage(&self, reply: &Reply) -> Usage {
         let bytes: u64 = reply
             .candidates
             .iter()

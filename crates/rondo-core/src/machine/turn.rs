@@ -352,9 +352,7 @@ impl TurnMachine {
     }
 
     pub(super) fn count_usage(&mut self, cx: &mut Cx<'_>, reply: &Reply) {
-        let usage = reply
-            .usage
-            .unwrap_or_else(|| self.spent.estimate_usage(reply));
+        let usage = self.spent.counted_usage(reply);
         let cost = self.spent.note_usage(usage);
         let cost_usd = cost.map(rondo_types::NanoUsd::usd);
         cx.emit(EventBody::of_usage(usage, cost_usd));

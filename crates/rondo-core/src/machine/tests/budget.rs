@@ -1,5 +1,5 @@
-use super::sim::{Sim, calls, text};
-use rondo_types::{NanoUsd, Price, StopReason, ToolOutcome};
+use super::sim::{Say, Sim, calls, text};
+use rondo_types::{NanoUsd, Price, StopReason, ToolOutcome, Usage};
 use std::time::Duration;
 
 /// A model that never answers while it has tools, with new arguments each time.
@@ -207,4 +207,58 @@ fn py_47_findings_are_the_successful_results_only() {
     assert_eq!(ran.outcome.findings.len(), 3);
     assert!(ran.outcome.text.contains("Confirmed so far:"));
     assert!(ran.outcome.text.contains("fact 5") && !ran.outcome.text.contains("bad luck"));
+}
+
+/// As [`restless`], with a provider that reports `usage` of every reply.
+fn restless_reporting(usage: Option<Usage>) -> Sim {
+    let mut sim = restless("default");
+    let mut model = sim.model;
+    sim.model = Box::new(move |call| match model(call) {
+        Say::Reply(reply) => Say::Reply(rondo_types::Reply { usage, ..reply }),
+        failed @ Say::Fail { .. } => failed,
+    });
+    sim
+}
+
+#[test]
+fn counts_of_zero_are_estimated_like_missing_ones() {
+    let some = |input, output| Usage {
+        input,
+        output,
+        ..Usage::default()
+    };
+    let limited = |usage| {
+        let mut sim = restless_reporting(usage);
+        sim.profile.limits.max_tokens = Some(4_000);
+        sim.run().outcome
+    };
+    let missing = limited(None);
+    assert_eq!(missing.stop_reason, StopReason::MaxTokens);
+    assert_eq!(limited(Some(Usage::default())), missing);
+    for usage in [some(0, 5), some(50, 0)] {
+        let outcome = limited(Some(usage));
+        assert_eq!(outcome.stop_reason, StopReason::MaxTokens, "{usage:?}");
+        assert!(
+            outcome.usage.input > 0 && outcome.usage.output > 0,
+            "{usage:?}"
+        );
+    }
+}
+
+#[test]
+fn money_runs_out_although_the_provider_counts_nothing() {
+    let mut sim = restless_reporting(Some(Usage {
+        reasoning: 3,
+        ..Usage::default()
+    }));
+    sim.price = Some(Price {
+        input: 1_000,
+        output: 4_000,
+        ..Price::default()
+    });
+    sim.profile.limits.max_cost = Some(NanoUsd::from_usd(0.01));
+    let outcome = sim.run().outcome;
+    assert_eq!(outcome.stop_reason, StopReason::MaxCost);
+    assert!(outcome.cost.unwrap() > NanoUsd(0));
+    assert!(outcome.usage.output >= outcome.usage.reasoning);
 }
