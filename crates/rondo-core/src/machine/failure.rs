@@ -45,7 +45,12 @@ impl TurnMachine {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
         }
-        if let Some(reason) = self.finalising {
+        // Where the very first request is the last one, its own failure is what stops the turn.
+        if let Some(reason) = self.finalising.filter(|_| self.spent.steps > 1) {
+            let reason = match error.class {
+                ErrorClass::Deadline => StopReason::Deadline,
+                _ => reason,
+            };
             return self.finish(cx, Ending::stopped(reason).because(error));
         }
         match error.class {

@@ -1,5 +1,5 @@
 use super::sim::{Say, Sim, calls, text};
-use rondo_types::{NanoUsd, Price, StopReason, ToolOutcome, Usage};
+use rondo_types::{ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolOutcome, Usage};
 use std::time::Duration;
 
 /// A model that never answers while it has tools, with new arguments each time.
@@ -261,4 +261,49 @@ fn money_runs_out_although_the_provider_counts_nothing() {
     assert_eq!(outcome.stop_reason, StopReason::MaxCost);
     assert!(outcome.cost.unwrap() > NanoUsd(0));
     assert!(outcome.usage.output >= outcome.usage.reasoning);
+}
+
+#[test]
+fn a_turn_of_one_request_stops_for_what_ended_that_request() {
+    let cases = [
+        (ErrorClass::Deadline, StopReason::Deadline),
+        (ErrorClass::StepTimeout, StopReason::StepTimeout),
+        (ErrorClass::FirstByteTimeout, StopReason::StepTimeout),
+        (ErrorClass::ContentFilter, StopReason::Refused),
+        (ErrorClass::Auth, StopReason::Error),
+    ];
+    for (class, reason) in cases {
+        let mut sim = Sim::always("default", move |_| Say::Fail {
+            error: ModelError::new(class, "boom"),
+            partial: "",
+            committed: false,
+        });
+        sim.profile.limits.max_steps = 1;
+        sim.profile.limits.retry.max_retries = 0;
+        assert_eq!(sim.run().outcome.stop_reason, reason, "{class}");
+    }
+}
+
+#[test]
+fn a_last_request_that_the_deadline_ends_stops_the_turn_for_the_deadline() {
+    for (class, reason) in [
+        (ErrorClass::Deadline, StopReason::Deadline),
+        (ErrorClass::IdleTimeout, StopReason::MaxSteps),
+    ] {
+        let mut sim = restless("default");
+        let mut model = sim.model;
+        sim.model = Box::new(move |call| match call.request.tools.is_empty() {
+            false => model(call),
+            true => Say::Fail {
+                error: ModelError::new(class, "boom"),
+                partial: "",
+                committed: false,
+            },
+        });
+        sim.profile.limits.max_steps = 3;
+        sim.profile.limits.retry.max_retries = 0;
+        let outcome = sim.run().outcome;
+        assert_eq!(outcome.stop_reason, reason, "{class}");
+        assert_eq!(outcome.findings.len(), 2);
+    }
 }
