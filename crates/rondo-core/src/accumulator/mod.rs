@@ -16,7 +16,7 @@ pub struct ReplyBounds {
     pub bytes_max: usize,
     /// Alternatives.
     pub candidates_max: usize,
-    /// Tool calls over all candidates.
+    /// Tool calls over all candidates; further ones are left out of the reply.
     pub calls_max: usize,
     /// Parts over all candidates.
     pub parts_max: usize,
@@ -214,8 +214,9 @@ impl Accumulator {
         if self.calls.contains_key(&call) {
             return Ok(());
         }
+        // Far fewer are run, and those come first: the rest is not worth the reply.
         if self.calls.len() >= self.bounds.calls_max {
-            return Err(too_large("tool calls", self.bounds.calls_max));
+            return Ok(());
         }
         self.grow(name.len() + wire_id.as_ref().map_or(0, String::len))?;
         let wire_id = wire_id.filter(|id| self.is_new_wire_id(id));

@@ -248,12 +248,39 @@ fn every_bound_holds_at_one_less_itself_and_one_more() {
             text: "x".into(),
         });
         assert_eq!(fits(candidates.collect()), ok, "{count} candidates");
-        let calls = (0..count).map(|it| started(it, "", "f"));
-        assert_eq!(fits(calls.collect()), ok, "{count} calls");
     }
     for (count, ok) in [(2, true), (3, true), (4, false)] {
         let parts = [text("x"), thought("y")].into_iter().cycle().take(count);
         assert_eq!(fits(parts.collect()), ok, "{count} parts");
+    }
+}
+
+#[test]
+fn calls_beyond_their_bound_are_left_out_and_the_first_ones_stand() {
+    for (count, kept) in [(1, 1), (2, 2), (3, 2), (9, 2)] {
+        let mut reply = Accumulator::new(ReplyBounds {
+            calls_max: 2,
+            ..ReplyBounds::default()
+        });
+        for number in 0..count {
+            let name = format!("f{number}");
+            for event in [
+                started(number, "", &name),
+                delta(number, "{}"),
+                ended(number),
+            ] {
+                reply.push(event).unwrap();
+            }
+        }
+        let reply = reply.finish();
+        let calls: Vec<_> = reply.candidates[0].tool_calls().collect();
+        let names: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["f0", "f1"][..kept], "{count}");
+        assert!(
+            calls
+                .iter()
+                .all(|call| call.complete && call.arguments == "{}")
+        );
     }
 }
 
