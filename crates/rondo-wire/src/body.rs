@@ -25,6 +25,12 @@ pub(crate) trait Payloads: Send {
     /// Returns whether the reply may end where an event ended.
     fn may_end(&self) -> bool;
 
+    /// Returns whether all that was said has its finish reason, so that the reply counts even if
+    /// the server never ends the body.
+    fn is_whole(&self) -> bool {
+        self.may_end()
+    }
+
     /// Returns whether the protocol's own end was read. What follows it is not looked at.
     fn ended(&self) -> bool {
         false
@@ -40,8 +46,11 @@ pub(crate) trait Payloads: Send {
         true
     }
 
-    /// Appends the last events of a reply that ended well.
-    fn complete(&mut self, out: &mut Vec<ModelEvent>);
+    /// Appends the last events of a reply that ended as its protocol ends.
+    ///
+    /// # Errors
+    /// When what the reply says of itself shows that a part of it was lost on the way.
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
     /// Returns the last token counts as the provider counts.
     fn reported_usage(&self) -> Option<Usage>;
@@ -107,8 +116,7 @@ impl<P: Payloads> Reader for BodyReader<P> {
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.payloads.ended() {
-            self.payloads.complete(out);
-            return Ok(());
+            return self.payloads.complete(out);
         }
         let payloads = &mut self.payloads;
         let end = self
@@ -130,8 +138,15 @@ impl<P: Payloads> Reader for BodyReader<P> {
             BodyEnd::Cut => return Err(cut("inside an event")),
             BodyEnd::Foreign(text) => return Err(foreign(&text)),
         }
-        self.payloads.complete(out);
-        Ok(())
+        self.payloads.complete(out)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.payloads.is_whole()
+    }
+
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.payloads.complete(out)
     }
 
     fn ended(&self) -> bool {
@@ -235,6 +250,14 @@ fn cut(how: &str) -> ModelError {
     ModelError::new(
         ErrorClass::Network,
         format!("the response ended early: {how}"),
+    )
+}
+
+/// Builds the error of a reply of which a part was lost, though its body ended well.
+pub(crate) fn damaged(how: &str) -> ModelError {
+    ModelError::new(
+        ErrorClass::Network,
+        format!("a part of the response was lost: {how}"),
     )
 }
 

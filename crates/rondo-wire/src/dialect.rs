@@ -62,11 +62,23 @@ pub trait Decoder: Send {
     ///
     /// # Errors
     /// As [`Decoder::push`], and [`ErrorClass::Network`](rondo_types::ErrorClass::Network),
-    /// retryable, when the body was cut. A missing `[DONE]` after a finish reason is no cut.
+    /// retryable, when the body was cut, or when what it says of itself shows that events were lost
+    /// inside of it. A missing `[DONE]` after a finish reason is no cut.
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
     /// Returns whether the protocol's own end was read, so that the rest need not be awaited.
     fn ended(&self) -> bool;
+
+    /// Returns whether everything that was said has its finish reason. The body should end soon; a
+    /// server that keeps it open does not make the reply any less whole.
+    fn is_whole(&self) -> bool;
+
+    /// Ends a reply that [is whole](Decoder::is_whole) and whose body does not end: what stands
+    /// behind its last event is not looked at. Any other reply ends as by [`Decoder::finish`].
+    ///
+    /// # Errors
+    /// As [`Decoder::finish`].
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
     /// Returns the last token counts in the provider's own way of counting: Gemini's output without
     /// its thoughts, for one. [`ModelEvent::Usage`] has them in ours.
@@ -84,6 +96,14 @@ impl Decoder for Box<dyn Decoder> {
 
     fn ended(&self) -> bool {
         (**self).ended()
+    }
+
+    fn is_whole(&self) -> bool {
+        (**self).is_whole()
+    }
+
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        (**self).conclude(out)
     }
 
     fn reported_usage(&self) -> Option<Usage> {

@@ -12,6 +12,12 @@ pub(crate) trait Reader: Send {
     /// Returns whether the reply's end was read.
     fn ended(&self) -> bool;
 
+    /// Returns whether the reply counts even if the body never ends.
+    fn is_whole(&self) -> bool;
+
+    /// Ends a body that stays open behind a whole reply; called once, in place of `end`.
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+
     /// Returns the last token counts as the provider counts.
     fn reported_usage(&self) -> Option<Usage>;
 }
@@ -59,6 +65,19 @@ impl<R: Reader> Decoder for Latched<R> {
             return Ok(());
         }
         let result = self.reader.end(out);
+        self.keep(result)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.failed.is_none() && !self.finished && self.reader.is_whole()
+    }
+
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if !self.is_whole() {
+            return self.finish(out);
+        }
+        self.finished = true;
+        let result = self.reader.conclude(out);
         self.keep(result)
     }
 

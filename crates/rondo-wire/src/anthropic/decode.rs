@@ -1,7 +1,7 @@
 use super::blocks::{Block, Kept, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
 use super::plain::{Goal, Plain, Voice, plain};
-use crate::body::{Payloads, finished, malformed, unreadable};
+use crate::body::{Payloads, damaged, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
 use crate::naming::Naming;
@@ -11,13 +11,16 @@ use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The only candidate that the protocol knows.
 const CANDIDATE: u32 = 0;
 
 /// Blocks that are open at one time; the provider sends one after the other.
 const OPEN_BLOCKS_MAX: usize = 256;
+
+/// Blocks of one message.
+const BLOCKS_MAX: usize = 16_384;
 
 /// Reads the events of a message, or a whole message.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +30,13 @@ pub(crate) struct AnthropicPayloads {
     /// The id of the message that began.
     id: Option<String>,
     blocks: BTreeMap<u32, Block>,
+    /// The blocks that began, open or not.
+    begun: BTreeSet<u32>,
     calls: Vec<Call>,
+    /// Whether the request offered tools.
+    offered: bool,
+    /// Whether a block was kept as it came, which may be a call of the provider's own.
+    kept: bool,
     /// The block whose text or thinking the latest part is.
     open: Option<u32>,
     /// Whether the latest part is a text that the next one must not be joined to.
@@ -59,7 +68,10 @@ impl AnthropicPayloads {
             calls_max: bounds.open_calls_max,
             id: None,
             blocks: BTreeMap::new(),
+            begun: BTreeSet::new(),
             calls: Vec::new(),
+            offered: !target.tools.is_empty(),
+            kept: false,
             open: None,
             closed_text: false,
             usage: None,
@@ -111,11 +123,13 @@ impl AnthropicPayloads {
                         self.template
                             .learn(json, Plain { index, voice }, text, &[], &[]);
                     }
+                    self.check_begun(index)?;
                     self.delta(index, &delta, json, out);
                 }
                 Ok(())
             }
             "content_block_stop" => {
+                self.check_begun(index)?;
                 self.stop(index, out);
                 Ok(())
             }
@@ -132,6 +146,15 @@ impl AnthropicPayloads {
             "message" => self.document(json, out),
             _ => Ok(()),
         }
+    }
+
+    /// Fails when what a block is was lost: the rest of it cannot be understood, and without it the
+    /// reply says something else.
+    fn check_begun(&self, index: u32) -> Result<(), ModelError> {
+        if self.begun.contains(&index) {
+            return Ok(());
+        }
+        Err(damaged("the beginning of one of its content blocks"))
     }
 
     fn begin(
@@ -194,8 +217,8 @@ impl AnthropicPayloads {
         raw: &RawValue,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if self.blocks.len() >= OPEN_BLOCKS_MAX && !self.blocks.contains_key(&index) {
-            return Err(too_many("open blocks", OPEN_BLOCKS_MAX));
+        if self.begun.insert(index) && self.begun.len() > BLOCKS_MAX {
+            return Err(too_many("blocks", BLOCKS_MAX));
         }
         let RawObject(fields) = raw_object(raw.get()).unwrap_or_default();
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|it| it.1);
@@ -208,10 +231,20 @@ impl AnthropicPayloads {
             "thinking" => Block::Thinking(extra_fields(raw, &["type", "thinking"])),
             "tool_use" => {
                 let input = field("input").map_or("", RawValue::get);
-                self.start_call(&text("id"), text("name"), input, raw, out)?
+                self.start_call(&text("id"), text("name"), input, raw, out)
             }
-            _ => Block::Kept(Kept::Whole(raw.get().to_owned())),
+            _ => {
+                self.kept = true;
+                Block::Kept(Kept::Whole(raw.get().to_owned()))
+            }
         };
+        if matches!(block, Block::Ignored) {
+            self.blocks.remove(&index);
+            return Ok(());
+        }
+        if self.blocks.len() >= OPEN_BLOCKS_MAX && !self.blocks.contains_key(&index) {
+            return Err(too_many("open blocks", OPEN_BLOCKS_MAX));
+        }
         let (said, thought) = (text("text"), text("thinking"));
         let said = match &block {
             Block::Text(_) => Some((said, false)),
@@ -232,15 +265,15 @@ impl AnthropicPayloads {
         input: &str,
         raw: &RawValue,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<Block, ModelError> {
+    ) -> Block {
         let wire_id = (!id.is_empty()).then(|| id.to_owned());
         let known = |call: &Call| wire_id.is_some() && call.wire_id == wire_id;
         if self.calls.iter().any(known) {
-            return Ok(Block::Ignored);
+            return Block::Ignored;
         }
         let number = self.calls.len();
         if number >= self.calls_max {
-            return Err(too_many("tool calls", self.calls_max));
+            return Block::Ignored;
         }
         let extra = extra_fields(raw, &["type", "id", "name", "input"]);
         self.calls.push(Call {
@@ -258,7 +291,7 @@ impl AnthropicPayloads {
             wire_id,
             name,
         });
-        Ok(Block::Call(number))
+        Block::Call(number)
     }
 
     fn delta(&mut self, index: u32, delta: &Delta<'_>, event: &str, out: &mut Vec<ModelEvent>) {
@@ -402,7 +435,10 @@ impl AnthropicPayloads {
         if let Some(later) = usage {
             let usage = self.usage.get_or_insert_default();
             usage.replace_by(later);
-            out.push(ModelEvent::Usage(usage.ours()));
+            // Counts of nothing are counts that were not made.
+            if usage.reported() != Usage::default() {
+                out.push(ModelEvent::Usage(usage.ours()));
+            }
         }
     }
 
@@ -449,8 +485,9 @@ impl Payloads for AnthropicPayloads {
         self.any
     }
 
+    /// The stop reason comes behind all content, so that the last event adds nothing to it.
     fn may_end(&self) -> bool {
-        self.stopped
+        self.stopped || self.finish.is_some()
     }
 
     fn ended(&self) -> bool {
@@ -466,10 +503,17 @@ impl Payloads for AnthropicPayloads {
         self.stopped
     }
 
-    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let calls = std::mem::take(&mut self.calls);
-        if !self.finish.is_none_or(may_run) {
-            return;
+        let Some(finish) = self.finish else {
+            return Err(damaged("it ends without a stop reason"));
+        };
+        let none_came = calls.is_empty() && !self.kept;
+        if finish == FinishReason::ToolCalls && self.offered && none_came {
+            return Err(damaged("it ends with a tool call, and none came"));
+        }
+        if !may_run(finish) {
+            return Ok(());
         }
         for (number, call) in calls.into_iter().enumerate() {
             if call.stopped && call.named && !call.scan.open() {
@@ -478,6 +522,7 @@ impl Payloads for AnthropicPayloads {
                 out.push(ModelEvent::ToolCallFinished { call, opaque });
             }
         }
+        Ok(())
     }
 
     fn reported_usage(&self) -> Option<Usage> {

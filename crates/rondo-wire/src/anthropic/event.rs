@@ -61,7 +61,7 @@ pub(super) struct Delta<'a> {
     pub(super) stop_reason: Option<Text<'a>>,
 }
 
-/// Cumulative counts; every figure that is present replaces the one before.
+/// Cumulative counts, as far as they are told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<Count>,
@@ -71,15 +71,16 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
+    /// Takes later figures. A prompt that was counted does not shrink to nothing, so such a figure
+    /// was not counted; that of the output is a guess until the last event.
     pub(super) fn replace_by(&mut self, later: Self) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
+        let counted = |count: Option<Count>| count.filter(|count| count.0 > 0);
+        self.input_tokens = counted(later.input_tokens).or(self.input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
-        self.cache_read_input_tokens = later
-            .cache_read_input_tokens
-            .or(self.cache_read_input_tokens);
-        self.cache_creation_input_tokens = later
-            .cache_creation_input_tokens
-            .or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens =
+            counted(later.cache_read_input_tokens).or(self.cache_read_input_tokens);
+        self.cache_creation_input_tokens =
+            counted(later.cache_creation_input_tokens).or(self.cache_creation_input_tokens);
     }
 
     /// Returns the counts as Anthropic counts: the input without what its cache knew or learnt.

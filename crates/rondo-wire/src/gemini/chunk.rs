@@ -32,6 +32,8 @@ pub(super) struct WireCandidate<'a> {
     pub(super) content: Option<WireContent<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_message: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]

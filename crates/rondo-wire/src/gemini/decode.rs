@@ -1,6 +1,6 @@
 use super::chunk::{Chunk, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
 use super::errors;
-use crate::body::{Payloads, finished, unreadable};
+use crate::body::{Payloads, damaged, finished, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
 use crate::template::{Again, Template, between_quotes};
@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 /// Seals a part that carries nothing, so that a signed part behind it stays its own.
 const EMPTY_SEAL: &str = "{}";
+
+/// What the provider's `finishMessage` says of a reply with calls.
+const CALLS_MADE: &str = "generated function call";
 
 /// Reads `GenerateContentResponse`s.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +36,13 @@ struct CandidateState {
     open: bool,
     /// Calls that came whole, with the parts to return.
     calls: Vec<(u32, Option<String>)>,
+    /// Whether a call began.
+    called: bool,
+    /// Whether the provider said that the model made calls.
+    announced: bool,
+    /// Whether a part came of work on the provider's side, behind which a reply may go on although
+    /// it gave its reason.
+    worked: bool,
 }
 
 impl GeminiPayloads {
@@ -84,6 +94,8 @@ impl GeminiPayloads {
             let state = self.candidate(candidate)?;
             finished(&mut state.finish, candidate, reason, raw, out);
         }
+        let message = nonempty(wire.finish_message.as_ref()).unwrap_or_default();
+        self.candidate(candidate)?.announced |= message.contains(CALLS_MADE);
         Ok(())
     }
 
@@ -110,7 +122,8 @@ impl GeminiPayloads {
                 None => Ok(()),
             },
             WirePart::Other => {
-                self.candidate(candidate)?.open = false;
+                let state = self.candidate(candidate)?;
+                (state.open, state.worked) = (false, true);
                 let opaque = self.opaque(raw.get().to_owned());
                 out.push(ModelEvent::OpaquePart { candidate, opaque });
                 Ok(())
@@ -156,7 +169,10 @@ impl GeminiPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let id = nonempty(call.id.as_ref()).map(str::to_owned);
-        let number = self.start(candidate, id, call.name.0.clone().into_owned(), out)?;
+        let name = call.name.0.clone().into_owned();
+        let Some(number) = self.start(candidate, id, name, out)? else {
+            return Ok(());
+        };
         out.push(ModelEvent::ToolCallDelta {
             call: number,
             arguments: call.args.map_or("{}", RawValue::get).to_owned(),
@@ -165,27 +181,29 @@ impl GeminiPayloads {
         Ok(())
     }
 
+    /// Starts a call, unless there are as many as may be.
     fn start(
         &mut self,
         candidate: u32,
         wire_id: Option<String>,
         name: String,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<u32, ModelError> {
+    ) -> Result<Option<u32>, ModelError> {
         let call = self.calls;
         let max = self.bounds.open_calls_max;
+        let state = self.candidate(candidate)?;
+        (state.open, state.called) = (false, true);
         if usize::try_from(call).unwrap_or(usize::MAX) >= max {
-            return Err(too_many("tool calls", max));
+            return Ok(None);
         }
         self.calls = self.calls.saturating_add(1);
-        self.candidate(candidate)?.open = false;
         out.push(ModelEvent::ToolCallStarted {
             candidate,
             call,
             wire_id,
             name,
         });
-        Ok(call)
+        Ok(Some(call))
     }
 
     fn candidate(&mut self, candidate: u32) -> Result<&mut CandidateState, ModelError> {
@@ -273,16 +291,26 @@ impl Payloads for GeminiPayloads {
         self.blocked || (!self.candidates.is_empty() && all_finished)
     }
 
-    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+    fn is_whole(&self) -> bool {
+        self.may_end() && !self.candidates.values().any(|it| it.worked)
+    }
+
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let mut lost = false;
         for state in std::mem::take(&mut self.candidates).into_values() {
             if state.finish.is_some_and(|reason| !reason.is_acceptable()) {
                 continue;
             }
+            lost |= state.announced && !state.called;
             for (call, kept) in state.calls {
                 let opaque = kept.map(|json| self.opaque(json));
                 out.push(ModelEvent::ToolCallFinished { call, opaque });
             }
         }
+        if lost {
+            return Err(damaged("it ends with a tool call, and none came"));
+        }
+        Ok(())
     }
 
     fn reported_usage(&self) -> Option<Usage> {

@@ -1,15 +1,19 @@
 use super::chunk::{CallDelta, FunctionDelta};
 use crate::json::{Text, nonempty};
 use crate::scan::JsonScan;
-use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin};
+use rondo_types::{FinishReason, ModelEvent, Opaque, Origin};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Assembles the tool calls of a reply from their deltas.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Calls {
     list: Vec<Call>,
     calls_max: usize,
+    /// The index of the latest call beyond the bound, by candidate. What belongs to such a call
+    /// must not reach one that is kept.
+    dropped: BTreeMap<u32, Option<u32>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,7 +35,12 @@ impl Calls {
         Self {
             list: Vec::new(),
             calls_max,
+            dropped: BTreeMap::new(),
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     pub(super) fn any_of(&self, candidate: u32) -> bool {
@@ -44,14 +53,14 @@ impl Calls {
         candidate: u32,
         delta: CallDelta<'_>,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    ) {
         let function = delta.function.unwrap_or_default();
         let arguments = arguments(&function);
         let delta = CallDelta {
             function: None,
             ..delta
         };
-        self.take(candidate, delta, function.name.as_ref(), arguments, out)
+        self.take(candidate, delta, function.name.as_ref(), arguments, out);
     }
 
     /// Takes a delta that has an index and arguments, and nothing else.
@@ -61,12 +70,12 @@ impl Calls {
         index: u32,
         arguments: Cow<'_, str>,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    ) {
         let delta = CallDelta {
             index: Some(index),
             ..CallDelta::default()
         };
-        self.take(candidate, delta, None, arguments, out)
+        self.take(candidate, delta, None, arguments, out);
     }
 
     /// Takes a delta whose function is beside it.
@@ -77,39 +86,43 @@ impl Calls {
         name: Option<&Text<'_>>,
         arguments: Cow<'_, str>,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
+    ) {
         let id = nonempty(delta.id.as_ref());
         let name = nonempty(name);
         let silent = arguments.is_empty() && delta.extra.is_empty();
+        if self.is_of_dropped(candidate, delta.index, id) {
+            return;
+        }
         let key = match self.find(candidate, delta.index, id, name, !arguments.is_empty()) {
-            Some(key) => key,
-            None if id.is_none() && name.is_none() && silent => return Ok(()),
-            None => self.start(candidate, delta.index, id, name, out)?,
+            Some(key) => Some(key),
+            None if id.is_none() && name.is_none() && silent => return,
+            None => self.start(candidate, delta.index, id, name, out),
         };
-        let Some(call) = self.list.get_mut(key) else {
-            return Ok(());
+        let Some((key, call)) = key.and_then(|key| Some((key, self.list.get_mut(key)?))) else {
+            return;
         };
         let number = number_of(key);
         call.index = call.index.or(delta.index);
         call.identify(number, id, name, out);
         call.keep_extra(delta.extra);
         call.argue(number, arguments, out);
-        Ok(())
     }
 
-    /// Adds a call that came as a whole.
+    /// Adds a call that came as a whole, and returns whether there was room for it.
     pub(super) fn whole(
         &mut self,
         candidate: u32,
         name: &str,
         arguments: &str,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let key = self.start(candidate, None, None, Some(name), out)?;
-        if let Some(call) = self.list.get_mut(key) {
-            call.argue(number_of(key), Cow::Borrowed(arguments), out);
-        }
-        Ok(())
+    ) -> bool {
+        let key = self.start(candidate, None, None, Some(name), out);
+        let call = key.and_then(|key| Some((key, self.list.get_mut(key)?)));
+        let Some((key, call)) = call else {
+            return false;
+        };
+        call.argue(number_of(key), Cow::Borrowed(arguments), out);
+        true
     }
 
     /// Ends the calls of a candidate that ended well, for `reason` if it gave one.
@@ -168,6 +181,20 @@ impl Calls {
         (name.is_none() || unnamed).then_some(last)
     }
 
+    /// Returns whether a delta belongs to a call beyond the bound.
+    fn is_of_dropped(&self, candidate: u32, index: Option<u32>, id: Option<&str>) -> bool {
+        let Some(dropped) = self.dropped.get(&candidate) else {
+            return false;
+        };
+        let mut kept = self.list.iter().filter(|call| call.candidate == candidate);
+        match (id, index) {
+            (Some(id), _) => !kept.any(|call| call.id == id),
+            (None, None) => true,
+            (None, index) => *dropped == index || !kept.any(|call| call.index == index),
+        }
+    }
+
+    /// Starts a call, unless there are as many as may be.
     fn start(
         &mut self,
         candidate: u32,
@@ -175,13 +202,11 @@ impl Calls {
         id: Option<&str>,
         name: Option<&str>,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<usize, ModelError> {
+    ) -> Option<usize> {
         let key = self.list.len();
         if key >= self.calls_max {
-            return Err(ModelError::new(
-                ErrorClass::TooLarge,
-                format!("the response has more than {} tool calls", self.calls_max),
-            ));
+            self.dropped.insert(candidate, index);
+            return None;
         }
         let call = Call {
             candidate,
@@ -197,7 +222,7 @@ impl Calls {
             name: call.name.clone(),
         });
         self.list.push(call);
-        Ok(key)
+        Some(key)
     }
 }
 

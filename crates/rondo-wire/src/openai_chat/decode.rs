@@ -3,7 +3,7 @@ use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDe
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
 use super::plain::{self, Plain, Voice};
-use crate::body::{Payloads, finished, unreadable};
+use crate::body::{Payloads, damaged, finished, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
@@ -26,6 +26,8 @@ pub(crate) struct ChatPayloads {
     any: bool,
     /// The tools to look for in text, where the quirk is on.
     tools: Option<Vec<String>>,
+    /// Whether the request offered tools. Without, some servers still say `tool_calls`.
+    offered: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +54,7 @@ impl ChatPayloads {
                 .quirks
                 .lenient_tool_calls
                 .then(|| target.tools.clone()),
+            offered: !target.tools.is_empty(),
         }
     }
 
@@ -69,7 +72,7 @@ impl ChatPayloads {
             Voice::Refusal => push_refusal(candidate, text.into_owned(), out),
             Voice::Arguments(index) => {
                 self.release_text(candidate, out)?;
-                self.calls.argue(candidate, index, text, out)?;
+                self.calls.argue(candidate, index, text, out);
             }
         }
         Ok(())
@@ -125,7 +128,7 @@ impl ChatPayloads {
         });
         for call in calls.into_iter().chain(legacy) {
             self.release_text(candidate, out)?;
-            self.calls.delta(candidate, call, out)?;
+            self.calls.delta(candidate, call, out);
         }
         Ok(())
     }
@@ -235,11 +238,8 @@ impl ChatPayloads {
             .as_ref()
             .filter(|_| usable && !self.calls.any_of(candidate))
             .and_then(|tools| find_call(&held, tools));
-        let taken = call.is_some_and(|call| {
-            self.calls
-                .whole(candidate, &call.name, call.arguments, out)
-                .is_ok()
-        });
+        let taken =
+            call.is_some_and(|call| self.calls.whole(candidate, &call.name, call.arguments, out));
         if !taken {
             push_text(candidate, held, out);
         }
@@ -298,9 +298,11 @@ impl Payloads for ChatPayloads {
         !self.candidates.is_empty() && self.candidates.values().all(|it| it.finish.is_some())
     }
 
-    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let mut announced = false;
         for (candidate, mut state) in std::mem::take(&mut self.candidates) {
             self.settle_text(candidate, &mut state, out);
+            announced |= state.finish == Some(FinishReason::ToolCalls);
             self.calls
                 .finish(candidate, state.finish, &self.origin, out);
             let details = state.details.finish();
@@ -313,6 +315,10 @@ impl Payloads for ChatPayloads {
                 });
             }
         }
+        if announced && self.offered && self.calls.is_empty() {
+            return Err(damaged("it ends with a tool call, and none came"));
+        }
+        Ok(())
     }
 
     fn reported_usage(&self) -> Option<Usage> {

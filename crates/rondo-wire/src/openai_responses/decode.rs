@@ -1,5 +1,6 @@
-use super::event::{Event, Item, Named, Response, argument_text, pieces};
-use crate::body::{Payloads, malformed, unreadable};
+use super::event::{Event, Item, Named, Response, WireUsage, argument_text, message_text, pieces};
+use super::said::Said;
+use crate::body::{Payloads, damaged, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
@@ -26,6 +27,8 @@ pub(crate) struct ResponsesPayloads {
     calls: Vec<Call>,
     /// The item whose text or reasoning the latest part is.
     open: Option<u32>,
+    /// Text and refusals of all items, in the order they came.
+    said: Said,
     usage: Option<Usage>,
     naming: Naming,
     template: Template<Plain>,
@@ -39,6 +42,12 @@ struct ItemState {
     /// Its call's place in the list of calls.
     call: Option<usize>,
     spoke: bool,
+    /// Whether arguments came.
+    argued: bool,
+    /// Text and refusals that came.
+    said: Said,
+    /// The content part that was said last, and what was said of it.
+    part: (u32, Said),
     done: bool,
 }
 
@@ -58,6 +67,7 @@ impl ResponsesPayloads {
             items: BTreeMap::new(),
             calls: Vec::new(),
             open: None,
+            said: Said::default(),
             usage: None,
             naming: Naming::default(),
             template: Template::default(),
@@ -71,11 +81,10 @@ impl ResponsesPayloads {
         let (Some(voice), Some(text)) = (delta_of(kind), nonempty(event.delta.as_ref())) else {
             return;
         };
-        let index = event.output_index.and_then(Count::index).unwrap_or(0);
         let unread = [event.sequence_number, event.obfuscation];
         let unread = unread.map(|raw| raw.map(RawValue::get));
         self.template
-            .learn(json, Plain { index, voice }, text, &unread, &[]);
+            .learn(json, event.plain(voice), text, &unread, &[]);
     }
 
     /// Says again what a delta said, with another text.
@@ -90,14 +99,43 @@ impl ResponsesPayloads {
 
     fn take_delta(
         &mut self,
-        Plain { index, voice }: Plain,
+        Plain { index, part, voice }: Plain,
         text: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        match voice {
-            None => self.argue(index, text, out),
-            Some(voice) => self.say(index, voice, text, out),
+        let Some(voice) = voice else {
+            return self.argue(index, text, out);
+        };
+        if let Some(text) = text.as_deref().filter(|_| voice != Voice::Reasoning) {
+            let said = &mut self.item(index)?.part;
+            if said.0 != part {
+                *said = (part, Said::default());
+            }
+            said.1.add(text);
         }
+        self.say(index, voice, text, out)
+    }
+
+    /// Takes the whole text of a content part, of which the deltas may have said all or nothing.
+    fn settle_part(
+        &mut self,
+        plain: Plain,
+        whole: Option<&str>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let Some(whole) = whole else { return Ok(()) };
+        let state = self.item(plain.index)?;
+        if state.done || (state.spoke && state.part.0 != plain.part) {
+            return Ok(());
+        }
+        let Some(rest) = state.part.1.rest_of(whole) else {
+            return Err(contradicted());
+        };
+        self.take_delta(
+            plain,
+            Some(rest).filter(|it| !it.is_empty()).map(Cow::Borrowed),
+            out,
+        )
     }
 
     fn event(
@@ -109,9 +147,17 @@ impl ResponsesPayloads {
         let index = event.output_index.and_then(Count::index).unwrap_or(0);
         if let Some(voice) = delta_of(kind) {
             let delta = nonempty(event.delta.as_ref()).map(Cow::Borrowed);
-            return self.take_delta(Plain { index, voice }, delta, out);
+            return self.take_delta(event.plain(voice), delta, out);
         }
         match kind {
+            "response.output_text.done" => {
+                let whole = nonempty(event.text.as_ref());
+                self.settle_part(event.plain(Some(Voice::Text)), whole, out)
+            }
+            "response.refusal.done" => {
+                let whole = nonempty(event.refusal.as_ref());
+                self.settle_part(event.plain(Some(Voice::Refusal)), whole, out)
+            }
             "response.created" | "response.in_progress" => {
                 self.name(event.response, out);
                 Ok(())
@@ -163,7 +209,12 @@ impl ResponsesPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(text) = text else { return Ok(()) };
-        self.item(index)?.spoke = true;
+        let item = self.item(index)?;
+        item.spoke = true;
+        if voice != Voice::Reasoning {
+            item.said.add(&text);
+            self.said.add(&text);
+        }
         self.open = Some(index);
         let (candidate, text) = (CANDIDATE, text.into_owned());
         out.push(match voice {
@@ -180,27 +231,32 @@ impl ResponsesPayloads {
         raw: Option<&RawValue>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        self.item(index)?;
         match raw.and_then(|raw| serde_json::from_str::<Item<'_>>(raw.get()).ok()) {
             Some(item) if is_call(&item) => self.start(index, &item, out).map(drop),
-            _ => Ok(()),
+            _ => self.item(index).map(drop),
         }
     }
 
-    /// Starts the call of an item, once.
+    /// Returns whether a call of this item is one beyond the bound, which is left out.
+    fn is_dropped(&self, index: u32) -> bool {
+        let known = self.items.get(&index).and_then(|item| item.call);
+        known.is_none() && self.calls.len() >= self.calls_max
+    }
+
+    /// Starts the call of an item, once, unless there are as many as may be.
     fn start(
         &mut self,
         index: u32,
         item: &Item<'_>,
         out: &mut Vec<ModelEvent>,
-    ) -> Result<usize, ModelError> {
+    ) -> Result<Option<usize>, ModelError> {
+        if self.is_dropped(index) {
+            return Ok(None);
+        }
         if let Some(call) = self.item(index)?.call {
-            return Ok(call);
+            return Ok(Some(call));
         }
         let call = self.calls.len();
-        if call >= self.calls_max {
-            return Err(too_many("tool calls", self.calls_max));
-        }
         let name = text_of(item.name.as_ref());
         self.calls.push(Call {
             named: !name.is_empty(),
@@ -214,7 +270,7 @@ impl ResponsesPayloads {
             wire_id: nonempty(item.call_id.as_ref()).map(str::to_owned),
             name,
         });
-        Ok(call)
+        Ok(Some(call))
     }
 
     fn argue(
@@ -223,7 +279,12 @@ impl ResponsesPayloads {
         piece: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let number = self.item(index)?.call;
+        if self.is_dropped(index) {
+            return Ok(());
+        }
+        let item = self.item(index)?;
+        item.argued |= piece.is_some();
+        let number = item.call;
         let call = number.and_then(|number| self.calls.get_mut(number));
         if let (Some(number), Some(call), Some(piece)) = (number, call, piece) {
             call.arguments.push_str(&piece);
@@ -242,7 +303,7 @@ impl ResponsesPayloads {
         whole: Option<&str>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let call = self.item(index)?.call;
+        let call = self.items.get(&index).and_then(|item| item.call);
         let sent = call.and_then(|call| self.calls.get(call));
         let rest = sent.and_then(|call| whole?.strip_prefix(call.arguments.as_str()));
         let rest = rest.filter(|rest| !rest.is_empty()).map(str::to_owned);
@@ -255,17 +316,20 @@ impl ResponsesPayloads {
         raw: &RawValue,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        let item = serde_json::from_str::<Item<'_>>(raw.get()).ok();
+        if item.as_ref().is_some_and(is_call) && self.is_dropped(index) {
+            return Ok(());
+        }
         let state = self.item(index)?;
         if std::mem::replace(&mut state.done, true) {
             return Ok(());
         }
         let spoke = state.spoke;
-        let Ok(item) = serde_json::from_str::<Item<'_>>(raw.get()) else {
-            return Ok(());
-        };
+        let Some(item) = item else { return Ok(()) };
         match nonempty(item.kind.as_ref()) {
             Some("function_call") => return self.call_done(index, raw, &item, out),
             Some("message") if !spoke => self.say_content(index, &item, out)?,
+            Some("message") => self.settle_content(index, &item, out)?,
             Some("reasoning") if !spoke => self.say_reasoning(index, &item, out)?,
             _ => {}
         }
@@ -303,6 +367,23 @@ impl ResponsesPayloads {
         Ok(())
     }
 
+    /// Hands out what the deltas left out of a message's whole text.
+    fn settle_content(
+        &mut self,
+        index: u32,
+        item: &Item<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let whole = message_text(item);
+        if whole.is_empty() {
+            return Ok(());
+        }
+        let rest = self.item(index)?.said.rest_of(&whole);
+        let rest = rest.ok_or_else(contradicted)?;
+        let rest = Some(rest).filter(|rest| !rest.is_empty());
+        self.say(index, Voice::Text, rest.map(Cow::Borrowed), out)
+    }
+
     fn say_reasoning(
         &mut self,
         index: u32,
@@ -327,7 +408,9 @@ impl ResponsesPayloads {
         item: &Item<'_>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let number = self.start(index, item, out)?;
+        let Some(number) = self.start(index, item, out)? else {
+            return Ok(());
+        };
         let whole = argument_text(item.arguments);
         self.settle(index, nonempty(Some(&Text(whole.as_str().into()))), out)?;
         let Some(call) = self.calls.get_mut(number) else {
@@ -369,20 +452,18 @@ impl ResponsesPayloads {
         };
         let (id, model) = (response.id.as_ref(), response.model.as_ref());
         self.naming.take(id, model, out);
-        // The last event repeats the items; a server without events of their own sends them here.
-        let items = response.output.as_deref().unwrap_or_default();
-        let done = self.items.values().filter(|item| item.done).count();
-        if done < items.len() {
-            for (index, item) in items.iter().enumerate() {
-                self.done(number_of(index), item, out)?;
-            }
-        }
-        if let Some(usage) = response.usage {
-            self.usage = Some(usage.counts());
-            out.push(ModelEvent::Usage(usage.counts()));
-        }
+        self.count(response.usage, out);
         let status = kind.strip_prefix("response.").unwrap_or(kind);
         let details = response.incomplete_details.and_then(|it| it.reason);
+        // What the response says of itself is worth more than the name of its event.
+        let inside = nonempty(response.status.as_ref());
+        let inside = inside.filter(|it| matches!(*it, "failed" | "incomplete" | "cancelled"));
+        let status = match inside {
+            Some(inside) if status == "completed" => inside,
+            _ if status == "completed" && details.is_some() => "incomplete",
+            _ => status,
+        };
+        let taken = self.take_items(response.output.as_deref().unwrap_or_default(), out);
         let (reason, raw) = match status {
             "completed" if self.calls.is_empty() => (FinishReason::Stop, status),
             "completed" => (FinishReason::ToolCalls, status),
@@ -393,6 +474,7 @@ impl ResponsesPayloads {
             },
             _ => return Err(failed(status, response.error)),
         };
+        taken?;
         self.end = Some(status == "completed");
         out.push(ModelEvent::Finished {
             candidate: CANDIDATE,
@@ -400,6 +482,46 @@ impl ResponsesPayloads {
             raw: raw.to_owned(),
         });
         Ok(())
+    }
+
+    /// Takes the items that the last event repeats; a server without events of their own sends them
+    /// here. What is in them must be what the events before said.
+    fn take_items(
+        &mut self,
+        items: &[&RawValue],
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let messages = items.iter().filter_map(|raw| {
+            let item: Item<'_> = serde_json::from_str(raw.get()).ok()?;
+            is_message(&item).then(|| message_text(&item))
+        });
+        let whole: String = messages.collect();
+        let all_said = self.said.rest_of(&whole) == Some("");
+        let done = self.items.values().filter(|item| item.done).count();
+        if done < items.len() {
+            for (index, raw) in items.iter().enumerate() {
+                let index = number_of(index);
+                let item = serde_json::from_str::<Item<'_>>(raw.get());
+                // Its place in the list may be another than that of its events.
+                let elsewhere = all_said && !whole.is_empty() && !self.item(index)?.spoke;
+                if !(elsewhere && item.as_ref().is_ok_and(is_message)) {
+                    self.done(index, raw, out)?;
+                }
+            }
+        }
+        if !whole.is_empty() && self.said.rest_of(&whole) != Some("") {
+            return Err(contradicted());
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+        // Counts of nothing are counts that were not made.
+        let usage = usage.map(WireUsage::counts);
+        if let Some(usage) = usage.filter(|usage| *usage != Usage::default()) {
+            self.usage = Some(usage);
+            out.push(ModelEvent::Usage(usage));
+        }
     }
 
     fn document(&mut self, json: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
@@ -480,10 +602,13 @@ impl Payloads for ResponsesPayloads {
         self.may_end()
     }
 
-    fn complete(&mut self, out: &mut Vec<ModelEvent>) {
+    fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let calls = std::mem::take(&mut self.calls);
         if self.end != Some(true) {
-            return;
+            return Ok(());
+        }
+        if self.items.values().any(|it| it.argued && it.call.is_none()) {
+            return Err(damaged("the beginning of one of its tool calls"));
         }
         for (number, call) in calls.into_iter().enumerate() {
             if let Some(item) = call.item {
@@ -493,6 +618,7 @@ impl Payloads for ResponsesPayloads {
                 });
             }
         }
+        Ok(())
     }
 
     fn reported_usage(&self) -> Option<Usage> {
@@ -510,6 +636,8 @@ impl Payloads for ResponsesPayloads {
 struct Plain {
     /// Its item.
     index: u32,
+    /// Its content part.
+    part: u32,
     /// Absent for the arguments of a call.
     voice: Option<Voice>,
 }
@@ -519,6 +647,17 @@ enum Voice {
     Text,
     Refusal,
     Reasoning,
+}
+
+impl Event<'_> {
+    /// Returns where its text belongs.
+    fn plain(&self, voice: Option<Voice>) -> Plain {
+        Plain {
+            index: self.output_index.and_then(Count::index).unwrap_or(0),
+            part: self.content_index.and_then(Count::index).unwrap_or(0),
+            voice,
+        }
+    }
 }
 
 /// Returns what an event is a delta of, if it is one.
@@ -536,6 +675,14 @@ fn delta_of(kind: &str) -> Option<Option<Voice>> {
 
 fn is_call(item: &Item<'_>) -> bool {
     nonempty(item.kind.as_ref()) == Some("function_call")
+}
+
+fn is_message(item: &Item<'_>) -> bool {
+    nonempty(item.kind.as_ref()) == Some("message")
+}
+
+fn contradicted() -> ModelError {
+    damaged("its whole text is another than what came in pieces")
 }
 
 /// Returns whether JSON text stops inside a string or an object.

@@ -15,8 +15,13 @@ pub(super) struct Event<'a> {
     pub(super) object: Option<Text<'a>>,
     pub(super) output_index: Option<Count>,
     pub(super) summary_index: Option<Count>,
+    pub(super) content_index: Option<Count>,
     #[serde(borrow)]
     pub(super) delta: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) refusal: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) arguments: Option<Text<'a>>,
     #[serde(borrow)]
@@ -134,6 +139,15 @@ impl WireUsage {
 pub(super) fn pieces(raw: Option<&RawValue>) -> Vec<Piece<'_>> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default()
+}
+
+/// Returns what a message says, refusals included.
+pub(super) fn message_text(item: &Item<'_>) -> String {
+    let pieces = pieces(item.content);
+    let texts = pieces
+        .iter()
+        .flat_map(|piece| [&piece.text, &piece.refusal]);
+    texts.flatten().map(|text| text.0.as_ref()).collect()
 }
 
 /// Returns arguments as text: some servers send the object itself.

@@ -10,6 +10,7 @@
 pub(crate) mod decode;
 mod encode;
 mod event;
+mod said;
 
 use crate::body::BodyDecoder;
 use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};

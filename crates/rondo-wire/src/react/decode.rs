@@ -121,6 +121,23 @@ impl<D: Decoder> ReactReader<D> {
         Ok(())
     }
 
+    fn end_by(
+        &mut self,
+        end: impl FnOnce(&mut D, &mut Vec<ModelEvent>) -> Result<(), ModelError>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if !self.is_cut() {
+            let mut events = Vec::new();
+            let ended = end(&mut self.base, &mut events);
+            self.translate(&mut events, out)?;
+            ended?;
+        }
+        for (candidate, state) in &mut self.candidates {
+            state.end(*candidate, &self.origin, out);
+        }
+        Ok(())
+    }
+
     /// Whether every candidate has its call and talks on for too long.
     fn is_cut(&self) -> bool {
         let long = |it: &CandidateText| it.answer.dropped_bytes() > AFTER_BYTES_MAX;
@@ -139,16 +156,15 @@ impl<D: Decoder> Reader for ReactReader<D> {
     }
 
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if !self.is_cut() {
-            let mut events = Vec::new();
-            let ended = self.base.finish(&mut events);
-            self.translate(&mut events, out)?;
-            ended?;
-        }
-        for (candidate, state) in &mut self.candidates {
-            state.end(*candidate, &self.origin, out);
-        }
-        Ok(())
+        self.end_by(D::finish, out)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.base.is_whole()
+    }
+
+    fn conclude(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        self.end_by(D::conclude, out)
     }
 
     fn ended(&self) -> bool {

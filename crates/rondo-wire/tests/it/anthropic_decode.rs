@@ -106,7 +106,8 @@ fn cutting_a_recorded_body_anywhere_changes_nothing() {
 fn a_body_that_is_cut_at_any_byte_has_no_whole_call() {
     for recorded in recordings(NAME).iter().filter(|it| it.status == 200) {
         let text = String::from_utf8(recorded.body.clone()).unwrap();
-        let end = text.rfind("message_stop\"").unwrap();
+        // All content stands before the event with the stop reason.
+        let end = text.find("\"stop_reason\":\"").unwrap();
         for at in 0..end {
             let decoded = whole(&recorded.body[..at]);
             let error = decoded.error.clone().unwrap();
@@ -442,14 +443,77 @@ fn open_blocks_and_calls_are_bounded() {
         let list: Vec<&str> = list.iter().map(String::as_str).collect();
         decode(NAME, &sse(&list))
     };
-    for block in [
-        r#"{"type":"tool_use","id":"IDx","name":"f","input":{}}"#,
-        r#"{"type":"who_knows"}"#,
-    ] {
-        let decoded = many(block);
-        assert_eq!(decoded.error.unwrap().class, ErrorClass::TooLarge);
-        let calls = decoded.events.iter();
-        let calls = calls.filter(|it| matches!(it, ModelEvent::ToolCallStarted { .. }));
-        assert!(calls.count() <= 256);
+    let decoded = many(r#"{"type":"who_knows"}"#);
+    assert_eq!(decoded.error.unwrap().class, ErrorClass::TooLarge);
+    let decoded = many(r#"{"type":"tool_use","id":"IDx","name":"f","input":{}}"#);
+    let calls = decoded.events.iter();
+    let calls = calls.filter(|it| matches!(it, ModelEvent::ToolCallStarted { .. }));
+    assert_eq!(calls.count(), 256);
+}
+
+/// Decodes a reply to a request that offered tools.
+fn decode_offered(payloads: &[&str]) -> Decoded {
+    let mut target = target(NAME);
+    target.tools = vec!["f".to_owned()];
+    decode_pieces(&target, &[sse(payloads).as_bytes()])
+}
+
+#[test]
+fn a_reply_that_lost_an_event_is_no_answer() {
+    let text = start(r#"{"type":"text","text":""}"#);
+    let said = delta(r#"{"type":"text_delta","text":"Let me look."}"#);
+    let second = |event: &str| event.replace(r#""index":0"#, r#""index":1"#);
+    let (called, piece, stop) = (second(CALL), second(PIECE), second(BLOCK_STOP));
+    let end = end("tool_use");
+    let whole = [
+        START, &text, &said, BLOCK_STOP, &called, &piece, &stop, &end, STOP,
+    ];
+    let decoded = decode_offered(&whole);
+    assert_eq!(decoded.error, None);
+    assert_eq!(decoded.calls(), [call("f", r#"{"a":1}"#, true)]);
+    let without = |left_out: &[&str]| {
+        let kept = |event: &&str| !left_out.contains(event);
+        let kept: Vec<&str> = whole.iter().copied().filter(kept).collect();
+        decode_offered(&kept)
+    };
+    let lost: [&[&str]; 5] = [
+        &[&called],
+        &[&called, &piece],
+        &[&called, &piece, &stop],
+        &[&text],
+        &[&end],
+    ];
+    for left_out in lost {
+        let decoded = without(left_out);
+        let error = decoded
+            .error
+            .clone()
+            .unwrap_or_else(|| panic!("{left_out:?}"));
+        assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+        assert!(decoded.calls().iter().all(|call| !call.2), "{left_out:?}");
     }
+    // Nothing of what was said is missing.
+    assert_eq!(without(&[STOP]).error, None);
+    // Without tools there is no call to lose.
+    assert_eq!(decode(NAME, &sse(&[START, &end, STOP])).error, None);
+}
+
+#[test]
+fn counts_of_nothing_are_no_counts() {
+    let usage = |count: &str| {
+        let start = format!(
+            r#"{{"type":"message_start","message":{{"id":"m1","content":[],"usage":{{"input_tokens":{count},"output_tokens":{count}}}}}}}"#
+        );
+        let end = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{{"input_tokens":{count},"output_tokens":{count}}}}}"#
+        );
+        decode(NAME, &sse(&[&start, &end, STOP])).reply.usage
+    };
+    for count in ["0", "-5", "-0.5", "null", "\"none\""] {
+        assert_eq!(usage(count), None, "{count}");
+    }
+    // A prompt that was counted stays so.
+    let end = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":0,"output_tokens":-1}}"#;
+    let usage = decode(NAME, &sse(&[START, end, STOP])).reply.usage.unwrap();
+    assert_eq!((usage.input, usage.output), (12, 0));
 }

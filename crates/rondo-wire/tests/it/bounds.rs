@@ -20,6 +20,10 @@ fn class(dialect: &str, bounds: Bounds, body: &str) -> Option<ErrorClass> {
     decoded.error.map(|error| error.class)
 }
 
+fn framed(payloads: &[String]) -> String {
+    sse(&payloads.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 fn text_of(bytes: usize) -> String {
     let frame = r#"{"choices":[{"index":0,"delta":{"content":""}}]}"#.len();
     let text = "x".repeat(bytes - frame);
@@ -89,34 +93,111 @@ fn what_fits_into_the_bound_of_a_body_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn calls_are_bounded_in_both_dialects() {
+fn calls_beyond_their_bound_are_left_out_and_the_first_ones_stand() {
     let chat = |count: usize| {
         let call = |index: usize| {
             format!(
-                r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"function":{{"name":"f"}}}}]}}}}]}}"#
+                r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"f","arguments":"{{\"n\":{index}}}"}}}}]}}}}]}}"#
+            )
+        };
+        let mut payloads: Vec<String> = (0..count).map(call).collect();
+        payloads.push(STOP.to_owned());
+        framed(&payloads)
+    };
+    let gemini = |count: usize| {
+        let call =
+            |index: usize| format!(r#"{{"functionCall":{{"name":"f","args":{{"n":{index}}}}}}}"#);
+        let calls: Vec<String> = (0..count).map(call).collect();
+        let calls = calls.join(",");
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{calls}]}},"finishReason":"STOP"}}]}}"#)
+    };
+    let responses = |count: usize| {
+        let call = |index: usize| {
+            format!(
+                r#"{{"type":"function_call","call_id":"c{index}","name":"f","arguments":"{{\"n\":{index}}}"}}"#
             )
         };
         let calls: Vec<String> = (0..count).map(call).collect();
-        let mut payloads: Vec<&str> = calls.iter().map(String::as_str).collect();
-        payloads.push(STOP);
-        sse(&payloads)
+        let mut payloads = Vec::new();
+        for (index, call) in calls.iter().enumerate() {
+            payloads.push(format!(r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call","call_id":"c{index}","name":"f"}}}}"#));
+            payloads.push(format!(r#"{{"type":"response.function_call_arguments.delta","output_index":{index},"delta":"{{"}}"#));
+            payloads.push(format!(
+                r#"{{"type":"response.output_item.done","output_index":{index},"item":{call}}}"#
+            ));
+        }
+        let output = calls.join(",");
+        payloads.push(format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{output}]}}}}"#));
+        framed(&payloads)
     };
-    let gemini = |count: usize| {
-        let calls = vec![r#"{"functionCall":{"name":"f"}}"#; count].join(",");
-        format!(r#"{{"candidates":[{{"content":{{"parts":[{calls}]}},"finishReason":"STOP"}}]}}"#)
+    let anthropic = |count: usize| {
+        let mut payloads = Vec::new();
+        for index in 0..count {
+            payloads.push(format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"c{index}","name":"f","input":{{}}}}}}"#));
+            payloads.push(format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":"{{\"n\":{index}}}"}}}}"#));
+            payloads.push(format!(
+                r#"{{"type":"content_block_stop","index":{index}}}"#
+            ));
+        }
+        payloads.push(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned());
+        payloads.push(r#"{"type":"message_stop"}"#.to_owned());
+        framed(&payloads)
     };
-    for (count, expected) in [(2, None), (3, None), (4, Some(ErrorClass::TooLarge))] {
-        assert_eq!(
-            class("openai-chat", SMALL, &chat(count)),
-            expected,
-            "{count}"
-        );
-        assert_eq!(class("gemini", SMALL, &gemini(count)), expected, "{count}");
+    let bodies: [(&str, &dyn Fn(usize) -> String); 4] = [
+        ("openai-chat", &chat),
+        ("gemini", &gemini),
+        ("openai-responses", &responses),
+        ("anthropic", &anthropic),
+    ];
+    for (name, body) in bodies {
+        for (bounds, count, kept) in [
+            (SMALL, 2, 2),
+            (SMALL, 3, 3),
+            (SMALL, 4, 3),
+            (SMALL, 90, 3),
+            (Bounds::default(), 300, 256),
+            (Bounds::default(), 9_000, 256),
+        ] {
+            let body = body(count);
+            let bounds = Bounds {
+                event_bytes_max: 1_000_000,
+                line_bytes_max: 1_000_000,
+                response_bytes_max: 10_000_000,
+                ..bounds
+            };
+            let pieces: Vec<&[u8]> = body.as_bytes().chunks(997).collect();
+            let decoded = decode_within(&target(name), bounds, &pieces);
+            assert_eq!(decoded.error, None, "{name} {count}");
+            let expected = |index| ("f".to_owned(), format!("{{\"n\":{index}}}"), true);
+            let expected: Vec<_> = (0..kept).map(expected).collect();
+            assert_eq!(decoded.calls(), expected, "{name} {count}");
+        }
     }
-    assert_eq!(
-        class("openai-chat", Bounds::default(), &chat(100_000)),
-        Some(ErrorClass::TooLarge)
-    );
+}
+
+#[test]
+fn what_belongs_to_a_call_beyond_the_bound_reaches_no_other_call() {
+    let delta =
+        |call: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{call}]}}}}]}}"#);
+    let whole = |it: u32| {
+        format!(r#"{{"id":"c{it}","function":{{"name":"f","arguments":"{{\"n\":{it}}}"}}}}"#)
+    };
+    // With an index that is always 0, and with none at all.
+    for place in [r#""index":0,"#, ""] {
+        let placed = |call: &str| delta(&call.replacen('{', &format!("{{{place}"), 1));
+        let mut payloads: Vec<String> = (0..3).map(|it| placed(&whole(it))).collect();
+        payloads.push(placed(
+            r#"{"id":"c9","function":{"name":"g","arguments":""}}"#,
+        ));
+        payloads.push(placed(r#"{"function":{"arguments":"{\"evil\":"}}"#));
+        payloads.push(placed(r#"{"function":{"arguments":"1}"}}"#));
+        payloads.push(STOP.to_owned());
+        let body = framed(&payloads);
+        let decoded = decode_within(&target("openai-chat"), SMALL, &[body.as_bytes()]);
+        assert_eq!(decoded.error, None);
+        let expected = |it| ("f".to_owned(), format!("{{\"n\":{it}}}"), true);
+        assert_eq!(decoded.calls(), (0..3).map(expected).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -170,7 +251,7 @@ fn bytes_behind_the_end_are_not_kept() {
 }
 
 #[test]
-fn a_hundred_thousand_open_calls_are_refused() {
+fn a_hundred_thousand_open_calls_take_no_more_than_the_bound() {
     let responses = |index: usize| {
         format!(
             r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call","call_id":"c{index}","name":"f"}}}}"#
@@ -189,9 +270,14 @@ fn a_hundred_thousand_open_calls_are_refused() {
         ("openai-responses", body(&responses)),
         ("anthropic", body(&anthropic)),
     ] {
-        for bounds in [SMALL, Bounds::default()] {
-            assert_eq!(class(name, bounds, &body), Some(ErrorClass::TooLarge));
-        }
+        let pieces: Vec<&[u8]> = body.as_bytes().chunks(9973).collect();
+        let decoded = decode_within(&target(name), Bounds::default(), &pieces);
+        let calls = decoded.calls();
+        assert!(
+            calls.len() <= 256 && calls.iter().all(|call| !call.2),
+            "{name}"
+        );
+        assert!(decoded.error.is_some(), "{name}");
     }
 }
 

@@ -693,3 +693,16 @@ fn nulls_in_lists_are_passed_over() {
     assert_eq!(decoded.candidate().text(), "a");
     assert_eq!(decoded.calls(), [("f".to_owned(), "{}".to_owned(), true)]);
 }
+
+#[test]
+fn a_reply_that_announces_a_call_and_has_none_lost_it() {
+    let said = delta(&json!({"content": "Let me look."}));
+    let body = sse(&[&said, CALLS]);
+    let mut offered = target("openai-chat");
+    offered.tools = vec!["f".to_owned()];
+    let decoded = decode_pieces(&offered, &[body.as_bytes()]);
+    let error = decoded.error.unwrap();
+    assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    // Several servers say so of any reply where no tools were offered.
+    assert_eq!(text_of(&body), "Let me look.");
+}

@@ -242,3 +242,13 @@ fn a_part_without_content_does_not_go_back_as_one() {
         json!([{"text": "a"}, {"text": "", "thoughtSignature": "s"}])
     );
 }
+
+#[test]
+fn a_reply_that_announces_a_call_and_has_none_lost_it() {
+    let end = r#"{"candidates":[{"index":0,"finishReason":"STOP","finishMessage":"Model generated function call(s)."}]}"#;
+    let said = chunk(&json!([{"text": "Let me look."}]));
+    let error = decode("gemini", &sse(&[&said, end])).error.unwrap();
+    assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    let called = chunk(&json!([{"functionCall": {"name": "f", "args": {}}}]));
+    assert_eq!(decode("gemini", &sse(&[&called, end])).error, None);
+}

@@ -344,7 +344,9 @@ fn items_and_calls_are_bounded() {
         .collect();
     let items: Vec<&str> = items.iter().map(String::as_str).collect();
     let decoded = decode(NAME, &sse(&items));
-    assert_eq!(decoded.error.unwrap().class, ErrorClass::TooLarge);
+    let calls = decoded.calls();
+    assert_eq!(calls.len(), 256);
+    assert!(calls.iter().all(|call| !call.2));
     let messages: Vec<String> = items
         .iter()
         .map(|item| item.replace("function_call", "x"))
@@ -358,4 +360,218 @@ fn items_and_calls_are_bounded() {
             .iter()
             .all(|it| !matches!(it, ModelEvent::ToolCallStarted { .. }))
     );
+}
+
+fn text(index: u32, text: &str) -> String {
+    json!({"type": "response.output_text.delta", "output_index": index, "content_index": 0,
+        "delta": text})
+    .to_string()
+}
+
+fn text_done(index: u32, text: &str) -> String {
+    json!({"type": "response.output_text.done", "output_index": index, "content_index": 0,
+        "text": text})
+    .to_string()
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "message", "content": [{"type": "output_text", "text": text}]})
+}
+
+fn message_done(index: u32, text: &str) -> String {
+    json!({"type": "response.output_item.done", "output_index": index, "item": message(text)})
+        .to_string()
+}
+
+fn completed(output: &[Value]) -> String {
+    json!({"type": "response.completed", "response": {"status": "completed", "output": output}})
+        .to_string()
+}
+
+fn decoded(payloads: &[String]) -> Decoded {
+    decode(
+        NAME,
+        &sse(&payloads.iter().map(String::as_str).collect::<Vec<_>>()),
+    )
+}
+
+#[test]
+fn a_whole_text_that_is_another_than_its_pieces_shows_a_loss() {
+    let (a, b) = (text(0, "one "), text(0, "two"));
+    let whole = "one two";
+    let good = [
+        vec![a.clone(), b.clone(), COMPLETED.to_owned()],
+        vec![
+            a.clone(),
+            b.clone(),
+            text_done(0, whole),
+            message_done(0, whole),
+            completed(&[message(whole)]),
+        ],
+        // Some servers trim the whole, leave it empty, or send no items at the end.
+        vec![
+            a.clone(),
+            text(0, "two\n\n"),
+            text_done(0, whole),
+            message_done(0, whole),
+            completed(&[]),
+        ],
+        vec![
+            a.clone(),
+            b.clone(),
+            text_done(0, ""),
+            message_done(0, ""),
+            completed(&[message(whole)]),
+        ],
+        // What was lost at the end stands in the whole.
+        vec![
+            a.clone(),
+            text_done(0, whole),
+            message_done(0, whole),
+            completed(&[message(whole)]),
+        ],
+        vec![
+            a.clone(),
+            message_done(0, whole),
+            completed(&[message(whole)]),
+        ],
+        vec![a.clone(), completed(&[message(whole)])],
+        vec![
+            text_done(0, whole),
+            message_done(0, whole),
+            completed(&[message(whole)]),
+        ],
+        vec![message_done(0, whole), completed(&[message(whole)])],
+        vec![completed(&[message(whole)])],
+        // Its place among the items differs from that of its events.
+        vec![text(3, whole), completed(&[message(whole)])],
+    ];
+    for payloads in good {
+        let decoded = decoded(&payloads);
+        assert_eq!(decoded.error, None, "{payloads:?}");
+        assert_eq!(decoded.candidate().text().trim(), whole, "{payloads:?}");
+    }
+    let lost = [
+        vec![b.clone(), text_done(0, whole)],
+        vec![a.clone(), b.clone(), text_done(0, "one")],
+        vec![b.clone(), message_done(0, whole)],
+        vec![b.clone(), completed(&[message(whole)])],
+        vec![
+            a.clone(),
+            b.clone(),
+            message_done(0, whole),
+            completed(&[message("one three")]),
+        ],
+        vec![
+            a.clone(),
+            message_done(0, "one"),
+            completed(&[message(whole)]),
+        ],
+    ];
+    for mut payloads in lost {
+        payloads.push(COMPLETED.to_owned());
+        let error = decoded(&payloads)
+            .error
+            .unwrap_or_else(|| panic!("{payloads:?}"));
+        assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    }
+}
+
+#[test]
+fn texts_of_several_parts_and_items_are_compared_in_their_order() {
+    let part = |part: u32, text: &str| {
+        json!({"type": "response.output_text.delta", "output_index": 0, "content_index": part,
+            "delta": text})
+        .to_string()
+    };
+    let done = json!({"type": "response.output_text.done", "output_index": 0, "content_index": 1,
+        "text": "b"});
+    let item = json!({"type": "message", "content": [
+        {"type": "output_text", "text": "a"}, {"type": "refusal", "refusal": "b"}]});
+    let item_done =
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item.clone()});
+    let payloads = [
+        part(0, "a"),
+        part(1, "b"),
+        done.to_string(),
+        item_done.to_string(),
+        text(1, "c"),
+        completed(&[item, message("c")]),
+    ];
+    let decoded = decoded(&payloads);
+    assert_eq!(
+        (decoded.candidate().text().as_str(), decoded.error),
+        ("abc", None)
+    );
+}
+
+#[test]
+fn what_a_response_says_of_itself_is_worth_more_than_the_name_of_its_event() {
+    let end = |response: Value| {
+        let end = json!({"type": "response.completed", "response": response});
+        decoded(&[text(0, "so far"), end.to_string()])
+    };
+    let failed =
+        end(json!({"status": "failed", "error": {"code": "server_error", "message": "m"}}));
+    assert_eq!(failed.error.unwrap().class, ErrorClass::Server);
+    let cancelled = end(json!({"status": "cancelled"}));
+    assert_eq!(cancelled.error.unwrap().class, ErrorClass::Server);
+    for (response, reason) in [
+        (
+            json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+            FinishReason::Length,
+        ),
+        (
+            json!({"status": "completed", "incomplete_details": {"reason": "content_filter"}}),
+            FinishReason::ContentFilter,
+        ),
+        (json!({"status": "in_progress"}), FinishReason::Stop),
+        (
+            json!({"status": "completed", "incomplete_details": null}),
+            FinishReason::Stop,
+        ),
+    ] {
+        let decoded = end(response.clone());
+        assert_eq!(decoded.error, None, "{response}");
+        assert_eq!(
+            decoded.candidate().finish_reason,
+            Some(reason),
+            "{response}"
+        );
+    }
+    let calls = [
+        ADDED,
+        DELTA,
+        DONE,
+        r#"{"type":"response.completed","response":{"status":"incomplete"}}"#,
+    ];
+    assert_eq!(
+        decode(NAME, &sse(&calls)).calls(),
+        [call("f", r#"{"a":1}"#, false)]
+    );
+}
+
+#[test]
+fn a_call_whose_beginning_and_end_were_lost_is_noticed() {
+    let decoded = decode(NAME, &sse(&[DELTA, COMPLETED]));
+    let error = decoded.error.unwrap();
+    assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
+    // Its end alone tells all of it.
+    let decoded = decode(NAME, &sse(&[DELTA, DONE, COMPLETED]));
+    assert_eq!(decoded.calls(), [call("f", r#"{"a":1}"#, true)]);
+}
+
+#[test]
+fn counts_of_nothing_are_no_counts() {
+    for count in ["0", "-7", "null"] {
+        let end = format!(
+            r#"{{"type":"response.completed","response":{{"status":"completed","usage":{{"input_tokens":{count},"output_tokens":{count}}}}}}}"#
+        );
+        let decoded = decoded(&[text(0, "a"), end]);
+        assert_eq!(
+            (decoded.reply.usage, decoded.usage),
+            (None, None),
+            "{count}"
+        );
+    }
 }
