@@ -1,5 +1,5 @@
 use crate::conversations::Conversations;
-use crate::failure::{Stage, is_stale_connection, network_error, redirect_error, setup_error};
+use crate::failure::{Stage, network_error, redirect_error, setup_error};
 use crate::limit::Slot;
 use crate::pieces::with_body;
 use crate::place::Place;
@@ -7,7 +7,7 @@ use crate::secret::{Secret, scrub};
 use crate::{RequestLimit, Transport};
 use bytes::Bytes;
 use futures_util::stream;
-use reqwest::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response};
 use rondo_core::ModelStream;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
@@ -25,6 +25,9 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a body is waited for once the protocol's own end was read. It spares the
 /// next request a new connection, which is not worth more.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
+/// How long the protocol's end is waited for behind a finish reason. Token counts still come there,
+/// and they come at once; a server that then keeps the body open does not take the answer back.
+const END_GRACE: Duration = Duration::from_secs(2);
 
 /// What all requests of one model share.
 pub(crate) struct Link {
@@ -70,11 +73,19 @@ enum Phase {
     /// As many requests as may be are under way.
     Queued(RequestLimit, Arc<ModelRequest>),
     Unsent(Arc<ModelRequest>),
-    Reading(Response, Box<dyn Decoder>),
+    Reading(Body),
     /// The reply is whole; the rest of the body is of no interest.
     Draining(Response),
     Failed(ModelError),
     Done,
+}
+
+/// A body that is read.
+struct Body {
+    response: Response,
+    decoder: Box<dyn Decoder>,
+    /// When the reply counts as it is; set once it is whole.
+    end_by: Option<Instant>,
 }
 
 impl Exchange {
@@ -99,9 +110,7 @@ impl Exchange {
                     Phase::Unsent(request)
                 }
                 Phase::Unsent(request) => self.link.start(&request).await,
-                Phase::Reading(response, decoder) => {
-                    read(&self.link, response, decoder, &mut self.pending).await
-                }
+                Phase::Reading(body) => read(&self.link, body, &mut self.pending).await,
                 Phase::Draining(response) => {
                     drain(response).await;
                     Phase::Done
@@ -120,7 +129,11 @@ impl Link {
             ..self.target.clone()
         };
         match self.post(request, &target).await {
-            Ok(response) => Phase::Reading(response, self.dialect.decoder(&target, self.bounds)),
+            Ok(response) => Phase::Reading(Body {
+                response,
+                decoder: self.dialect.decoder(&target, self.bounds),
+                end_by: None,
+            }),
             Err(error) => Phase::Failed(error),
         }
     }
@@ -147,32 +160,18 @@ impl Link {
 
     /// Sends a request and returns its response if it is a success. The body is in pieces; there
     /// is none where there are no pieces.
+    ///
+    /// A connection that ends before it answers is a failure also where it was kept from an earlier
+    /// request: how much of this one the server took up cannot be known, so whether to repeat it is
+    /// the turn's decision, which is recorded.
     pub(crate) async fn send(
         &self,
         builder: RequestBuilder,
         body: Vec<Bytes>,
     ) -> Result<Response, ModelError> {
         let builder = builder.headers(self.headers.clone());
-        let again = builder
-            .try_clone()
-            .filter(|_| self.transport.may_have_kept());
-        let sent = match (with_body(builder, &body).send().await, again) {
-            // A kept connection that the server gave up while a tool ran is no failure of the
-            // provider: the request goes out once more, on a new one, without a wait.
-            (Err(error), Some(again))
-                if is_stale_connection(&error) && self.transport.take_kept() =>
-            {
-                tracing::debug!(
-                    "the server gave up a kept connection; the request is sent on another"
-                );
-                with_body(again, &body).send().await
-            }
-            (sent, _) => sent,
-        };
+        let sent = with_body(builder, &body).send().await;
         let response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
-        if !says_close(response.headers()) {
-            self.transport.note_kept();
-        }
         let status = response.status();
         tracing::debug!(
             status = status.as_u16(),
@@ -227,16 +226,21 @@ impl fmt::Debug for Link {
 }
 
 /// Reads one piece of the body. Events before a failure are delivered before it.
-async fn read(
-    link: &Link,
-    mut response: Response,
-    mut decoder: Box<dyn Decoder>,
-    pending: &mut VecDeque<ModelEvent>,
-) -> Phase {
-    let piece = match response.chunk().await {
-        Ok(piece) => piece,
-        Err(error) => return Phase::Failed(link.network_error(&error, Stage::Reading)),
+async fn read(link: &Link, mut body: Body, pending: &mut VecDeque<ModelEvent>) -> Phase {
+    let chunk = body.response.chunk();
+    let piece = match body.end_by {
+        Some(end_by) => timeout_at(end_by, chunk).await,
+        None => Ok(chunk.await),
     };
+    let piece = match piece {
+        Ok(Ok(piece)) => piece,
+        Ok(Err(error)) if !body.decoder.is_whole() => {
+            return Phase::Failed(link.network_error(&error, Stage::Reading));
+        }
+        // Nothing that was said can be missing.
+        Ok(Err(_)) | Err(_) => return conclude(body, pending),
+    };
+    let decoder = &mut body.decoder;
     let mut events = Vec::new();
     let more = match &piece {
         Some(bytes) => decoder.push(bytes, &mut events).map(|()| !decoder.ended()),
@@ -246,13 +250,34 @@ async fn read(
         Ok(false) => decoder.finish(&mut events).map(|()| false),
         other => other,
     };
+    if decoder.is_whole() && (body.end_by.is_none() || says_more(&events)) {
+        body.end_by = Some(Instant::now() + END_GRACE);
+    }
     pending.extend(events);
     match more {
-        Ok(true) => Phase::Reading(response, decoder),
-        Ok(false) if piece.is_some() => Phase::Draining(response),
+        Ok(true) => Phase::Reading(body),
+        Ok(false) if piece.is_some() => Phase::Draining(body.response),
         Ok(false) => Phase::Done,
         Err(error) => Phase::Failed(error),
     }
+}
+
+/// Ends a whole reply whose body did not end.
+fn conclude(mut body: Body, pending: &mut VecDeque<ModelEvent>) -> Phase {
+    tracing::debug!("the server did not end the body of a whole reply");
+    let mut events = Vec::new();
+    let concluded = body.decoder.conclude(&mut events);
+    pending.extend(events);
+    match concluded {
+        Ok(()) => Phase::Done,
+        Err(error) => Phase::Failed(error),
+    }
+}
+
+/// Returns whether the reply went on. Counts alone do not hold up its end.
+fn says_more(events: &[ModelEvent]) -> bool {
+    let more = |event: &ModelEvent| !matches!(event, ModelEvent::Usage(_));
+    events.iter().any(more)
 }
 
 async fn drain(mut response: Response) {
@@ -272,13 +297,6 @@ async fn error_body(mut response: Response) -> Vec<u8> {
     }
     body.truncate(ERROR_BODY_BYTES_MAX);
     body
-}
-
-fn says_close(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(CONNECTION).iter();
-    values
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| value.eq_ignore_ascii_case("close"))
 }
 
 fn accept(streaming: bool) -> &'static str {

@@ -76,19 +76,6 @@ pub(crate) fn network_error(
     })
 }
 
-/// Returns whether the connection ended before any of the response came, as one does that was kept
-/// and that the server closed in the meantime.
-pub(crate) fn is_stale_connection(error: &reqwest::Error) -> bool {
-    let causes = causes(error);
-    let unanswered = find::<hyper::Error>(&causes)
-        .is_some_and(|error| error.is_incomplete_message() || error.is_canceled());
-    let broken = matches!(
-        kind(&causes),
-        Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-    );
-    !error.is_connect() && (unanswered || broken)
-}
-
 /// Says that a client could not be built when it was first needed.
 pub(crate) fn setup_error(error: &HttpError) -> ModelError {
     let class = match error {

@@ -5,7 +5,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -32,9 +31,6 @@ struct Clients {
     authorities: Vec<CertificateDer<'static>>,
     plain: Client,
     secure: OnceCell<Client>,
-    /// Set by a response whose connection may be kept, and taken when one turned out stale: a
-    /// server that answers nothing is asked once more, not at every attempt.
-    may_have_kept: AtomicBool,
 }
 
 impl Transport {
@@ -53,7 +49,6 @@ impl Transport {
             authorities,
             plain,
             secure: OnceCell::new(),
-            may_have_kept: AtomicBool::new(false),
         })))
     }
 
@@ -67,20 +62,6 @@ impl Transport {
     #[must_use]
     pub fn is_secure_built(&self) -> bool {
         self.0.secure.initialized()
-    }
-
-    /// Returns whether a request may travel on a connection that was kept.
-    pub(crate) fn may_have_kept(&self) -> bool {
-        self.0.may_have_kept.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether the request that failed may have travelled on such a connection, once.
-    pub(crate) fn take_kept(&self) -> bool {
-        self.0.may_have_kept.swap(false, Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_kept(&self) {
-        self.0.may_have_kept.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn client(&self, url: &Url) -> Result<&Client, HttpError> {
@@ -132,7 +113,8 @@ fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpErr
 }
 
 /// Redirects are not followed: they would carry the key to wherever they point. Retries are the
-/// turn's decision, so the library's own are off.
+/// turn's decision, so the library's own are off. What it still does by itself is to take another
+/// connection where a kept one had ended before any byte of the request was written to it.
 fn build(network: &Network, roots: RootCertStore) -> Result<Client, HttpError> {
     let builder = Client::builder()
         .tls_backend_preconfigured(tls(roots)?)

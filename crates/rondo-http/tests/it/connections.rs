@@ -1,8 +1,9 @@
-use crate::support::{Timers, ask, drive, model, openai, run};
+use crate::support::{Timers, ask, drive, drive_after, model, openai, run};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use rondo_http::{Endpoint, HttpModel, ModelCard, Proxies, Secret, Transport};
 use rondo_testkit::{Framing, ReplyScript, Response, Script, Server, Step, openai as wire};
+use rondo_types::{ErrorClass, ModelEvent};
 use std::time::Duration;
 
 fn hello() -> Response {
@@ -109,4 +110,97 @@ async fn an_http_proxy_is_used_unless_the_host_is_excepted() {
         .end
         .unwrap();
     assert_eq!((direct.connections(), proxy.connections()), (1, 1));
+}
+
+fn frames(payloads: &[&str]) -> Vec<Bytes> {
+    let frame = |payload: &&str| Bytes::from(format!("data: {payload}\n\n"));
+    payloads.iter().map(frame).collect()
+}
+
+/// Whole replies that say `hello`, without what their protocol ends with.
+fn endless() -> [(&'static str, Vec<Bytes>); 5] {
+    let chat = [
+        r#"{"choices":[{"index":0,"delta":{"content":"hello"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+        r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#,
+    ];
+    let gemini = [
+        r#"{"candidates":[{"content":{"parts":[{"text":"hello"}]}}]}"#,
+        r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1}}"#,
+    ];
+    let anthropic = [
+        r#"{"type":"message_start","message":{"id":"m","content":[]}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":3,"output_tokens":1}}"#,
+    ];
+    [
+        ("openai-chat", frames(&chat)),
+        ("react", frames(&chat)),
+        ("gemini", frames(&gemini)),
+        ("anthropic", frames(&anthropic)),
+        (
+            "openai-responses",
+            frames(&[
+                r#"{"type":"response.output_text.delta","output_index":0,"delta":"hello"}"#,
+                r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+            ]),
+        ),
+    ]
+}
+
+/// Reads until `last` came, then lets time jump to whatever timer is next.
+async fn run_until(
+    server: &Server,
+    dialect: &str,
+    last: impl Fn(&ModelEvent) -> bool,
+) -> crate::support::Run {
+    let endpoint = Endpoint::new("p", dialect, server.url(""));
+    let mut stream = ask(&model(&endpoint));
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(&last) {
+        seen.push(stream.next().await.unwrap().unwrap());
+    }
+    tokio::time::pause();
+    let outcome = drive_after(seen, stream, Timers::default()).await;
+    tokio::time::resume();
+    outcome
+}
+
+#[tokio::test]
+async fn a_whole_reply_counts_although_its_body_never_ends() {
+    let ping = Step::Forever {
+        bytes: Bytes::from_static(b": ping\n\n"),
+        every: Duration::from_millis(300),
+    };
+    for (dialect, frames) in endless() {
+        for behind in [Step::Stall, ping.clone(), Step::Close] {
+            let server = Server::start(Response::sse(frames.clone()).step(behind)).await;
+            let finished = |event: &ModelEvent| matches!(event, ModelEvent::Finished { .. });
+            let outcome = run_until(&server, dialect, finished).await;
+            assert_eq!(
+                (outcome.text().as_str(), outcome.end),
+                ("hello", Ok(())),
+                "{dialect}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_without_its_reason_does_not_count_however_long_its_body_stays_open() {
+    for (dialect, frames) in endless() {
+        let reason = frames.iter().position(|frame| {
+            let frame = String::from_utf8_lossy(frame);
+            ["finish_reason", "finishReason", "stop_reason", "completed"]
+                .iter()
+                .any(|it| frame.contains(it))
+        });
+        let frames = frames[..reason.unwrap()].to_vec();
+        let server = Server::start(Response::sse(frames).step(Step::Stall)).await;
+        let text = |event: &ModelEvent| matches!(event, ModelEvent::TextDelta { .. });
+        let outcome = run_until(&server, dialect, text).await;
+        assert_eq!(outcome.error().class, ErrorClass::IdleTimeout, "{dialect}");
+    }
 }

@@ -181,33 +181,21 @@ async fn a_name_that_cannot_be_resolved_says_so() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_server_gave_up_is_replaced_without_a_failure() {
-    let answer = || wire::streamed(&ReplyScript::text(["fine"]));
-    let given_up = Response::new(200).before(Step::Close);
-    let server = Server::start([answer(), given_up, answer()]).await;
-    let model = model(&openai(&server));
-    for _ in 0..2 {
-        let outcome = drive(ask(&model), Timers::default()).await;
-        assert_eq!(outcome.text(), "fine");
-    }
-    assert_eq!(server.requests().len(), 3);
-}
-
-#[tokio::test]
-async fn each_kept_connection_is_replaced_once_at_most() {
+async fn a_request_is_never_sent_twice_for_a_kept_connection_that_ended() {
     let answer = wire::streamed(&ReplyScript::text(["fine"]));
     let given_up = Response::new(200).before(Step::Close);
-    for (first, requests) in [
-        (answer.clone(), [1, 3, 4, 5]),
-        // No connection is kept, so none can have grown stale.
-        (answer.header("connection", "close"), [1, 2, 3, 4]),
-    ] {
-        let script = Script::from([first]).then_repeat(given_up.clone());
-        let server = Server::start(script).await;
-        let model = model(&openai(&server));
-        for sent in requests {
-            drive(ask(&model), Timers::default()).await;
-            assert_eq!(server.requests().len(), sent);
+    let script = Script::from([answer.clone(), given_up.clone(), answer]).then_repeat(given_up);
+    let server = Server::start(script).await;
+    let model = model(&openai(&server));
+    for (sent, text) in [(1, "fine"), (2, ""), (3, "fine"), (4, ""), (5, "")] {
+        let outcome = drive(ask(&model), Timers::default()).await;
+        assert_eq!(
+            (server.requests().len(), outcome.text().as_str()),
+            (sent, text)
+        );
+        if text.is_empty() {
+            // The turn decides on the repetition, and records it.
+            assert_broken(&outcome, ErrorClass::Network, true, "");
         }
     }
 }
