@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 pub struct ReplyBounds {
     /// Text, reasoning, arguments and opaque data together.
     pub bytes_max: usize,
+    /// Text, reasoning and arguments, which are held several times over while a reply is judged,
+    /// recorded and shown.
+    pub text_bytes_max: usize,
     /// Alternatives.
     pub candidates_max: usize,
     /// Tool calls over all candidates; further ones are left out of the reply.
@@ -23,11 +26,13 @@ pub struct ReplyBounds {
 }
 
 impl Default for ReplyBounds {
-    /// Returns 64 MiB, 16 candidates, 1,024 calls and 16,384 parts: far above what any provider
-    /// sends, and small enough to keep.
+    /// Returns 16 MiB (a large image), of which 8 MiB may be text (two million tokens), 16
+    /// candidates, 1,024 calls and 16,384 parts: far above what any provider sends, and small
+    /// enough to keep.
     fn default() -> Self {
         Self {
-            bytes_max: 64 << 20,
+            bytes_max: 16 << 20,
+            text_bytes_max: 8 << 20,
             candidates_max: 16,
             calls_max: 1024,
             parts_max: 16_384,
@@ -43,6 +48,7 @@ pub struct Accumulator {
     /// Where each call stands: its candidate and the index of its part.
     calls: HashMap<u32, (u32, usize)>,
     bytes: usize,
+    text_bytes: usize,
     parts: usize,
     usage: Option<rondo_types::Usage>,
     prompt_blocked: Option<String>,
@@ -110,7 +116,7 @@ impl Accumulator {
                 Ok(())
             }
             ModelEvent::ToolCallDelta { call, arguments } => {
-                self.grow(arguments.len())?;
+                self.grow_text(arguments.len())?;
                 if let Some(call) = self.call_mut(call) {
                     call.arguments.push_str(&arguments);
                 }
@@ -184,7 +190,7 @@ impl Accumulator {
     }
 
     fn append(&mut self, candidate: u32, kind: TextKind, text: String) -> Result<(), ModelError> {
-        self.grow(text.len())?;
+        self.grow_text(text.len())?;
         let building = self.candidate(candidate)?;
         if building.open == Some(kind)
             && let Some(
@@ -324,6 +330,14 @@ impl Accumulator {
                     .tool_calls()
                     .any(|call| call.wire_id.as_deref() == Some(wire_id))
             })
+    }
+
+    fn grow_text(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if self.text_bytes > self.bounds.text_bytes_max {
+            return Err(too_large("bytes of text", self.bounds.text_bytes_max));
+        }
+        self.grow(bytes)
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {

@@ -228,6 +228,7 @@ fn candidates_are_kept_apart_and_the_last_usage_and_reason_win() {
 fn every_bound_holds_at_one_less_itself_and_one_more() {
     let bounds = ReplyBounds {
         bytes_max: 8,
+        text_bytes_max: 5,
         candidates_max: 2,
         calls_max: 2,
         parts_max: 3,
@@ -239,8 +240,17 @@ fn every_bound_holds_at_one_less_itself_and_one_more() {
             .try_for_each(|event| reply.push(event))
             .is_ok()
     };
-    for (count, ok) in [(7, true), (8, true), (9, false)] {
-        assert_eq!(fits(vec![text("x"); count]), ok, "{count} bytes");
+    for (count, ok) in [(4, true), (5, true), (6, false)] {
+        assert_eq!(fits(vec![text("x"); count]), ok, "{count} bytes of text");
+        let arguments = vec![started(0, "", ""), delta(0, &"x".repeat(count))];
+        assert_eq!(fits(arguments), ok, "{count} bytes of arguments");
+    }
+    for (count, ok) in [(3, true), (4, true), (5, false)] {
+        let part = ModelEvent::OpaquePart {
+            candidate: 0,
+            opaque: opaque(&"x".repeat(count)),
+        };
+        assert_eq!(fits(vec![text("xxxx"), part]), ok, "4 and {count} bytes");
     }
     for (count, ok) in [(1, true), (2, true), (3, false)] {
         let candidates = (0..count).map(|it| ModelEvent::TextDelta {

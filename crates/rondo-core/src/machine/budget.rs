@@ -103,6 +103,11 @@ impl Spent {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// Returns the bytes of all messages.
+    pub(super) fn message_bytes(&self) -> u64 {
+        self.message_bytes
+    }
+
     /// Returns the bytes that every request carries besides its messages.
     pub(super) fn fixed_bytes(&self) -> u64 {
         self.fixed_bytes

@@ -111,9 +111,15 @@ fn usable(candidate: &Candidate, may_pause: bool) -> Result<Use, Problem> {
     if paused && may_pause {
         return Ok(Use::Pause);
     }
-    if is_visible(&candidate.text()) {
+    if is_visible(candidate, |part| match part {
+        Part::Text(text) => Some(&text.text),
+        _ => None,
+    }) {
         Ok(Use::Answer)
-    } else if is_visible(&candidate.refusal()) {
+    } else if is_visible(candidate, |part| match part {
+        Part::Refusal(text) => Some(&text.text),
+        _ => None,
+    }) {
         Ok(Use::Refusal)
     } else if reason == FinishReason::Length {
         Err(Problem::new("it was cut off before any answer; be brief"))
@@ -138,11 +144,14 @@ fn unacceptable(reason: FinishReason, candidate: &Candidate) -> Problem {
     }
 }
 
-/// Zero-width characters alone are no answer; Gemini sends them.
-fn is_visible(text: &str) -> bool {
-    text.chars().any(|it| {
+/// Returns whether anything shows in the texts of a candidate. Zero-width characters alone are no
+/// answer; Gemini sends them.
+fn is_visible(candidate: &Candidate, text: impl Fn(&Part) -> Option<&String>) -> bool {
+    let shows = |it: char| {
         !it.is_whitespace() && !matches!(it, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
-    })
+    };
+    let mut texts = candidate.parts.iter().filter_map(text);
+    texts.any(|text| text.chars().any(shows))
 }
 
 #[cfg(test)]

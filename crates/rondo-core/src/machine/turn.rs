@@ -7,8 +7,9 @@ use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
 use super::judge::{Judged, Problem, judge};
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
-    Candidate, EventBody, Finding, FinishReason, Message, ModelInfo, ModelRequest, Part, Reply,
-    ResponseName, Role, StopReason, TimeMs, ToolChoice, ToolSpec, Transcript,
+    Candidate, ErrorClass, EventBody, Finding, FinishReason, Message, ModelError, ModelInfo,
+    ModelRequest, Part, Reply, ResponseName, Role, StopReason, TimeMs, ToolChoice, ToolSpec,
+    Transcript,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -83,6 +84,10 @@ impl Cx<'_> {
 
 /// Paused replies in a row that are sent back; a further one is judged by what it holds.
 pub(crate) const PAUSES_MAX: u32 = 8;
+
+/// Bytes of the messages that a request may carry, without media: more than any model reads. It is
+/// held once as messages and once as the request that repeats them.
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// Steering messages that may wait; more are not taken from whoever says them.
 const STEERING_MAX: usize = 64;
@@ -237,6 +242,9 @@ impl TurnMachine {
         if self.make_room(cx) {
             return;
         }
+        if self.spent.message_bytes() > MESSAGE_BYTES_MAX {
+            return self.finish(cx, Ending::failed(too_long()));
+        }
         match self.allowance(cx.at) {
             Allowance::Step => {}
             Allowance::FinalOnly(reason) => self.begin_final(cx, reason),
@@ -358,12 +366,24 @@ impl TurnMachine {
         cx.emit(EventBody::of_usage(usage, cost_usd));
     }
 
-    /// A reply that was not streamed is one delta; a streamed one was shown as it came.
     fn show_text(&mut self, cx: &mut Cx<'_>, candidate: &Candidate) {
-        let text = candidate.text();
-        if !self.model().streaming && !text.is_empty() {
-            cx.emit(EventBody::TextDelta { text: text.clone() });
+        self.emit_text(cx, candidate);
+        self.remember_text(candidate);
+    }
+
+    /// A reply that was not streamed is one delta; a streamed one was shown as it came.
+    fn emit_text(&self, cx: &mut Cx<'_>, candidate: &Candidate) {
+        if self.model().streaming {
+            return;
         }
+        let text = candidate.text();
+        if !text.is_empty() {
+            cx.emit(EventBody::TextDelta { text });
+        }
+    }
+
+    fn remember_text(&mut self, candidate: &Candidate) {
+        let text = candidate.text();
         if !text.trim().is_empty() {
             self.last_text = text;
         }
@@ -380,7 +400,10 @@ impl TurnMachine {
                 return self.unusable(cx, &Problem::new(problem));
             }
         };
-        self.show_text(cx, &candidate);
+        self.emit_text(cx, &candidate);
+        if !self.steering.is_empty() {
+            self.remember_text(&candidate);
+        }
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
         // Where no ordinary step is left, the answer that is there counts more.
@@ -547,4 +570,14 @@ pub(crate) fn assign_ids(candidate: &mut Candidate, turn: u32, step: u32) {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         call.id = rondo_types::CallId::generated(turn, step, index);
     }
+}
+
+fn too_long() -> ModelError {
+    let mib = MESSAGE_BYTES_MAX >> 20;
+    ModelError::new(
+        ErrorClass::TooLarge,
+        format!(
+            "the conversation has more than {mib} MiB, which no model reads; compact it, or begin another session"
+        ),
+    )
 }

@@ -307,3 +307,37 @@ fn a_last_request_that_the_deadline_ends_stops_the_turn_for_the_deadline() {
         assert_eq!(outcome.findings.len(), 2);
     }
 }
+
+#[test]
+fn a_conversation_may_be_as_long_as_its_bound_and_no_longer() {
+    let max = usize::try_from(crate::machine::turn::MESSAGE_BYTES_MAX).unwrap();
+    for (bytes, stop_reason) in [
+        (max - 1, StopReason::Complete),
+        (max, StopReason::Complete),
+        (max + 1, StopReason::Error),
+    ] {
+        let mut sim = Sim::always("stream", |_| text("ok"));
+        // The question takes a byte.
+        sim.history = vec![std::sync::Arc::new(rondo_types::Message::user(
+            "x".repeat(bytes - 1),
+        ))];
+        let ran = sim.run();
+        assert_eq!(ran.outcome.stop_reason, stop_reason, "{bytes}");
+        let class = ran.outcome.error.map(|error| error.class);
+        assert_eq!(class, (bytes > max).then_some(ErrorClass::TooLarge));
+        assert_eq!(ran.requests.len(), usize::from(bytes <= max));
+    }
+}
+
+#[test]
+fn a_turn_whose_replies_are_huge_ends_at_the_bound_of_its_messages() {
+    let mut sim = Sim::always("stream", |_| {
+        let long = "x".repeat(8 << 20);
+        calls(&[("look", &format!(r#"{{"long":"{long}"}}"#))])
+    });
+    sim.profile.limits.max_steps = 100;
+    let ran = sim.run();
+    assert_eq!(ran.outcome.stop_reason, StopReason::Error);
+    assert_eq!(ran.outcome.error.unwrap().class, ErrorClass::TooLarge);
+    assert_eq!(ran.requests.len(), 4);
+}
