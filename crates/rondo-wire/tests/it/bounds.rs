@@ -92,78 +92,84 @@ fn what_fits_into_the_bound_of_a_body_is_read_however_it_is_cut() {
     assert!(!whole.events.is_empty());
 }
 
+/// A reply of so many calls of `f`, each with its number as its argument.
+fn chat_calls(count: usize) -> String {
+    let call = |index: usize| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"f","arguments":"{{\"n\":{index}}}"}}}}]}}}}]}}"#
+        )
+    };
+    let mut payloads: Vec<String> = (0..count).map(call).collect();
+    payloads.push(STOP.to_owned());
+    framed(&payloads)
+}
+
+fn gemini_calls(count: usize) -> String {
+    let call =
+        |index: usize| format!(r#"{{"functionCall":{{"name":"f","args":{{"n":{index}}}}}}}"#);
+    let calls: Vec<String> = (0..count).map(call).collect();
+    let calls = calls.join(",");
+    format!(r#"{{"candidates":[{{"content":{{"parts":[{calls}]}},"finishReason":"STOP"}}]}}"#)
+}
+
+fn responses_calls(count: usize) -> String {
+    let call = |index: usize| {
+        format!(
+            r#"{{"type":"function_call","call_id":"c{index}","name":"f","arguments":"{{\"n\":{index}}}"}}"#
+        )
+    };
+    let calls: Vec<String> = (0..count).map(call).collect();
+    let mut payloads = Vec::new();
+    for (index, call) in calls.iter().enumerate() {
+        payloads.push(format!(r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call","call_id":"c{index}","name":"f"}}}}"#));
+        payloads.push(format!(r#"{{"type":"response.function_call_arguments.delta","output_index":{index},"delta":"{{"}}"#));
+        payloads.push(format!(
+            r#"{{"type":"response.output_item.done","output_index":{index},"item":{call}}}"#
+        ));
+    }
+    let output = calls.join(",");
+    payloads.push(format!(
+        r#"{{"type":"response.completed","response":{{"status":"completed","output":[{output}]}}}}"#
+    ));
+    framed(&payloads)
+}
+
+fn anthropic_calls(count: usize) -> String {
+    let mut payloads = Vec::new();
+    for index in 0..count {
+        payloads.push(format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"c{index}","name":"f","input":{{}}}}}}"#));
+        payloads.push(format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":"{{\"n\":{index}}}"}}}}"#));
+        payloads.push(format!(
+            r#"{{"type":"content_block_stop","index":{index}}}"#
+        ));
+    }
+    payloads.push(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned());
+    payloads.push(r#"{"type":"message_stop"}"#.to_owned());
+    framed(&payloads)
+}
+
 #[test]
 fn calls_beyond_their_bound_are_left_out_and_the_first_ones_stand() {
-    let chat = |count: usize| {
-        let call = |index: usize| {
-            format!(
-                r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"f","arguments":"{{\"n\":{index}}}"}}}}]}}}}]}}"#
-            )
-        };
-        let mut payloads: Vec<String> = (0..count).map(call).collect();
-        payloads.push(STOP.to_owned());
-        framed(&payloads)
-    };
-    let gemini = |count: usize| {
-        let call =
-            |index: usize| format!(r#"{{"functionCall":{{"name":"f","args":{{"n":{index}}}}}}}"#);
-        let calls: Vec<String> = (0..count).map(call).collect();
-        let calls = calls.join(",");
-        format!(r#"{{"candidates":[{{"content":{{"parts":[{calls}]}},"finishReason":"STOP"}}]}}"#)
-    };
-    let responses = |count: usize| {
-        let call = |index: usize| {
-            format!(
-                r#"{{"type":"function_call","call_id":"c{index}","name":"f","arguments":"{{\"n\":{index}}}"}}"#
-            )
-        };
-        let calls: Vec<String> = (0..count).map(call).collect();
-        let mut payloads = Vec::new();
-        for (index, call) in calls.iter().enumerate() {
-            payloads.push(format!(r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"function_call","call_id":"c{index}","name":"f"}}}}"#));
-            payloads.push(format!(r#"{{"type":"response.function_call_arguments.delta","output_index":{index},"delta":"{{"}}"#));
-            payloads.push(format!(
-                r#"{{"type":"response.output_item.done","output_index":{index},"item":{call}}}"#
-            ));
-        }
-        let output = calls.join(",");
-        payloads.push(format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{output}]}}}}"#));
-        framed(&payloads)
-    };
-    let anthropic = |count: usize| {
-        let mut payloads = Vec::new();
-        for index in 0..count {
-            payloads.push(format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"c{index}","name":"f","input":{{}}}}}}"#));
-            payloads.push(format!(r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":"{{\"n\":{index}}}"}}}}"#));
-            payloads.push(format!(
-                r#"{{"type":"content_block_stop","index":{index}}}"#
-            ));
-        }
-        payloads.push(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned());
-        payloads.push(r#"{"type":"message_stop"}"#.to_owned());
-        framed(&payloads)
-    };
-    let bodies: [(&str, &dyn Fn(usize) -> String); 4] = [
-        ("openai-chat", &chat),
-        ("gemini", &gemini),
-        ("openai-responses", &responses),
-        ("anthropic", &anthropic),
+    type Body = fn(usize) -> String;
+    let bodies: [(&str, Body); 4] = [
+        ("openai-chat", chat_calls),
+        ("gemini", gemini_calls),
+        ("openai-responses", responses_calls),
+        ("anthropic", anthropic_calls),
     ];
     for (name, body) in bodies {
-        for (bounds, count, kept) in [
-            (SMALL, 2, 2),
-            (SMALL, 3, 3),
-            (SMALL, 4, 3),
-            (SMALL, 90, 3),
-            (Bounds::default(), 300, 256),
-            (Bounds::default(), 9_000, 256),
+        for (calls_max, count, kept) in [
+            (3, 2, 2),
+            (3, 3, 3),
+            (3, 4, 3),
+            (3, 90, 3),
+            (256, 300, 256),
+            (256, 9_000, 256),
         ] {
             let body = body(count);
             let bounds = Bounds {
-                event_bytes_max: 1_000_000,
-                line_bytes_max: 1_000_000,
-                response_bytes_max: 10_000_000,
-                ..bounds
+                open_calls_max: calls_max,
+                ..Bounds::default()
             };
             let pieces: Vec<&[u8]> = body.as_bytes().chunks(997).collect();
             let decoded = decode_within(&target(name), bounds, &pieces);

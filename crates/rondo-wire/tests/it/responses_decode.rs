@@ -396,7 +396,7 @@ fn decoded(payloads: &[String]) -> Decoded {
 }
 
 #[test]
-fn a_whole_text_that_is_another_than_its_pieces_shows_a_loss() {
+fn a_whole_text_says_what_its_pieces_said_or_adds_what_their_end_lost() {
     let (a, b) = (text(0, "one "), text(0, "two"));
     let whole = "one two";
     let good = [
@@ -451,6 +451,12 @@ fn a_whole_text_that_is_another_than_its_pieces_shows_a_loss() {
         assert_eq!(decoded.error, None, "{payloads:?}");
         assert_eq!(decoded.candidate().text().trim(), whole, "{payloads:?}");
     }
+}
+
+#[test]
+fn a_whole_text_that_contradicts_its_pieces_shows_a_loss() {
+    let (a, b) = (text(0, "one "), text(0, "two"));
+    let whole = "one two";
     let lost = [
         vec![b.clone(), text_done(0, whole)],
         vec![a.clone(), b.clone(), text_done(0, "one")],
