@@ -244,7 +244,7 @@ impl Walk {
 
     fn simple(&mut self, assignments: &[Word], words: &[Word], at: &Places) -> Walked<Ends> {
         for assignment in assignments {
-            self.assignment(assignment, at)?;
+            self.assignment(assignment, !words.is_empty(), at)?;
         }
         let mut values = Vec::new();
         for word in words {
@@ -288,18 +288,15 @@ impl Walk {
         Ok(at.refusal(|dirs| programs::check(values, dirs)))
     }
 
-    fn assignment(&mut self, word: &Word, at: &Places) -> Walked {
+    fn assignment(&mut self, word: &Word, is_prefix: bool, at: &Places) -> Walked {
         match self.word(word, at)? {
             Value::Text(text) | Value::Pattern(text) => self.found.assigned.push(text),
             Value::Shown | Value::Dynamic => {}
         }
-        let is_plain = |text: &str| {
-            text.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-        };
-        let is_harmless = word
-            .plain_assignment()
-            .is_some_and(|(name, value)| matches!(name, "LC_ALL" | "LANG") && is_plain(value));
+        let is_harmless = is_prefix
+            && word
+                .plain_assignment()
+                .is_some_and(|(name, value)| matches!(name, "LC_ALL" | "LANG") && is_utf8(value));
         if !is_harmless {
             self.effect("it assigns a variable");
         }
@@ -354,5 +351,15 @@ impl Walk {
         }
         self.found.has_dynamic_word |= matches!(word.value, Value::Dynamic | Value::Shown);
         Ok(word.value.clone())
+    }
+}
+
+/// Returns whether a language is written in characters that hold no quote or bracket as a part.
+fn is_utf8(language: &str) -> bool {
+    let (name, set) = language.split_once('.').unwrap_or((language, "C"));
+    let is_name = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+    match set {
+        "UTF-8" | "utf8" => is_name,
+        _ => matches!(language, "C" | "POSIX"),
     }
 }
