@@ -9,6 +9,7 @@
 mod cut_off;
 mod expansions;
 mod found;
+mod git;
 mod grammar;
 mod here;
 mod lexer;
@@ -17,6 +18,9 @@ mod paths;
 mod places;
 mod programs;
 mod repository;
+mod scripts;
+mod singular;
+mod tables;
 mod walk;
 mod words;
 mod wrappers;

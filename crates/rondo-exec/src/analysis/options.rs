@@ -8,6 +8,8 @@ pub(super) struct Options {
     pub(super) flags: &'static str,
     /// Short options whose value is the rest of the word or the next word.
     pub(super) values: &'static str,
+    /// Short options whose value is the next word, and which end their own word.
+    pub(super) separate: &'static str,
     /// Short options whose value, if any, is the rest of the word.
     pub(super) attached: &'static str,
     /// Long options without a value, or with one after `=`.
@@ -85,6 +87,9 @@ fn read_short<'a>(word: &'a str, known: &Options, said: &mut Said<'a>) -> Result
         said.options.push(letters.get(at..end).unwrap_or_default());
         if known.values.contains(letter) {
             return Ok(end == letters.len());
+        }
+        if known.separate.contains(letter) && end == letters.len() {
+            return Ok(true);
         }
         if known.attached.contains(letter) {
             return Ok(false);

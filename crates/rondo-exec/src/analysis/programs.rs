@@ -1,344 +1,10 @@
-//! The short list of programs that only look.
+//! Whether a simple command only looks.
 
 use super::options::{self, Options, Said};
 use super::paths::AllowedDirs;
-use super::repository;
+use super::tables::{Operands, PROGRAMS, Program, SEARCHERS};
 use super::words::Value;
-
-const NOTHING: Options = Options {
-    flags: "",
-    values: "",
-    attached: "",
-    long: &[],
-    long_values: &[],
-    numbers: false,
-};
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operands {
-    /// Files and directories.
-    Paths,
-    /// One file; a second one would be written to.
-    OnePath,
-    /// Text.
-    Text,
-    /// A pattern unless one of these options gives it, then files and directories.
-    PatternThenPaths(&'static [&'static str]),
-}
-
-struct Program {
-    name: &'static str,
-    options: Options,
-    operands: Operands,
-}
-
-const PROGRAMS: [Program; 13] = [
-    Program {
-        name: "ls",
-        options: Options {
-            flags: "1aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ",
-            values: "IwT",
-            long: &[
-                "all",
-                "almost-all",
-                "human-readable",
-                "recursive",
-                "reverse",
-                "size",
-                "inode",
-                "directory",
-                "classify",
-                "color",
-                "full-time",
-                "group-directories-first",
-                "numeric-uid-gid",
-                "no-group",
-                "si",
-            ],
-            long_values: &[
-                "sort",
-                "time",
-                "format",
-                "time-style",
-                "ignore",
-                "hide",
-                "block-size",
-            ],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "cat",
-        options: Options {
-            flags: "AbeEnstTuv",
-            long: &[
-                "number",
-                "number-nonblank",
-                "show-all",
-                "show-ends",
-                "show-tabs",
-                "squeeze-blank",
-            ],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "head",
-        options: Options {
-            flags: "qvz",
-            values: "nc",
-            long: &["quiet", "silent", "verbose"],
-            long_values: &["lines", "bytes"],
-            numbers: true,
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "tail",
-        options: Options {
-            flags: "qvz",
-            values: "nc",
-            long: &["quiet", "silent", "verbose"],
-            long_values: &["lines", "bytes"],
-            numbers: true,
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "wc",
-        options: Options {
-            flags: "clLmw",
-            long: &["lines", "words", "bytes", "chars", "max-line-length"],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "sort",
-        options: Options {
-            flags: "bcCdfghiMmnrRsuVz",
-            values: "kt",
-            long: &[
-                "numeric-sort",
-                "human-numeric-sort",
-                "version-sort",
-                "general-numeric-sort",
-                "reverse",
-                "unique",
-                "stable",
-                "ignore-case",
-                "check",
-                "zero-terminated",
-            ],
-            long_values: &["key", "field-separator"],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "uniq",
-        options: Options {
-            flags: "cdDiuz",
-            values: "fsw",
-            long: &["count", "repeated", "unique", "ignore-case"],
-            ..NOTHING
-        },
-        operands: Operands::OnePath,
-    },
-    Program {
-        name: "cut",
-        options: Options {
-            flags: "nsz",
-            values: "bcdf",
-            long: &["complement", "only-delimited"],
-            long_values: &[
-                "delimiter",
-                "fields",
-                "bytes",
-                "characters",
-                "output-delimiter",
-            ],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "tr",
-        options: Options {
-            flags: "cCdst",
-            long: &["delete", "complement", "squeeze-repeats", "truncate-set1"],
-            ..NOTHING
-        },
-        operands: Operands::Text,
-    },
-    Program {
-        name: "stat",
-        options: Options {
-            flags: "Lft",
-            values: "c",
-            long: &["dereference", "file-system", "terse"],
-            long_values: &["format", "printf"],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "du",
-        options: Options {
-            flags: "abchklmsSx0",
-            values: "dB",
-            long: &[
-                "all",
-                "apparent-size",
-                "bytes",
-                "human-readable",
-                "summarize",
-                "total",
-                "si",
-            ],
-            long_values: &["max-depth", "exclude", "block-size", "threshold"],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "file",
-        options: Options {
-            flags: "bihkL",
-            long: &["brief", "mime", "mime-type", "mime-encoding", "dereference"],
-            ..NOTHING
-        },
-        operands: Operands::Paths,
-    },
-    Program {
-        name: "pwd",
-        options: Options {
-            flags: "LP",
-            ..NOTHING
-        },
-        operands: Operands::Text,
-    },
-];
-
-const SEARCHERS: [Program; 2] = [
-    Program {
-        name: "grep",
-        options: Options {
-            flags: "EFGPivwxcnHhoqsrlLbaIzyTU",
-            values: "emABC",
-            long: &[
-                "extended-regexp",
-                "fixed-strings",
-                "basic-regexp",
-                "perl-regexp",
-                "ignore-case",
-                "no-ignore-case",
-                "invert-match",
-                "word-regexp",
-                "line-regexp",
-                "count",
-                "line-number",
-                "with-filename",
-                "no-filename",
-                "only-matching",
-                "quiet",
-                "silent",
-                "no-messages",
-                "recursive",
-                "files-with-matches",
-                "files-without-match",
-                "byte-offset",
-                "text",
-                "null",
-                "color",
-                "colour",
-            ],
-            long_values: &[
-                "regexp",
-                "max-count",
-                "after-context",
-                "before-context",
-                "context",
-                "include",
-                "exclude",
-                "exclude-dir",
-                "binary-files",
-            ],
-            numbers: true,
-            ..NOTHING
-        },
-        operands: Operands::PatternThenPaths(&["e", "regexp"]),
-    },
-    Program {
-        name: "rg",
-        options: Options {
-            flags: "FivwxcnHhNoqslSUPpaIu.0",
-            values: "emABCgtTjdEMr",
-            long: &[
-                "files",
-                "hidden",
-                "no-ignore",
-                "no-ignore-vcs",
-                "ignore-case",
-                "smart-case",
-                "case-sensitive",
-                "fixed-strings",
-                "word-regexp",
-                "line-regexp",
-                "line-number",
-                "no-line-number",
-                "count",
-                "count-matches",
-                "files-with-matches",
-                "files-without-match",
-                "no-heading",
-                "heading",
-                "multiline",
-                "only-matching",
-                "invert-match",
-                "vimgrep",
-                "json",
-                "stats",
-                "trim",
-                "no-messages",
-                "type-list",
-                "pcre2",
-                "with-filename",
-                "no-filename",
-                "quiet",
-                "text",
-                "column",
-                "no-config",
-            ],
-            long_values: &[
-                "glob",
-                "iglob",
-                "type",
-                "type-not",
-                "max-count",
-                "max-depth",
-                "max-columns",
-                "after-context",
-                "before-context",
-                "context",
-                "regexp",
-                "replace",
-                "sort",
-                "sortr",
-                "color",
-                "colors",
-                "threads",
-                "encoding",
-            ],
-            ..NOTHING
-        },
-        operands: Operands::PatternThenPaths(&["e", "regexp", "files", "type-list"]),
-    },
-];
+use super::{git, scripts, singular};
 
 /// Tests of `find` without a value.
 const FIND_PLAIN: [&str; 24] = [
@@ -414,17 +80,29 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     };
     let name = name.text().ok_or("which program it runs is not known")?;
     match name {
-        "true" | ":" => check_shown(words, dirs),
-        "echo" => check_shown(words, dirs),
+        "true" | ":" | "echo" => check_shown(words, dirs),
+        "printf" => singular::printf(words, |words| check_shown(words, dirs)),
         "test" => check_test(words, dirs),
         "[" => check_test(closed(words)?, dirs),
         "find" => check_find(words, dirs),
-        "git" => repository::check(words, dirs),
+        "git" => git::check(words, dirs),
+        "sed" => scripts::sed(words, dirs),
+        "awk" | "gawk" | "mawk" => scripts::awk(words, dirs),
+        "jq" => scripts::jq(words, dirs),
+        "date" => singular::date(words, dirs),
+        "ps" => singular::ps(words),
+        "command" => singular::command(words),
+        "exit" | "break" | "continue" => singular::jump(words),
+        _ if singular::is_version(name, words) => Ok(()),
         _ => {
+            let table = match name {
+                "egrep" | "fgrep" => "grep",
+                name => name,
+            };
             let program = PROGRAMS
                 .iter()
-                .chain(&SEARCHERS)
-                .find(|program| program.name == name)
+                .chain(SEARCHERS)
+                .find(|program| program.name == table)
                 .ok_or_else(|| format!("`{name}` is not on the list of read-only programs"))?;
             check_program(program, words, dirs)
         }
@@ -435,6 +113,12 @@ fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Resu
     let said = read(words, &program.options)?;
     match program.operands {
         Operands::Text => Ok(()),
+        Operands::Nothing if said.operands.is_empty() => Ok(()),
+        Operands::Nothing => Err(format!(
+            "what `{}` is given is not understood",
+            program.name
+        )),
+        Operands::Files => check_files(words, &said.operands, dirs),
         Operands::Paths => check_paths(words, &said.operands, dirs),
         Operands::OnePath if !is_one_path(words, &said.operands) => {
             Err(format!("`{}` may write to a file", program.name))
@@ -483,6 +167,18 @@ pub(super) fn check_paths(
 ) -> Result<(), String> {
     for word in operands.iter().filter_map(|index| words.get(*index)) {
         check_path(word, dirs)?;
+    }
+    Ok(())
+}
+
+/// In a directory there may be links that are followed.
+fn check_files(words: &[Value], operands: &[usize], dirs: &AllowedDirs) -> Result<(), String> {
+    for word in operands.iter().filter_map(|index| words.get(*index)) {
+        let path = word.text().ok_or("which files it reads is not known")?;
+        dirs.check(path)?;
+        if dirs.current().join(path).is_dir() {
+            return Err(format!("in `{path}` it may follow links"));
+        }
     }
     Ok(())
 }

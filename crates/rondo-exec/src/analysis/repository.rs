@@ -1,15 +1,11 @@
-//! `git status`, `log`, `diff` and `show`, where the repository itself does not make them run
-//! programs.
+//! Whether a repository makes the commands of `git` that look at it run programs.
 //!
 //! A repository's own configuration can name programs that these commands start (`core.fsmonitor`,
 //! `diff.external`, filters, hooks), and whoever unpacked it may have written it. So it is read, and
 //! only settings that are known to start nothing are accepted. The user's own configuration is
 //! trusted.
 
-use super::options::Options;
 use super::paths::AllowedDirs;
-use super::programs;
-use super::words::Value;
 use crate::unix;
 use std::fs;
 use std::io::Read;
@@ -27,116 +23,6 @@ const HEAD_BYTES_MAX: u64 = 255;
 const HASH_DIGITS: usize = 40;
 /// The mode of a nested repository in an index, with the two bytes before it.
 const GITLINK_MODE: [u8; 4] = [0, 0, 0xe0, 0];
-
-const STATUS: Options = Options {
-    flags: "sbvz",
-    values: "",
-    attached: "u",
-    long: &[
-        "short",
-        "branch",
-        "porcelain",
-        "long",
-        "verbose",
-        "untracked-files",
-        "ignored",
-        "ahead-behind",
-        "no-ahead-behind",
-        "show-stash",
-        "no-renames",
-        "column",
-        "no-column",
-    ],
-    long_values: &[],
-    numbers: false,
-};
-
-const HISTORY: Options = Options {
-    flags: "abcgiEFPpRswzW",
-    values: "nSGL",
-    attached: "UMCB",
-    long: &[
-        "oneline",
-        "graph",
-        "stat",
-        "numstat",
-        "shortstat",
-        "dirstat",
-        "summary",
-        "patch",
-        "no-patch",
-        "all",
-        "branches",
-        "tags",
-        "remotes",
-        "abbrev-commit",
-        "no-abbrev-commit",
-        "abbrev",
-        "name-only",
-        "name-status",
-        "decorate",
-        "no-decorate",
-        "merges",
-        "no-merges",
-        "first-parent",
-        "reverse",
-        "follow",
-        "cached",
-        "staged",
-        "merge-base",
-        "word-diff",
-        "color",
-        "no-color",
-        "color-words",
-        "no-ext-diff",
-        "no-textconv",
-        "check",
-        "quiet",
-        "exit-code",
-        "find-renames",
-        "no-renames",
-        "relative-date",
-        "date-order",
-        "topo-order",
-        "author-date-order",
-        "ignore-all-space",
-        "ignore-space-change",
-        "ignore-blank-lines",
-        "minimal",
-        "patience",
-        "histogram",
-        "raw",
-        "full-index",
-        "no-prefix",
-        "unified",
-        "format",
-        "pretty",
-        "left-right",
-        "cherry-pick",
-        "no-notes",
-        "root",
-        "function-context",
-        "ignore-case",
-        "all-match",
-        "invert-grep",
-        "walk-reflogs",
-        "simplify-by-decoration",
-    ],
-    long_values: &[
-        "diff-filter",
-        "max-count",
-        "skip",
-        "since",
-        "after",
-        "until",
-        "before",
-        "author",
-        "committer",
-        "grep",
-        "date",
-    ],
-    numbers: true,
-};
 
 /// Sections whose settings start nothing, each with its settings; `*` is all of them.
 const HARMLESS: [(&str, &[&str]); 13] = [
@@ -182,51 +68,8 @@ const HARMLESS: [(&str, &[&str]); 13] = [
     ("commit", &["gpgsign"]),
 ];
 
-/// Refuses what is not known to only look inside the allowed directories.
-pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let is_quiet = |word: &Value| matches!(word.text(), Some("--no-pager" | "-P"));
-    let skipped = words.iter().take_while(|word| is_quiet(word)).count();
-    let (name, rest) = words
-        .get(skipped..)
-        .and_then(<[Value]>::split_first)
-        .ok_or("which `git` command it runs is not known")?;
-    let name = name
-        .text()
-        .ok_or("which `git` command it runs is not known")?;
-    let known = match name {
-        "status" => &STATUS,
-        "log" | "diff" | "show" => &HISTORY,
-        _ => {
-            return Err(format!(
-                "`git {name}` is not on the list of read-only programs"
-            ));
-        }
-    };
-    let said = programs::read(rest, known)?;
-    if name != "log" && said.options.contains(&"L") {
-        // They do not know it and read its value as an option.
-        return Err(format!("`-L` is not an option of `git {name}`"));
-    }
-    if rest
-        .iter()
-        .any(|word| !matches!(word, Value::Text(text) if !checks_signatures(text)))
-    {
-        return Err("a pattern or a signature check of `git` is not understood".to_owned());
-    }
-    programs::check_paths(rest, &said.operands, dirs)?;
-    check_repository(dirs)
-}
-
-/// Returns whether a format may make `git log` run `gpg`: `%G?`, `%+GK` and the like.
-fn checks_signatures(format: &str) -> bool {
-    format
-        .split('%')
-        .skip(1)
-        .any(|rest| rest.trim_start_matches(['+', '-', ' ']).starts_with('G'))
-}
-
 /// Finds the repository as `git` does, from the current directory upwards.
-fn check_repository(dirs: &AllowedDirs) -> Result<(), String> {
+pub(super) fn check(dirs: &AllowedDirs) -> Result<(), String> {
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     for directory in dirs.current().ancestors() {
         // First, since `git` takes it where it does not know the `.git` beside it.

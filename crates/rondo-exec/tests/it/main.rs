@@ -7,6 +7,7 @@
 
 mod agent;
 mod analysis;
+mod commands;
 mod deaths;
 mod fixture;
 mod gate;
