@@ -204,6 +204,20 @@ mod tests {
     }
 
     #[test]
+    fn py_21_of_a_text_and_a_call_candidate_the_first_counts_in_either_order() {
+        let (said, called) = (
+            text("said", FinishReason::Stop),
+            call("f", FinishReason::Stop),
+        );
+        let judged = |candidates| judge(reply(candidates), EmptyReply::Invalid, true);
+        assert_eq!(
+            judged(vec![called.clone(), said.clone()]),
+            Judged::Calls(called.clone())
+        );
+        assert_eq!(judged(vec![said.clone(), called]), Judged::Answer(said));
+    }
+
+    #[test]
     fn py_29_text_without_calls_is_the_answer_and_calls_win_over_text() {
         let mut both = call("f", FinishReason::Stop);
         both.parts.insert(0, Part::text("thinking aloud"));

@@ -123,6 +123,48 @@ fn my_2_my_5_the_system_prompt_is_the_template_with_the_tools_in_their_place() {
     }
 }
 
+/// The design's own words.
+const TEMPLATE: &str = r#"You are mylm, an autonomous terminal assistant.
+
+# TOOLS
+You have access to the following tools:
+
+<tool_definitions>
+{{TOOLS_XML}}
+</tool_definitions>
+
+# PROTOCOL
+You must use the ReAct pattern to answer requests. You go through a loop of Thinking, Acting, and Observing.
+
+1. **THOUGHT**: Analyze the user's request or the previous tool output. Decide what to do next.
+2. **ACTION**: If you need to use a tool, output a tool call.
+3. **OBSERVATION**: The system will execute the tool and give you the result.
+4. **FINAL ANSWER**: If you have sufficient information, provide the final response to the user.
+
+# OUTPUT FORMAT
+
+To call a tool, use this XML format:
+<tool_code>
+<name>tool_name</name>
+<parameters>
+{
+  "arg1": "value1"
+}
+</parameters>
+</tool_code>
+
+To provide a final answer, just write the text normally without tags, or wrap it in <final_answer> if explicitly needed (usually not required if no tool is called).
+
+# CONSTRAINTS
+- Only use tools defined in the <tool_definitions> section.
+- You can only make ONE tool call per turn.
+- Wait for the <observation> from the system before proceeding."#;
+
+#[test]
+fn my_2_the_template_is_the_designs_word_for_word() {
+    assert_eq!(template(), TEMPLATE);
+}
+
 #[test]
 fn my_6_a_tool_is_rendered_in_its_own_shape() {
     let mut request = with_tools(Vec::new());
@@ -146,9 +188,20 @@ fn a_prompt_without_a_place_for_the_tools_gets_them_behind_it() {
 #[test]
 fn my_8_an_observation_goes_back_in_the_user_role() {
     let observed = observed(&with_tools(step(&read_call(0), "total 128")));
-    assert!(observed.starts_with("<observation>\n"), "{observed}");
-    assert!(observed.ends_with("\n</observation>"), "{observed}");
-    assert!(observed.contains("\ntotal 128\n"), "{observed}");
+    let lines: Vec<&str> = observed.lines().collect();
+    let nonce = lines[1]
+        .strip_prefix("[output of execute_command, ")
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap();
+    assert!(nonce.len() >= 8, "{nonce}");
+    let expected = [
+        "<observation>",
+        &format!("[output of execute_command, {nonce}]"),
+        "total 128",
+        &format!("[end of output, {nonce}]"),
+        "</observation>",
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[test]

@@ -401,6 +401,33 @@ async fn fa_20_one_call_is_looked_up_checked_timed_and_bounded() {
     assert_eq!(failed.result.content, "there is no such place");
 }
 
+#[tokio::test(start_paused = true)]
+async fn fa_3_fa_20_a_call_has_its_duration_and_ends_when_it_is_cancelled() {
+    let slow = FnTool::running("look", json!({"type": "object"}), |_| {
+        Box::pin(async {
+            tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+            ToolOutcome::text("seen")
+        })
+    });
+    let executor = ToolExecutor::new(registry([slow, endless("dig")]), 30);
+    let cancel = CancellationToken::new();
+    let found = executor.execute_tool("look", "{}", &cancel).await.unwrap();
+    assert_eq!((found.result.success, found.duration_ms), (true, 1_500));
+
+    let begun = tokio::time::Instant::now();
+    let stop = async {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(executor.execute_tool("dig", "{}", &cancel), stop);
+    let code = match &ended {
+        Ok(call) => call.result.error.map(|code| code.as_str().to_owned()),
+        Err(error) => Some(error.code().to_owned()),
+    };
+    assert_eq!(code.as_deref(), Some("cancelled"));
+    assert_eq!(begun.elapsed(), std::time::Duration::from_secs(2));
+}
+
 #[tokio::test]
 async fn fa_21_a_batch_runs_in_order_and_begins_nothing_after_a_cancel() {
     let call = |id: &str, name: &str| AccumulatedToolCall {

@@ -50,6 +50,19 @@ async fn the_last_step_is_a_request_without_tools_for_an_answer() {
 }
 
 #[tokio::test]
+async fn the_tokens_of_the_last_request_are_counted_too() {
+    let look = ReplyScript::calls([CallScript::new("c", "look", &json!({"at": 1}))]);
+    let responses = vec![
+        openai::streamed(&look.usage(100, 10)),
+        openai::streamed(&ReplyScript::text(["so far"]).usage(130, 4)),
+    ];
+    let (_server, ran) = ask(responses, |limits| limits.max_steps = 2).await;
+    assert_eq!(ran.outcome.stop_reason, StopReason::MaxSteps);
+    let usage = ran.outcome.usage;
+    assert_eq!((usage.input, usage.output), (230, 14));
+}
+
+#[tokio::test]
 async fn an_answer_before_the_last_step_is_complete() {
     let responses = vec![looks([1]), looks([2]), answer("all of it")];
     let (server, ran) = ask(responses, |limits| limits.max_steps = 4).await;

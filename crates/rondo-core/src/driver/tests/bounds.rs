@@ -184,6 +184,25 @@ async fn py_27_fa_21_exclusive_calls_never_overlap() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn py_27_calls_that_only_look_run_one_after_another_too_under_the_design() {
+    let asked = calls(&[("look", r#"{"n":1}"#), ("look", r#"{"n":2}"#)]);
+    let acts = [Act::SleepThenReturn(2_000), Act::SleepThenReturn(1_000)];
+    let mut bench = Bench::new("python", vec![asked, answer("both")]);
+    bench.model.streaming = false;
+    let ran = bench.tool("look", true, &acts).run().await;
+    assert_eq!(ran.took, Duration::from_secs(3));
+    let durations: Vec<u64> = ran
+        .events
+        .iter()
+        .filter_map(|it| match it.body {
+            EventBody::ToolCallFinished { duration_ms, .. } => Some(duration_ms),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(durations, [2_000, 1_000]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_endless_stream_ends_at_its_bound() {
     let mut bench = Bench::new("stream", vec![vec![Beat::Flood]]);
     bench.profile.limits.step_timeout = Some(Duration::from_millis(50));

@@ -568,3 +568,54 @@ proptest! {
         }
     }
 }
+
+/// A question, a call with its result, and an answer.
+fn group_with_a_call(n: u32) -> [Arc<Message>; 4] {
+    let Part::ToolCall(mut call) = super::sim::call_part("look", "{}") else {
+        unreachable!("it makes a call")
+    };
+    call.id = CallId::generated(n, 1, 0);
+    let result = ToolResult {
+        call_id: call.id.clone(),
+        wire_id: None,
+        name: "look".into(),
+        error: None,
+        content: ToolContent::Text("seen".into()),
+        media: Vec::new(),
+        synthetic: false,
+    };
+    let asking = Message {
+        parts: vec![Part::ToolCall(call)],
+        ..Message::assistant("")
+    };
+    [
+        say(&format!("q{n}")),
+        Arc::new(asking),
+        Arc::new(Message::tool_results(vec![result])),
+        Arc::new(Message::assistant(format!("a{n}"))),
+    ]
+}
+
+#[test]
+fn hub_28_a_turn_begins_with_at_most_fifty_messages_and_splits_no_call_from_its_result() {
+    // (groups of the past, messages of it that are sent)
+    for (groups, kept) in [(12, 48), (13, 48), (14, 48), (20, 48)] {
+        let mut sim = Sim::new("hub", vec![text("ok")]);
+        sim.history = (0..groups).flat_map(group_with_a_call).collect();
+        let ran = sim.run();
+        let sent = &ran.requests[0].request.messages;
+        assert_eq!(sent.len(), kept + 1, "{groups} groups");
+        assert_eq!(sent[0].text(), format!("q{}", groups - 12));
+        assert!(is_paired(sent));
+    }
+    for (past, kept) in [(49, 49), (50, 50), (51, 50), (52, 50)] {
+        let mut sim = Sim::new("hub", vec![text("ok")]);
+        sim.history = (0..past).map(|n| say(&n.to_string())).collect();
+        let ran = sim.run();
+        assert_eq!(
+            ran.requests[0].request.messages.len(),
+            kept + 1,
+            "{past} messages"
+        );
+    }
+}
