@@ -1,5 +1,6 @@
 //! What the jobs of the shell print while nobody runs a command: it stands above the line that is edited.
 
+use super::unix::wake_editor;
 use crate::render::sanitize::{Keep, Sanitizer};
 use rondo_exec::shell::Shell;
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -67,8 +68,10 @@ impl Late {
         }
         while let Err(TrySendError::Full(back)) = above.try_send(text) {
             text = back;
+            wake_editor();
             sleep(FULL_WAIT).await;
         }
+        wake_editor();
         self.0.drain(..end);
     }
 }

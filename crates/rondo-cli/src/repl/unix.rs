@@ -1,6 +1,7 @@
 //! The terminal as the kernel has it.
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr, ttyname,
 };
@@ -10,6 +11,12 @@ use tokio::net::unix::pipe::Receiver;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4096;
+
+/// Has the line editor look whether there is something to show. It waits for keys alone, and for the
+/// signal of a terminal whose size changes, after which it looks at everything anew.
+pub(super) fn wake_editor() {
+    let _ = kill_process(getpid(), Signal::WINCH);
+}
 
 /// The terminal's settings as they were found.
 #[derive(Clone)]

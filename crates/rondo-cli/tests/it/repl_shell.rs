@@ -1,10 +1,11 @@
 //! The shell at the prompt.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_C, Person, TAB};
+use crate::person::{CTRL_C, Person, SHIFT_TAB, TAB};
 use crate::repl::{leave, messages, said, start};
 use rondo_testkit::Server;
 use serde_json::json;
+use std::time::Duration;
 
 fn bash() -> TestEnv {
     TestEnv::new().var("SHELL", "/bin/bash")
@@ -268,4 +269,44 @@ async fn alt_a_asks_about_a_command_that_failed() {
         asked.contains("$ cat missing\ncat: missing: No such file"),
         "{asked}"
     );
+}
+
+/// Adds up how often the threads of a process went to sleep.
+fn sleeps(process: i32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let of_task = |task: std::io::Result<std::fs::DirEntry>| -> u64 {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status"));
+        let status = status.unwrap_or_default();
+        let line = |it: &&str| it.starts_with("voluntary_ctxt_switches:");
+        let count = status
+            .lines()
+            .find(line)
+            .and_then(|it| it.split('\t').nth(1));
+        count.map_or(0, |it| it.parse().unwrap())
+    };
+    tasks.map(of_task).sum()
+}
+
+/// Time is what is measured here: a process that only waits goes to sleep once.
+#[tokio::test]
+async fn a_prompt_that_waits_does_nothing_in_any_mode() {
+    let server = serve(Vec::new()).await;
+    let env = bash();
+    let mut person = at_shell(&env, &server).await;
+    person.enter("echo o; sleep 0.01 & wait").await;
+    person.sees("\no\n").await;
+    for mode in ["shell", "python", "agent"] {
+        person.prompt(mode).await;
+        let mut calmest = u64::MAX;
+        for _ in 0..10 {
+            let before = sleeps(person.process());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            calmest = calmest.min(sleeps(person.process()) - before);
+            if calmest == 0 {
+                break;
+            }
+        }
+        assert_eq!(calmest, 0, "{mode}");
+        person.press(SHIFT_TAB).await;
+    }
 }

@@ -35,9 +35,13 @@ use rondo_core::redact::Secrets;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 /// Pieces of text that wait to be shown above the line; few, so that keys are not kept waiting by them.
 const ABOVE_MAX: usize = 4;
+
+/// How often the editor looks for such text without being woken.
+const NEVER_BY_ITSELF: Duration = Duration::from_hours(24);
 
 /// What the editor is built from.
 pub(super) struct EditorSettings {
@@ -103,7 +107,8 @@ impl Editor {
     }
 
     /// Returns where text goes that is to stand above the line while that is edited. The editor looks for
-    /// it ten times a second from then on, which it does not need to before.
+    /// it when it is woken ([`super::unix::wake_editor`]): to look every so often costs what a machine
+    /// saves by sleeping.
     pub(super) fn above(&mut self) -> SyncSender<String> {
         if let Some(above) = &self.above {
             return above.clone();
@@ -111,7 +116,9 @@ impl Editor {
         let printer = ExternalPrinter::new(ABOVE_MAX);
         let above = printer.sender();
         let inner = std::mem::replace(&mut self.inner, Reedline::create());
-        self.inner = inner.with_external_printer(printer);
+        self.inner = inner
+            .with_external_printer(printer)
+            .with_poll_interval(NEVER_BY_ITSELF);
         self.above.insert(above).clone()
     }
 
