@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask test`, `conformance`, `live`, `bench` and `layout`.
+//! Developer tasks: `cargo xtask test`, `kill`, `conformance`, `live`, `bench` and `layout`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod eval_local;
 mod http;
+mod kill;
 mod layout;
 mod live;
 mod stats;
@@ -32,6 +33,8 @@ struct Cli {
 enum Task {
     /// Runs every test of the workspace
     Test(test_run::Args),
+    /// Kills parts of running turns at random, and looks what was lost
+    Kill(kill::Args),
     /// Prints requirement id, test and result
     Conformance(conformance::Args),
     /// Repeats real runs against an OpenAI-compatible server
@@ -47,6 +50,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Test(args) => test_run::run(&args),
+        Task::Kill(args) => kill::run(&args),
         Task::Conformance(args) => conformance::run(&args),
         Task::Live(args) => live::run(&args),
         Task::EvalLocal(args) => eval_local::run(&args),

@@ -18,6 +18,9 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("vim", "vim"),
     ("zsh", "zsh"),
 ];
+/// The program that has a test killed at exact system calls; without it, that part is left out. Its
+/// package has its name.
+const TRACER: &str = "strace";
 /// What a whole run is built with, so that the tests of telemetry are in it. Lints and documents are
 /// checked without, so that both builds are.
 const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];
@@ -43,6 +46,7 @@ pub(crate) struct Args {
 /// When a program that tests need is missing and cannot be installed, or the tests do not build.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     require_programs()?;
+    install_tracer();
     let is_whole = args.cargo_args.is_empty();
     if is_whole {
         forget()?;
@@ -180,6 +184,19 @@ fn require_programs() -> Result<()> {
     }
     let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     install(&packages)
+}
+
+/// Installs the program that traces system calls, where that can be done; says so where not.
+pub(crate) fn install_tracer() {
+    if on_path(TRACER) {
+        return;
+    }
+    let can_install = on_path("apt-get") && is_root();
+    if !can_install || install(&[TRACER]).is_err() {
+        println!(
+            "`{TRACER}` is not here and cannot be installed: nothing is killed at system calls"
+        );
+    }
 }
 
 fn install(packages: &[&str]) -> Result<()> {

@@ -1,0 +1,198 @@
+//! One case: a turn that is killed, and resumed until it is over.
+
+use crate::Tally;
+use crate::check::{self, Journal};
+use crate::random::Random;
+use crate::target;
+use crate::work::Work;
+use rondo_testkit::{Script, Server};
+use rustix::process::Pid;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// How long a process may take: each call has its own time, and the machine may be slow.
+const RUN_MAX: Duration = Duration::from_secs(120);
+/// Processes that are killed, one after another, before the last one is left alone.
+const KILLED_MAX: u64 = 3;
+/// Strikes at one process.
+const STRIKES_MAX: u64 = 4;
+/// How long a strike is waited for.
+const DELAY_MS_MAX: u64 = 700;
+/// A turn is over, or there is none.
+const NOTHING_CUT_OFF: i32 = 45;
+
+/// Where a case lives.
+pub(crate) struct Place {
+    root: TempDir,
+    mark: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let root = TempDir::new().unwrap();
+        for name in ["home", "project"] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        Self {
+            root,
+            mark: format!("{}-{next}", std::process::id()),
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root().join("home/.local/share/rondo/sessions")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.root().join("home"))
+            .env("RONDO_OFFLINE", "1")
+            .env(target::MARK, &self.mark)
+            .current_dir(self.root().join("project"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// Runs a case and says what was found.
+pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
+    let place = Place::new();
+    let work = Arc::new(Work::random(&mut random));
+    let answers = Arc::clone(&work);
+    let server = Server::start(Script::answering(move |it| answers.answer(it))).await;
+    let url = server.url("/v1");
+    let mut story = Vec::new();
+    let mut tally = Tally::default();
+    let mut known = Journal::default();
+    let killed = 1 + random.below(KILLED_MAX);
+    for round in 0..=killed {
+        let is_last = round == killed;
+        let args = match round {
+            0 => vec![
+                "ask",
+                "-m",
+                "openai/test",
+                "--base-url",
+                &url,
+                "--yolo",
+                "go",
+            ],
+            _ => vec!["resume", "--base-url", &url, "--yolo"],
+        };
+        let is_traced = can_trace && !is_last && random.one_in(3);
+        let mut child = match is_traced {
+            true => traced(&place, &mut random, &args, &mut story, &mut tally),
+            false => place.command(RONDO).args(&args).spawn().unwrap(),
+        };
+        tally.runs += 1;
+        if !is_last && !is_traced {
+            strike(&mut random, &child, &place, &mut story, &mut tally).await;
+        }
+        let Some((code, said)) = end_of(&mut child).await else {
+            tally
+                .problems
+                .push(format!("{story:?}: a process did not end"));
+            break;
+        };
+        story.push(format!("ended with {code:?}"));
+        tally.problems.extend(
+            known
+                .grow(&place)
+                .into_iter()
+                .map(|it| format!("{story:?}: {it}")),
+        );
+        let is_over = matches!(code, Some(0 | NOTHING_CUT_OFF));
+        if is_last && !is_over {
+            tally
+                .problems
+                .push(format!("{story:?}: the last process failed: {said}"));
+        }
+    }
+    let found = check::end(&place, &work, &known).await;
+    tally.calls += found.calls;
+    tally.in_doubt += found.in_doubt;
+    let told = found
+        .problems
+        .into_iter()
+        .map(|it| format!("{story:?}: {it}"));
+    tally.problems.extend(told);
+    tally
+}
+
+/// The program under test.
+const RONDO: &str = env!("CARGO_BIN_EXE_rondo");
+
+fn traced(
+    place: &Place,
+    random: &mut Random,
+    args: &[&str],
+    story: &mut Vec<String>,
+    tally: &mut Tally,
+) -> Child {
+    let (flags, what) = target::trace(random);
+    story.push(format!("traced: {what}"));
+    tally.traced += 1;
+    let mut command = place.command("strace");
+    command.args(flags).arg(RONDO).args(args).spawn().unwrap()
+}
+
+/// Strikes at a process and what it started, until it is gone or enough was struck.
+async fn strike(
+    random: &mut Random,
+    child: &Child,
+    place: &Place,
+    story: &mut Vec<String>,
+    tally: &mut Tally,
+) {
+    for _ in 0..=random.below(STRIKES_MAX) {
+        sleep(Duration::from_millis(random.below(DELAY_MS_MAX))).await;
+        let pid = child.id().and_then(|it| i32::try_from(it).ok());
+        let Some(agent) = pid.and_then(Pid::from_raw) else {
+            return;
+        };
+        if let Some(what) = target::strike(random, agent, place.mark()) {
+            tally.kills += 1;
+            story.push(format!("killed: {what}"));
+        }
+    }
+}
+
+/// Waits for the end of a process; returns its code, if it has one, and what it said.
+async fn end_of(child: &mut Child) -> Option<(Option<i32>, String)> {
+    let mut said = String::new();
+    let stderr = child.stderr.take();
+    let ended = timeout(RUN_MAX, async {
+        if let Some(mut stderr) = stderr {
+            // What is left of the command does not hold it: supervisors have none.
+            let mut bytes = Vec::new();
+            let _ = tokio::io::AsyncReadExt::read_to_end(&mut stderr, &mut bytes).await;
+            said = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        child.wait().await
+    })
+    .await;
+    let status = ended.ok()?.ok()?;
+    Some((status.code(), said))
+}

@@ -1,0 +1,171 @@
+//! Whom to kill.
+
+use crate::random::Random;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// In the environment of every process of a case.
+pub(crate) const MARK: &str = "RONDO_KILL_CASE";
+/// In the command line of supervisors and their guards.
+const SUPERVISE: &str = "__rondo-supervise";
+
+/// System calls to be killed at: what a turn, a journal and a supervisor live by.
+const CALLS: [&str; 24] = [
+    "write",
+    "pwrite64",
+    "read",
+    "openat",
+    "close",
+    "fsync",
+    "fdatasync",
+    "rename",
+    "unlink",
+    "mkdir",
+    "clone",
+    "clone3",
+    "vfork",
+    "execve",
+    "wait4",
+    "poll",
+    "ppoll",
+    "epoll_wait",
+    "ioctl",
+    "setsid",
+    "sendto",
+    "recvfrom",
+    "kill",
+    "pipe2",
+];
+/// The n-th such call is killed at, and n is below this.
+const NTH_MAX: u64 = 40;
+
+/// A process of a case.
+#[derive(Debug, Clone)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    parent: u32,
+    command: String,
+}
+
+/// Lists the processes of a case but for the agent, whose environment may be hidden.
+pub(crate) fn processes(mark: &str) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| process(pid, mark)).collect()
+}
+
+fn process(pid: u32, mark: &str) -> Option<Process> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let wanted = format!("{MARK}={mark}");
+    let mut variables = environment.split(|byte| *byte == 0);
+    let is_of_case = variables.any(|it| it == wanted.as_bytes());
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let is_alive = fields.next()? != "Z";
+    let parent = fields.next()?.parse().ok()?;
+    (is_of_case && is_alive).then_some(Process {
+        pid: Pid::from_raw(i32::try_from(pid).ok()?)?,
+        parent,
+        command,
+    })
+}
+
+impl Process {
+    fn is_supervisor(&self) -> bool {
+        self.command.contains(SUPERVISE)
+    }
+
+    pub(crate) fn told(&self) -> String {
+        format!("{} `{}`", self.pid.as_raw_pid(), self.command.trim_end())
+    }
+}
+
+/// Kills, or stops, something of a case. Returns what, if it was there.
+pub(crate) fn strike(random: &mut Random, agent: Pid, mark: &str) -> Option<String> {
+    let others: Vec<Process> = processes(mark)
+        .into_iter()
+        .filter(|it| it.pid != agent)
+        .collect();
+    let (supervisors, children): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(Process::is_supervisor);
+    let is_parent = |it: &&Process| {
+        let pid = it.pid.as_raw_pid().unsigned_abs();
+        supervisors.iter().any(|other| other.parent == pid)
+    };
+    let (guards, working): (Vec<_>, Vec<_>) = supervisors.iter().partition(is_parent);
+    let one = |random: &mut Random, from: &[&Process]| -> Vec<Pid> {
+        random.pick(from).map(|it| it.pid).into_iter().collect()
+    };
+    let everyone: Vec<&Process> = children.iter().collect();
+    let (what, pids) = match random.below(20) {
+        0..7 => ("agent", vec![agent]),
+        7..10 => ("supervisor", one(random, &working)),
+        10 => ("guard", one(random, &guards)),
+        11..13 => ("child", one(random, &everyone)),
+        13 => {
+            let leader = random.pick(&everyone)?.pid;
+            let _ = kill_process_group(leader, Signal::KILL);
+            ("group", vec![leader])
+        }
+        14 => (
+            "supervisors and guards",
+            supervisors.iter().map(|it| it.pid).collect(),
+        ),
+        15 => {
+            let working = working.iter().map(|it| it.pid);
+            ("agent and supervisors", working.chain([agent]).collect())
+        }
+        16 => {
+            let guards = guards.iter().map(|it| it.pid);
+            ("agent and guards", guards.chain([agent]).collect())
+        }
+        17 => ("children", children.iter().map(|it| it.pid).collect()),
+        18 => {
+            let stopped = random.pick(&working)?.pid;
+            let _ = kill_process(stopped, Signal::STOP);
+            return Some("supervisor, stopped".to_owned());
+        }
+        _ => {
+            let all = supervisors.iter().chain(&children).map(|it| it.pid);
+            ("everything", all.chain([agent]).collect())
+        }
+    };
+    let hit = pids
+        .iter()
+        .filter(|pid| kill_process(**pid, Signal::KILL).is_ok());
+    (hit.count() > 0).then(|| what.to_owned())
+}
+
+/// Returns whether processes can be traced here.
+pub(crate) fn can_trace() -> bool {
+    let traced = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=close", "true"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    traced.is_ok_and(|status| status.success())
+}
+
+/// Returns the arguments with which `strace` kills at a system call, and what they say.
+pub(crate) fn trace(random: &mut Random) -> (Vec<String>, String) {
+    let call = random.pick(&CALLS).copied().unwrap_or("write");
+    let nth = 1 + random.below(NTH_MAX);
+    let args = [
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "--seccomp-bpf",
+        "-e",
+        &format!("trace={call}"),
+        "-e",
+        &format!("inject={call}:signal=KILL:when={nth}"),
+    ];
+    let args = args.iter().map(|it| (*it).to_owned()).collect();
+    (args, format!("{call} number {nth}"))
+}

@@ -1,0 +1,40 @@
+//! Kills parts of running turns at random, for as long as one likes.
+
+use crate::{test_run, workspace};
+use anyhow::{Context, Result};
+
+/// What is asked of the test that does it.
+const TEST: [&str; 6] = ["test", "-p", "rondo-cli", "--test", "kill", "--"];
+const SECONDS_A_MINUTE: u64 = 60;
+
+/// Arguments of the task.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How long new cases begin
+    #[arg(long, default_value_t = 1)]
+    minutes: u64,
+    /// Repeats the choices of an earlier run, which printed it; a new one when absent
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Runs at most so many cases; a problem names the seed of its own
+    #[arg(long)]
+    cases: Option<u64>,
+}
+
+/// Runs the cases; true when nothing was lost, repeated or left.
+///
+/// # Errors
+/// When cargo cannot be started.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    test_run::install_tracer();
+    let seconds = args.minutes.saturating_mul(SECONDS_A_MINUTE);
+    let mut command = workspace::cargo();
+    command.args(TEST).args(["--seconds", &seconds.to_string()]);
+    for (flag, value) in [("--seed", args.seed), ("--cases", args.cases)] {
+        if let Some(value) = value {
+            command.args([flag, &value.to_string()]);
+        }
+    }
+    let status = command.status().context("failed to start cargo")?;
+    Ok(status.success())
+}
