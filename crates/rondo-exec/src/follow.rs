@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How long a supervisor has to notice by itself that the time of its command is up.
-const NOTICE_MAX: Duration = Duration::from_millis(500);
+const NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long a supervisor that was told to end its command has for that: what it gives the command,
 /// and some more.
 const END_MAX: Duration = Duration::from_secs(4);

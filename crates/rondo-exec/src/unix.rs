@@ -166,10 +166,29 @@ pub(crate) fn reset_signals() {
 /// Programs that are started are ended by it as ever: only what is ignored is inherited.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn survive_large_files() {
-    extern "C" fn nothing(_signal: libc::c_int) {}
-    let handler = nothing as extern "C" fn(libc::c_int);
     // SAFETY: the handler does nothing, so it may run at any time.
-    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+    unsafe { libc::signal(libc::SIGXFSZ, nothing()) };
+}
+
+/// Has waiting for descriptors be interrupted when a child stops, goes on or ends.
+#[expect(unsafe_code, reason = "signals have no safe interface")]
+pub(crate) fn notice_children() {
+    // SAFETY: the handler does nothing, so it may run at any time.
+    unsafe { libc::signal(libc::SIGCHLD, nothing()) };
+}
+
+/// Returns a handler of signals that does nothing.
+fn nothing() -> libc::sighandler_t {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    handler as libc::sighandler_t
+}
+
+/// Lets the guard go on where it was stopped, which is the parent where there is one.
+pub(crate) fn resume_guard() {
+    if let Some(parent) = rustix::process::getppid().filter(|_| ADOPTS_ORPHANS) {
+        let _ = rustix::process::kill_process(parent, Signal::CONT);
+    }
 }
 
 /// Whether what loses its parent is adopted by us.

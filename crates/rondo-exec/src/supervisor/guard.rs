@@ -10,13 +10,14 @@ use super::protocol::CallSpec;
 use super::serve::{KILL_MAX, TERM_GRACE};
 use crate::unix;
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a supervisor has to notice by itself that the command's time is up.
-const NOTICE_MAX: Duration = Duration::from_millis(500);
+const NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long it has then to end the command and to tell its agent.
 const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.
@@ -82,6 +83,7 @@ impl Ward {
     /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
     pub(super) fn watch(mut self, spec: &CallSpec) -> i32 {
         unix::let_go_of_stdio();
+        unix::notice_children();
         let mut time = Time::NotBegun;
         while !self.is_over(&mut time, spec) {
             match time {
@@ -116,8 +118,14 @@ impl Ward {
         };
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
         let patience = patience.map(unix::timespec);
-        if rustix::event::poll(&mut fds, patience.as_ref()) != Ok(1) {
-            return false;
+        match rustix::event::poll(&mut fds, patience.as_ref()) {
+            Ok(1) => {}
+            // Something became of the supervisor. It is stopped by nobody but its command.
+            Err(Errno::INTR) => {
+                self.signal(Signal::CONT);
+                return false;
+            }
+            Ok(_) | Err(_) => return false,
         }
         let mut byte = [0; 1];
         match self.started.read(&mut byte) {

@@ -56,7 +56,12 @@ fn supervise() -> io::Result<i32> {
             drop((control, frames));
             Ok(ward.watch(&spec))
         }
-        Role::Supervisor(begun) => serve_call(&spec, control, frames, &begun).map(|()| 0),
+        Role::Supervisor(begun) => {
+            let served = serve_call(&spec, control, frames, &begun);
+            // The command can have stopped our guard, which nobody else would wake.
+            unix::resume_guard();
+            served.map(|()| 0)
+        }
     }
 }
 

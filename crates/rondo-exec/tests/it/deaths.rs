@@ -119,6 +119,31 @@ async fn a_command_that_stops_its_supervisor_ends_in_time() {
     }
 }
 
+/// In time, that is: long before the call's own.
+#[tokio::test]
+async fn a_command_that_stops_its_supervisor_has_its_result() {
+    for stop in ["kill -STOP $PPID", "kill -STOP $guard"] {
+        let fixture = Fixture::new();
+        let told = fixture
+            .run(&format!("{FIND_GUARD}; {stop}; echo on; exit 3"))
+            .await;
+        assert_eq!(told, json!({ "stdout": "on\n", "exitCode": 3 }), "{stop}");
+    }
+}
+
+/// It has none of the marks that processes are known by, and is adopted all the same.
+#[tokio::test]
+async fn what_has_another_environment_is_ended_too() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command = format!(
+        "setsid -f env -i bash -c 'exec -a {mark} sleep 1000'; kill -KILL $PPID; sleep 1000"
+    );
+    let error = failure(fixture.call(json!({ "command": command })).await);
+    assert_eq!(error.code, ToolErrorCode::InDoubt);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
 #[test]
 fn a_stopped_supervisor_ends_its_command_in_time_though_its_agent_is_gone() {
     let fixture = Fixture::new();
