@@ -36,8 +36,17 @@ const SECRET_SUFFIXES: [&str; 13] = [
     "_HEADERS",
 ];
 
-/// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt.
-const WITHHELD: [&str; 4] = ["BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS"];
+/// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt; the
+/// others change what a command means that was judged: where `cd` leads, what a pattern matches.
+const WITHHELD: [&str; 7] = [
+    "BASH_ENV",
+    "BASHOPTS",
+    "CDPATH",
+    "ENV",
+    "GLOBIGNORE",
+    "PROMPT_COMMAND",
+    "SHELLOPTS",
+];
 
 const SET: [(&str, &str); 7] = [
     ("PAGER", "cat"),
@@ -151,6 +160,8 @@ mod tests {
             "GITHUB_TOKEN",
             "my_api_key",
             "BASH_ENV",
+            "BASHOPTS",
+            "CDPATH",
             "OTEL_EXPORTER_OTLP_HEADERS",
         ] {
             assert!(environment.is_withheld(name), "{name}");

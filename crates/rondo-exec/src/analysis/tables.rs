@@ -48,7 +48,6 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "ls",
         options: Options {
             flags: "1aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ",
-            values: "IwT",
             long: &[
                 "all",
                 "almost-all",
@@ -296,7 +295,6 @@ pub(super) const PROGRAMS: &[Program] = &[
         name: "df",
         options: Options {
             flags: "ahHiklPT",
-            values: "tx",
             long: &[
                 "all",
                 "human-readable",

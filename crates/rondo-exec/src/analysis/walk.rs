@@ -327,10 +327,11 @@ impl Walk {
                 }
             }
             "<&" | ">&" => {
-                let is_number = |text: &str| {
-                    text == "-" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
-                };
-                if !value.text().is_some_and(is_number) {
+                // Others may have been left open by what started the shell.
+                if !value
+                    .text()
+                    .is_some_and(|text| matches!(text, "-" | "0" | "1" | "2"))
+                {
                     self.effect("it may write to a file");
                 }
             }

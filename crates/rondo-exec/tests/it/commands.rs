@@ -457,6 +457,11 @@ pub(crate) const NOT_READ_ONLY: &[&str] = &[
     "ls \"'\" ; rm x \"'\"",
     r"echo `echo \\\`rm x\\\``",
     "echo \"`echo \\\"x\\\"`\"",
+    "cat <&3",
+    "ls >&9",
+    "ls -w /etc",
+    "ls -T /etc",
+    "df -t /etc",
     // Where the shell is.
     "cd /etc && cat passwd",
     "cd links/out && cat key",
