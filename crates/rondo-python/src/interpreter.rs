@@ -74,7 +74,7 @@ impl Interpreter {
             program: settings.program.clone(),
             source,
         };
-        let startup = Startup::of(&settings.directory);
+        let startup = Startup::from_env(&settings.directory);
         let started = unix::start(settings, &startup, BOOTSTRAP).map_err(failed)?;
         let mut starting = Self::new(started);
         let helper = startup.preamble() + HELPER;

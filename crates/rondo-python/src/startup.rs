@@ -41,7 +41,7 @@ pub(crate) struct Startup {
 
 impl Startup {
     /// Looks at our own environment.
-    pub(crate) fn of(directory: &Path) -> Self {
+    pub(crate) fn from_env(directory: &Path) -> Self {
         Self::with(|name| env::var_os(name), directory)
     }
 
