@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask test`, `kill`, `conformance`, `live`, `bench` and `layout`.
+//! Developer tasks: `cargo xtask test`, `kill`, `conformance`, `live`, `fuzz-gate`, `bench` and `layout`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -8,6 +8,7 @@
 mod bench;
 mod conformance;
 mod eval_local;
+mod fuzz_gate;
 mod http;
 mod kill;
 mod layout;
@@ -41,6 +42,8 @@ enum Task {
     Live(live::Args),
     /// Asks the embedded model questions whose answers are known
     EvalLocal(eval_local::Args),
+    /// Looks for commands that are judged read-only and are not
+    FuzzGate(fuzz_gate::Args),
     /// Measures cold start, step gap and command overhead
     Bench(bench::Args),
     /// Records which functions a turn calls, for the linker
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Task::Conformance(args) => conformance::run(&args),
         Task::Live(args) => live::run(&args),
         Task::EvalLocal(args) => eval_local::run(&args),
+        Task::FuzzGate(args) => fuzz_gate::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Layout(args) => layout::run(&args),
     };

@@ -1,5 +1,6 @@
 //! The whole test suite, streamed and remembered.
 
+use crate::fuzz_gate;
 use crate::test_output::{Status, TestOutput, Totals};
 use crate::workspace;
 use anyhow::{Context, Result, bail};
@@ -64,7 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         remember(&output)?;
     }
     println!("\n{}", output.totals);
-    Ok(passed)
+    let is_gate_tight = !is_whole || fuzz_gate::run_short()?;
+    Ok(passed && is_gate_tight)
 }
 
 /// Fetches the weights that tests load, once for all runs on this machine.

@@ -3,6 +3,7 @@
 mod dependencies;
 mod documents;
 mod files;
+mod fuzz_gate;
 mod manifests;
 mod rules;
 mod rust_text;

@@ -11,6 +11,7 @@ mod commands;
 mod deaths;
 mod fixture;
 mod gate;
+mod options;
 mod output;
 mod reattach;
 mod shell;
