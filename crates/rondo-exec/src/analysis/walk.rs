@@ -326,15 +326,9 @@ impl Walk {
                     self.effect("it reads a file that may lie outside the allowed directories");
                 }
             }
-            "<&" | ">&" => {
-                // Others may have been left open by what started the shell.
-                if !value
-                    .text()
-                    .is_some_and(|text| matches!(text, "-" | "0" | "1" | "2"))
-                {
-                    self.effect("it may write to a file");
-                }
-            }
+            // Others may have been left open by what started the shell.
+            "<&" | ">&" if matches!(value.text(), Some("-" | "0" | "1" | "2")) => {}
+            "<&" | ">&" => self.effect("it may write to a file"),
             _ if value.text() != Some("/dev/null") => self.effect("it writes to a file"),
             _ => {}
         }
