@@ -16,6 +16,7 @@
 //! - [`redrive`]: a machine driven again from its records.
 //! - [`replay`]: a session driven again from its records alone, and where it differs.
 //! - [`pairing`]: every call has its one result.
+//! - [`shown`]: what a person is shown of a call.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
 
@@ -36,6 +37,7 @@ pub mod redact;
 pub mod redrive;
 pub mod replay;
 mod request_hash;
+pub mod shown;
 pub mod toolbox;
 
 pub use driver::{ResumeError, TurnControl, TurnHandle, TurnSetup, control, resume_turn, run_turn};

@@ -2,6 +2,7 @@ use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
+use rondo_core::shown;
 use rondo_types::Effects;
 use serde_json::Value;
 
@@ -10,8 +11,12 @@ pub const HUB_BLACKLIST: [&str; 9] = [
     "rm", "sudo", "dd", "mkfs", "shutdown", "reboot", "passwd", "visudo", "su",
 ];
 
-/// The longest command or argument that is shown whole, in characters.
-const SHOWN_CHARS_MAX: usize = 4000;
+/// The programs of a command that a question names.
+const PROGRAMS_MAX: usize = 12;
+/// A command that is longer may not be seen whole, so that its programs are named first.
+const LONG_COMMAND_BYTES: usize = 200;
+/// The longest program or reason that a question shows whole, in characters.
+const WORDS_CHARS_MAX: usize = 200;
 
 /// Decides by what a call would do: looking is allowed, anything else is asked about.
 ///
@@ -168,9 +173,12 @@ impl StandardGate {
         {
             return Verdict::Allow;
         }
-        let arguments = serde_json::to_string_pretty(&request.arguments).unwrap_or_default();
         Verdict::Ask {
-            prompt: format!("`{tool}` wants to run with\n{}", shown(&arguments)),
+            prompt: format!(
+                "`{}` wants to run with\n{}",
+                shown::line(tool),
+                shown::call(&request.arguments)
+            ),
         }
     }
 
@@ -196,12 +204,7 @@ impl StandardGate {
             return Verdict::Allow;
         }
         Verdict::Ask {
-            prompt: format!(
-                "`{tool}` wants to run in {}\n{}\nIt is asked because {reason}.",
-                shown(&dirs.current().display().to_string()),
-                shown(command),
-                reason = shown(&reason),
-            ),
+            prompt: question(tool, &dirs, &analysis, arguments, &reason),
         }
     }
 
@@ -268,19 +271,56 @@ fn deny(reason: String) -> Verdict {
     Verdict::Deny { reason }
 }
 
-/// Shows text as it is: nothing in it may move the cursor or hide the rest.
-fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars().take(SHOWN_CHARS_MAX) {
-        let is_hiding = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if (c.is_control() && c != '\n' && c != '\t') || is_hiding {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
+/// Returns what a person is asked: where, which programs, the whole call, and why.
+fn question(
+    tool: &str,
+    dirs: &AllowedDirs,
+    analysis: &Analysis,
+    arguments: &Value,
+    reason: &str,
+) -> String {
+    let mut rest = arguments.clone();
+    if let Some(fields) = rest.as_object_mut() {
+        // It stands in the first line.
+        fields.shift_remove("working_directory");
     }
-    match text.chars().count().saturating_sub(SHOWN_CHARS_MAX) {
-        0 => shown,
-        more => format!("{shown}\n[... {more} more characters]"),
+    let command = arguments.get("command").and_then(Value::as_str);
+    let is_long = command.is_some_and(|it| it.contains('\n') || it.len() > LONG_COMMAND_BYTES);
+    let programs = match is_long {
+        true => programs(analysis),
+        false => String::new(),
+    };
+    format!(
+        "`{tool}` wants to run{programs} in {}\n{}\nIt is asked because {}.",
+        shown::line(&dirs.current().display().to_string()),
+        shown::call(&rest),
+        shown::line(&shortened(reason)),
+    )
+}
+
+/// Names what a command runs.
+fn programs(analysis: &Analysis) -> String {
+    let names = analysis.names();
+    let first = names.iter().take(PROGRAMS_MAX);
+    let mut parts: Vec<String> = first.map(|name| shown::line(&shortened(name))).collect();
+    if names.len() > PROGRAMS_MAX {
+        parts.push(format!("{} more", names.len() - PROGRAMS_MAX));
     }
+    if analysis.has_hidden_names() {
+        parts.push("programs that cannot be told".to_owned());
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(" {}", parts.join(", ")),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let chars = text.chars().count();
+    if chars <= WORDS_CHARS_MAX {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(WORDS_CHARS_MAX / 2).collect();
+    let end: String = text.chars().skip(chars - WORDS_CHARS_MAX / 2).collect();
+    format!("{begin}…{end}")
 }

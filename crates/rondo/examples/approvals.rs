@@ -58,7 +58,7 @@ fn answer(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let asked = question.request();
-    write!(out, "{}: {} [y/n] ", asked.prompt, asked.arguments)?;
+    write!(out, "{}\nRun it? y/n: ", asked.prompt)?;
     out.flush()?;
     let mut line = String::new();
     person.read_line(&mut line)?;

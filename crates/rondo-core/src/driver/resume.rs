@@ -6,6 +6,7 @@ use crate::machine::{Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::ports::{DoubtfulCall, Reconciled, Record, RecordBody};
 use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
+use crate::shown;
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
@@ -350,8 +351,9 @@ impl Driver {
     /// Asks a person whether the call runs again: its beginning is recorded already.
     async fn ask_to_repeat(&mut self, call: PlannedCall) {
         let prompt = format!(
-            "`{}` was running when the turn was cut off, and may have been done. Run it again?",
-            call.name
+            "`{}` was running when the turn was cut off, and may have been done. It would run again with\n{}",
+            shown::line(&call.name),
+            shown::call(&call.arguments)
         );
         self.emit(EventBody::ApprovalRequested {
             id: call.call_id.clone(),

@@ -80,7 +80,7 @@ async fn the_question_shows_everything_that_will_happen() {
     else {
         panic!("asked")
     };
-    assert!(prompt.contains("write_file") && prompt.contains("\"content\": \"b\""));
+    assert!(prompt.contains("write_file") && prompt.contains("\n  content: b"));
 }
 
 #[tokio::test]
@@ -318,4 +318,55 @@ fn patterns_that_cannot_be_read_are_errors() {
         fixture.options.allowed_tools = vec![pattern.to_owned()];
         assert!(StandardGate::new(fixture.options).is_err(), "{pattern}");
     }
+}
+
+async fn asked(verdict: impl Future<Output = Verdict>) -> String {
+    match verdict.await {
+        Verdict::Ask { prompt } => prompt,
+        other => panic!("not asked about: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_question_shows_the_path_before_the_content_and_the_end_of_all() {
+    let fixture = Fixture::new();
+    let content = format!("{}\nlast line", "x".repeat(9_000));
+    let arguments = json!({ "content": content, "path": "important.txt" });
+    let write = fixture.tool("write_file", Effects::Writes, arguments);
+    let prompt = asked(write).await;
+    assert!(
+        prompt.starts_with("`write_file` wants to run with\n  path: important.txt\n"),
+        "{prompt}"
+    );
+    assert!(prompt.contains("content: (2 lines, 9010 characters)"));
+    assert!(prompt.ends_with("\n  │ last line"), "{prompt}");
+}
+
+#[tokio::test]
+async fn the_question_about_a_long_command_names_its_programs_and_shows_its_end() {
+    let fixture = Fixture::new();
+    let place = std::fs::canonicalize(fixture.work.path()).unwrap();
+    let command = format!(
+        "touch a\n{}rm -rf b\n{}echo done",
+        "echo x\n".repeat(100),
+        "echo y\n".repeat(100)
+    );
+    let prompt = asked(fixture.exec(&command)).await;
+    let head = format!(
+        "`exec` wants to run touch, echo, rm in {}\n  command: (203 lines, ",
+        place.display()
+    );
+    assert!(prompt.starts_with(&head), "{prompt}");
+    assert!(prompt.contains("\n  │ echo done\nIt is asked because "));
+}
+
+#[tokio::test]
+async fn the_question_shows_what_else_a_command_is_given() {
+    let fixture = Fixture::new();
+    let arguments = json!({ "timeout": 7, "command": "touch \u{e0041}x" });
+    let prompt = asked(fixture.tool("exec", Effects::Writes, arguments)).await;
+    assert!(
+        prompt.contains("\n  command: touch \\u{e0041}x\n  timeout: 7\n"),
+        "{prompt}"
+    );
 }

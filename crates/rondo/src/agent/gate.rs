@@ -1,4 +1,5 @@
 use async_trait::async_trait;
+use rondo_core::shown;
 use rondo_core::{Gate, GateRequest, Verdict};
 use rondo_types::Effects;
 use std::collections::HashSet;
@@ -36,7 +37,11 @@ impl Gate for OwnToolsRun {
             Some(judge) => judge.check(request).await,
             None if request.spec.effects == Effects::ReadOnly => Verdict::Allow,
             None => Verdict::Ask {
-                prompt: format!("`{}` wants to run", request.spec.name),
+                prompt: format!(
+                    "`{}` wants to run with\n{}",
+                    shown::line(&request.spec.name),
+                    shown::call(&request.arguments)
+                ),
             },
         }
     }

@@ -156,7 +156,8 @@ async fn approvals_ask_before_the_tool_runs() {
         let out = text(out);
         assert_eq!(
             out,
-            format!("`send_mail` wants to run: {mail} [y/n] Done.\n")
+            "`send_mail` wants to run with\n  to: ana@example.org\n  text: One o'clock.\nRun it? y/n: \
+             Done.\n"
         );
         let messages = server.requests()[1].json()["messages"].to_string();
         assert!(messages.contains(read), "{messages}");

@@ -1,0 +1,267 @@
+use super::{BAR, line, visible};
+use serde_json::{Map, Value};
+
+/// Arguments that say most about a call, the best first.
+const TELLING: [&str; 14] = [
+    "path",
+    "file_path",
+    "file",
+    "filename",
+    "command",
+    "program",
+    "args",
+    "working_directory",
+    "cwd",
+    "url",
+    "host",
+    "method",
+    "to",
+    "name",
+];
+/// The longest text that stands behind its name, in characters.
+const INLINE_CHARS_MAX: usize = 200;
+/// The longest name that is shown whole, in characters.
+const NAME_CHARS_MAX: usize = 80;
+/// The longest text that is shown whole, in characters; of a longer one, half of it from each end.
+const TEXT_CHARS_MAX: usize = 4_000;
+/// The arguments, elements or lines that are shown of one value; of more, half of them from each end.
+const PARTS_MAX: usize = 400;
+/// How deep values are taken apart; what lies deeper is shown as JSON.
+const DEPTH_MAX: usize = 6;
+/// The bound on all of it, in lines; of more, half of them from each end.
+const LINES_MAX: usize = 1_000;
+
+/// Returns the arguments of a call for a person to decide about, indented by two blanks, with no line
+/// break at the end.
+///
+/// Short arguments come first, and those among them that say most before the others; texts of several lines
+/// follow as blocks, each with the number of its lines. What is left out is left out in the middle, and
+/// said.
+#[must_use]
+pub fn call(arguments: &Value) -> String {
+    let mut lines = Vec::new();
+    match arguments {
+        Value::Object(fields) => object(fields, 1, &mut lines),
+        other => value("", other, 1, &mut lines),
+    }
+    without_middle(lines, LINES_MAX, 1).join("\n")
+}
+
+fn object(fields: &Map<String, Value>, depth: usize, lines: &mut Vec<String>) {
+    let mut fields: Vec<_> = fields.iter().collect();
+    fields.sort_by_key(|(name, value)| {
+        let place = TELLING.iter().position(|telling| telling == name);
+        let is_block = inline(value).is_none();
+        (is_block, place.unwrap_or(TELLING.len()))
+    });
+    let count = fields.len();
+    let (first, left_out, last) = ends(count, PARTS_MAX);
+    for (at, (name, it)) in fields.into_iter().enumerate() {
+        if at < first || at >= count - last {
+            value(&short_name(name), it, depth, lines);
+        } else if at == first {
+            lines.push(format!("{}[{left_out} more arguments]", indent(depth)));
+        }
+    }
+}
+
+fn value(name: &str, value: &Value, depth: usize, lines: &mut Vec<String>) {
+    let indent = indent(depth);
+    let colon = if name.is_empty() { "" } else { ": " };
+    if let Some(text) = inline(value) {
+        return lines.push(format!("{indent}{name}{colon}{text}"));
+    }
+    match value {
+        Value::Object(fields) if depth < DEPTH_MAX => {
+            lines.push(format!("{indent}{name}:"));
+            object(fields, depth + 1, lines);
+        }
+        Value::Array(elements) if depth < DEPTH_MAX => {
+            lines.push(format!("{indent}{name}: ({} elements)", elements.len()));
+            array(elements, depth + 1, lines);
+        }
+        Value::String(text) => block(name, text, &indent, lines),
+        other => block(name, &other.to_string(), &indent, lines),
+    }
+}
+
+fn array(elements: &[Value], depth: usize, lines: &mut Vec<String>) {
+    let count = elements.len();
+    let (first, left_out, last) = ends(count, PARTS_MAX);
+    for (at, it) in elements.iter().enumerate() {
+        if at < first || at >= count - last {
+            value(&format!("[{at}]"), it, depth, lines);
+        } else if at == first {
+            lines.push(format!("{}[{left_out} more elements]", indent(depth)));
+        }
+    }
+}
+
+/// Returns a value that is shown behind its name.
+fn inline(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) if text.contains('\n') => return None,
+        // Quotes show where it ends, and that it is there.
+        Value::String(text) if text.trim() != text || text.is_empty() => value.to_string(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let is_short = text.len() <= 4 * INLINE_CHARS_MAX && text.chars().count() <= INLINE_CHARS_MAX;
+    is_short.then(|| line(&text))
+}
+
+fn block(name: &str, text: &str, indent: &str, lines: &mut Vec<String>) {
+    let chars = text.chars().count();
+    let count = text.lines().count();
+    let colon = if name.is_empty() { "" } else { ": " };
+    lines.push(format!(
+        "{indent}{name}{colon}({count} {}, {chars} characters)",
+        if count == 1 { "line" } else { "lines" }
+    ));
+    let (first, left_out, last) = ends(chars, TEXT_CHARS_MAX);
+    let mut shown = Vec::new();
+    if left_out == 0 {
+        barred(text, indent, &mut shown);
+    } else {
+        let at = |place: usize| text.char_indices().nth(place).map_or(text.len(), |it| it.0);
+        let (before, after) = (at(first), at(chars - last));
+        barred(text.get(..before).unwrap_or_default(), indent, &mut shown);
+        let middle = text.get(before..after).unwrap_or_default();
+        shown.push(format!(
+            "{indent}[{left_out} characters with {} line breaks are left out here]",
+            middle.matches('\n').count()
+        ));
+        barred(text.get(after..).unwrap_or_default(), indent, &mut shown);
+    }
+    lines.extend(without_middle(shown, PARTS_MAX, indent.len() / 2));
+}
+
+fn barred(text: &str, indent: &str, lines: &mut Vec<String>) {
+    lines.extend(
+        text.lines()
+            .map(|line| format!("{indent}{BAR}{}", visible(line))),
+    );
+}
+
+fn short_name(name: &str) -> String {
+    let chars = name.chars().count();
+    let (first, left_out, last) = ends(chars, NAME_CHARS_MAX);
+    if left_out == 0 {
+        return line(name);
+    }
+    let begin: String = name.chars().take(first).collect();
+    let end: String = name.chars().skip(chars - last).collect();
+    format!("{}[{left_out} more]{}", line(&begin), line(&end))
+}
+
+fn without_middle(mut lines: Vec<String>, max: usize, depth: usize) -> Vec<String> {
+    let (first, left_out, _) = ends(lines.len(), max);
+    if left_out > 0 {
+        let note = format!("{}[{left_out} lines are left out here]", indent(depth));
+        lines.splice(first..first + left_out, [note]);
+    }
+    lines
+}
+
+/// Returns how many of so many are shown from the beginning, are left out, and are shown at the end.
+fn ends(count: usize, max: usize) -> (usize, usize, usize) {
+    if count <= max {
+        return (count, 0, 0);
+    }
+    let last = max / 2;
+    (max - last, count - max, last)
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_says_most_stands_first_whatever_order_it_came_in() {
+        let arguments = json!({"content": "a\nb\n", "mode": 7, "path": "x.txt"});
+        assert_eq!(
+            call(&arguments),
+            "  path: x.txt\n  mode: 7\n  content: (2 lines, 4 characters)\n  │ a\n  │ b"
+        );
+    }
+
+    #[test]
+    fn a_long_text_loses_its_middle_and_never_its_end() {
+        let command = format!("echo {}; rm -rf notes", "x".repeat(9_000));
+        let shown = call(&json!({ "command": command }));
+        assert!(shown.starts_with("  command: (1 line, 9019 characters)\n  │ echo xxx"));
+        assert!(shown.ends_with("xxx; rm -rf notes"), "{shown}");
+        let said = "\n  [5019 characters with 0 line breaks are left out here]\n";
+        assert!(shown.contains(said), "{shown}");
+    }
+
+    #[test]
+    fn a_text_may_be_exactly_as_long_as_its_bound() {
+        for (chars, is_whole) in [
+            (TEXT_CHARS_MAX - 1, true),
+            (TEXT_CHARS_MAX, true),
+            (TEXT_CHARS_MAX + 1, false),
+        ] {
+            let shown = call(&json!({ "text": "x".repeat(chars) }));
+            assert_eq!(!shown.contains("left out"), is_whole, "{chars}");
+        }
+    }
+
+    #[test]
+    fn sixty_line_breaks_and_the_end_behind_them_are_lines_of_a_block() {
+        let shown = call(&json!({"command": format!("ls{}rm x", "\n".repeat(60))}));
+        assert!(shown.starts_with("  command: (61 lines, 66 characters)\n  │ ls\n  │ \n"));
+        assert!(shown.ends_with("\n  │ rm x"), "{shown}");
+    }
+
+    #[test]
+    fn arguments_of_any_shape_are_taken_apart() {
+        let long = "y".repeat(300);
+        let edits = json!([{"text": "1\n2", "path": "deep.txt"}, {"text": long, "path": "b"}]);
+        let shown = call(&json!({"edits": edits, "dry": false, "none": null, "empty": ""}));
+        let expected = format!(
+            "  dry: false\n  none: null\n  empty: \"\"\n  edits: (2 elements)\n    [0]: \
+             {{\"text\":\"1\\n2\",\"path\":\"deep.txt\"}}\n    [1]:\n      path: b\n      text: (1 line, \
+             300 characters)\n      │ {long}"
+        );
+        assert_eq!(shown, expected);
+        assert_eq!(call(&json!("rm x")), "  rm x");
+        assert_eq!(call(&json!({})), "");
+    }
+
+    #[test]
+    fn no_argument_looks_like_another() {
+        let arguments =
+            json!({"note": "x\n  path: safe", "a\nb: c": "\u{202e}\u{2028}d", "s": " "});
+        assert_eq!(
+            call(&arguments),
+            "  a\\nb: c: \\u{202e}\\u{2028}d\n  s: \" \"\n  note: (2 lines, 14 characters)\n  │ x\n  \
+             │   path: safe"
+        );
+    }
+
+    #[test]
+    fn many_arguments_and_deep_ones_are_bounded() {
+        let mut fields = Map::new();
+        for at in 0..5_000 {
+            fields.insert(format!("field{at}"), json!(at));
+        }
+        fields.insert("path".to_owned(), json!("/etc/passwd"));
+        let shown = call(&Value::Object(fields));
+        assert_eq!(shown.lines().count(), PARTS_MAX + 1);
+        assert!(shown.starts_with("  path: /etc/passwd\n  field0: 0\n"));
+        assert!(shown.ends_with("\n  field4999: 4999") && shown.contains("[4601 more arguments]"));
+        let mut deep = json!("x".repeat(300));
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        assert!(call(&deep).lines().count() < 2 * DEPTH_MAX);
+        let wide = json!({"rows": vec![json!({"text": "z\n".repeat(300)}); 100]});
+        assert_eq!(call(&wide).lines().count(), LINES_MAX + 1);
+    }
+}

@@ -1,0 +1,169 @@
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// Marks that may stand on one character. Scripts need up to three; a heap of them covers other lines.
+const MARKS_MAX: usize = 3;
+
+/// A character without ink that no property tells from others.
+const BRAILLE_BLANK: char = '\u{2800}';
+
+/// Returns whether a terminal shows nothing of a character, shows a blank, or shows others elsewhere
+/// because of it.
+///
+/// By its properties, so that what future versions of Unicode add is among them: controls, formats
+/// (bidirectional ones and tags too), what is ignored by default, line and paragraph separators, private
+/// use, what is not assigned, and all blanks but the space itself.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let is_ignored = CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c);
+    let is_without_ink = matches!(
+        category(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::PrivateUse
+            | GeneralCategory::SpaceSeparator
+            | GeneralCategory::Surrogate
+            | GeneralCategory::Unassigned
+    );
+    is_ignored || is_without_ink || c == BRAILLE_BLANK
+}
+
+/// Returns text whose hidden characters are spelt out, such as `\u{202e}`, but for line breaks and
+/// tabs. Marks that stand on nothing, or on too many others, are spelt out too.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    spelt(text, |c| c == '\n' || c == '\t')
+}
+
+/// Returns text as [`visible`] does, on one line: line breaks and tabs are spelt out as well.
+#[must_use]
+pub fn line(text: &str) -> String {
+    spelt(text, |_| false)
+}
+
+fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    // Nothing to stand on yet.
+    let mut marks = MARKS_MAX;
+    for c in text.chars() {
+        let is_mark = is_mark(c);
+        marks = match c {
+            _ if is_mark => marks.saturating_add(1),
+            ' ' | '\n' | '\t' => MARKS_MAX,
+            _ => 0,
+        };
+        if (is_mark && marks > MARKS_MAX) || (is_hidden(c) && !stays(c)) {
+            match c {
+                '\n' | '\t' | '\r' => shown.extend(c.escape_default()),
+                _ => shown.extend(c.escape_unicode()),
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn is_mark(c: char) -> bool {
+    !c.is_ascii()
+        && matches!(
+            category(c),
+            GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
+        )
+}
+
+fn category(c: char) -> GeneralCategory {
+    CodePointMapData::<GeneralCategory>::new().get(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_nothing_or_moves_others_is_spelt_out() {
+        for hidden in [
+            '\0',
+            '\u{7}',
+            '\r',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{85}',
+            '\u{9b}',
+            '\u{a0}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{1680}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{2000}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202e}',
+            '\u{202f}',
+            '\u{205f}',
+            '\u{2060}',
+            '\u{2065}',
+            '\u{2066}',
+            '\u{206a}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{3164}',
+            '\u{e000}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff0}',
+            '\u{fff9}',
+            '\u{fffe}',
+            '\u{13430}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e0100}',
+            '\u{e0fff}',
+            '\u{f0000}',
+            '\u{10fffd}',
+        ] {
+            let spelt = hidden.escape_unicode().to_string();
+            let shown = visible(&format!("a{hidden}b"));
+            let is_spelt = shown == format!("a{spelt}b") || shown == "a\\rb";
+            assert!(is_spelt, "{spelt}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn writing_stays_as_it_is() {
+        for text in [
+            "héllo → 世界 🦀 \t\n",
+            "e\u{301}a\u{328}\u{301}",
+            "हिन्दी ไทย עִבְרִית العَرَبِيَّة",
+            "│ ∑ № ﬁ",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+        assert_eq!(line("a\nb\tc\r"), "a\\nb\\tc\\r");
+    }
+
+    #[test]
+    fn heaps_of_marks_and_marks_on_nothing_are_spelt_out() {
+        assert_eq!(
+            visible("a\u{301}\u{301}\u{301}\u{301}"),
+            "a\u{301}\u{301}\u{301}\\u{301}"
+        );
+        assert_eq!(visible("\u{338}x \u{20dd}"), "\\u{338}x \\u{20dd}");
+    }
+}
