@@ -1,23 +1,31 @@
 //! Asks a person at the terminal whether a call may run.
 
 use crate::env::Env;
-use crate::render::sanitize::plain;
+use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{QueueSelector, isatty, tcflush, tcgetpgrp, tcgetwinsize};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::sync::Arc;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::spawn_blocking;
 
 /// The process's terminal, whatever the standard streams are.
 const TERMINAL: &str = "/dev/tty";
 /// The bound on a typed answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
+/// Denied calls that are named.
+const DENIED_MAX: usize = 32;
+/// What stands below the question.
+const CHOICE: &str = "Run it? y/n, then Enter (Enter alone: no) ";
+/// Rows and columns when the terminal does not say.
+const SIZE_DEFAULT: (u16, u16) = (24, 80);
 /// Unreadable answers after which the call is denied.
 const ATTEMPTS_MAX: u32 = 3;
 
@@ -31,30 +39,40 @@ const LOOK_UP: Timespec = Timespec {
 #[derive(Debug)]
 pub(crate) struct TerminalApprover {
     terminal: bool,
-    missing: AtomicBool,
+    denied: Mutex<Vec<DeniedCall>>,
     screen: Screen,
 }
 
 impl TerminalApprover {
-    /// Builds an approver. It asks only where a person sits: standard input and standard error are
-    /// both terminals.
+    /// Builds an approver. It asks only where a person sits: standard error is a terminal, whatever is
+    /// piped in, since the answer is typed on the terminal itself.
     pub(crate) fn new(env: &Env, screen: Screen) -> Self {
-        let streams = rustix::termios::isatty(io::stdin()) && rustix::termios::isatty(io::stderr());
+        let streams = isatty(io::stderr()) && !is_closed(io::stdin());
         let ci = env.get("CI").is_some_and(|value| value != "false");
         Self {
             terminal: streams && !ci,
-            missing: AtomicBool::new(false),
+            denied: Mutex::default(),
             screen,
         }
     }
 
-    /// Returns whether a call was denied because there was no terminal to ask on.
-    pub(crate) fn was_missing(&self) -> bool {
-        self.missing.load(Ordering::Relaxed)
+    /// Returns the first calls that were denied because there was no terminal to ask on.
+    pub(crate) fn denied(&self) -> Vec<DeniedCall> {
+        self.denied
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
-    fn deny_for_lack_of_a_terminal(&self) -> Approval {
-        self.missing.store(true, Ordering::Relaxed);
+    fn deny_for_lack_of_a_terminal(&self, request: &ApprovalRequest) -> Approval {
+        let mut calls = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.len() < DENIED_MAX {
+            calls.push(DeniedCall {
+                id: request.call_id.clone(),
+                tool: request.tool.clone(),
+                arguments: request.arguments.clone(),
+            });
+        }
         denied("it needs approval, and there is no terminal to ask on")
     }
 }
@@ -62,14 +80,11 @@ impl TerminalApprover {
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, request: &ApprovalRequest) -> Approval {
-        let opened = self
-            .terminal
-            .then(|| File::options().read(true).write(true).open(TERMINAL));
-        let Some(Ok(terminal)) = opened else {
-            return self.deny_for_lack_of_a_terminal();
+        let Some(terminal) = self.terminal.then(open).flatten() else {
+            return self.deny_for_lack_of_a_terminal(request);
         };
         self.screen.aside().await;
-        let question = plain(&request.prompt);
+        let question = request.prompt.clone();
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
         let asked = spawn_blocking(move || converse(&terminal, &question, &abandoned)).await;
@@ -79,6 +94,21 @@ impl Approver for TerminalApprover {
             Err(err) => denied(&format!("the question could not be asked: {err}")),
         }
     }
+}
+
+/// Returns whether a stream is a device without a person, such as `/dev/null`: whoever gives that says that
+/// nobody is there.
+fn is_closed(stream: impl AsFd) -> bool {
+    let kind = fstat(&stream).map(|it| FileType::from_raw_mode(it.st_mode));
+    kind.map_or(true, |kind| kind == FileType::CharacterDevice) && !isatty(&stream)
+}
+
+/// Opens the terminal, where one could be asked on: in the background, reading would stop the process.
+fn open() -> Option<File> {
+    let terminal = File::options().read(true).write(true).open(TERMINAL).ok()?;
+    let is_in_front = isatty(io::stdin())
+        || tcgetpgrp(&terminal).is_ok_and(|front| front == rustix::process::getpgrp());
+    is_in_front.then_some(terminal)
 }
 
 fn denied(reason: &str) -> Approval {
@@ -103,7 +133,7 @@ fn converse(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::
     for _ in 0..ATTEMPTS_MAX {
         // What was typed before the question could be read is no answer to it.
         tcflush(terminal, QueueSelector::IFlush)?;
-        write!(terminal, "\r\x1b[K{question}\nRun it? [y/n] ")?;
+        write!(terminal, "\r\x1b[K{}{CHOICE}", shown(terminal, question))?;
         let answer = read_line(terminal, abandoned)?;
         if !answer.ends_with('\n') {
             // Ctrl-D ends an answer without ending its line.
@@ -116,6 +146,15 @@ fn converse(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::
         }
     }
     Ok(false)
+}
+
+/// Lays a question out anew each time: the terminal may have another size.
+fn shown(terminal: &File, question: &str) -> String {
+    let (rows, columns) = tcgetwinsize(terminal)
+        .ok()
+        .filter(|size| size.ws_row > 0 && size.ws_col > 0)
+        .map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
+    fitted(question, rows.into(), columns.into())
 }
 
 fn read_line(mut terminal: &File, abandoned: &AtomicBool) -> io::Result<String> {
@@ -155,7 +194,7 @@ mod tests {
     async fn without_a_terminal_a_call_is_denied_and_remembered() {
         let approver = TerminalApprover {
             terminal: false,
-            missing: AtomicBool::new(false),
+            denied: Mutex::default(),
             screen: Screen::new(),
         };
         let request = ApprovalRequest {
@@ -168,11 +207,16 @@ mod tests {
             prompt: "rm -rf /".into(),
             can_edit: true,
         };
-        assert!(!approver.was_missing());
+        assert_eq!(approver.denied(), []);
         assert!(matches!(
             approver.ask(&request).await,
             Approval::Denied { .. }
         ));
-        assert!(approver.was_missing());
+        let call = DeniedCall {
+            id: request.call_id,
+            tool: request.tool,
+            arguments: request.arguments,
+        };
+        assert_eq!(approver.denied(), [call]);
     }
 }

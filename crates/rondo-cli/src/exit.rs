@@ -96,6 +96,16 @@ impl Exit {
         )
     }
 
+    /// Decides how the process ends where nobody took what the turn came to.
+    pub(crate) fn unread(self, stopped_by: Option<Stop>) -> Self {
+        match (self, stopped_by) {
+            (Self::Answer | Self::Degraded | Self::ApprovalNeeded | Self::Limit, stop) => {
+                stop.map_or(Self::PipeClosed, Self::of_stop)
+            }
+            (other, _) => other,
+        }
+    }
+
     /// Decides how a signal ends the process.
     pub(crate) fn of_stop(stop: Stop) -> Self {
         match stop {

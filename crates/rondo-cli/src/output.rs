@@ -3,12 +3,26 @@
 use crate::cli::ColorChoice;
 use crate::env::Env;
 use crate::error::CliError;
-use crate::render::sanitize;
+use crate::render::{escaped, sanitize};
 use rustix::termios::{isatty, tcgetwinsize};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Columns when the terminal does not say.
 const COLUMNS_DEFAULT: usize = 80;
+
+/// Whoever should have read took nothing for too long, and the process is about to end.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// Has nothing more printed: another write would stand still as the last one does.
+pub(crate) fn give_up() {
+    GIVEN_UP.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether nothing is printed any more.
+pub(crate) fn has_given_up() -> bool {
+    GIVEN_UP.load(Ordering::Relaxed)
+}
 
 /// Where things are printed, and how.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +58,29 @@ impl Output {
         }
     }
 
-    /// Writes to standard output, at once.
+    /// Writes text to standard output, at once, without whatever in it would steer a terminal: titles, names
+    /// and errors come from outside.
     ///
     /// # Errors
     /// When nobody reads it, among others.
     pub(crate) fn stdout(&self, text: &str) -> io::Result<()> {
-        if self.silent {
+        self.styled(&sanitize::plain(text))
+    }
+
+    /// Writes JSON to standard output, at once, its hidden characters escaped.
+    ///
+    /// # Errors
+    /// When nobody reads it, among others.
+    pub(crate) fn json(&self, text: &str) -> io::Result<()> {
+        self.styled(&escaped(text))
+    }
+
+    /// Writes text with escape sequences of our own to standard output, at once.
+    ///
+    /// # Errors
+    /// When nobody reads it, among others.
+    pub(crate) fn styled(&self, text: &str) -> io::Result<()> {
+        if self.silent || has_given_up() {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
@@ -59,7 +90,7 @@ impl Output {
 
     /// Writes to standard error. A failure is not reported, since there is nowhere to report it.
     pub(crate) fn stderr(&self, text: &str) {
-        if !self.silent {
+        if !self.silent && !has_given_up() {
             let _ = io::stderr().lock().write_all(text.as_bytes());
         }
     }
@@ -83,6 +114,13 @@ impl Output {
     pub(crate) fn hint(&self, text: &str) {
         self.stderr("\n");
         self.message("hint", "\x1b[36m", text);
+    }
+
+    /// Returns the height of the terminal behind standard output.
+    pub(crate) fn rows(&self) -> usize {
+        tcgetwinsize(io::stdout())
+            .or_else(|_| tcgetwinsize(io::stderr()))
+            .map_or(0, |size| usize::from(size.ws_row))
     }
 
     /// Returns the width of the terminal behind standard output.

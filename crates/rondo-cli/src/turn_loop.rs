@@ -1,7 +1,8 @@
 //! Shows a running turn and stops it when told to.
 
 use crate::exit::{Exit, Stop};
-use crate::render::{Ending, View};
+use crate::output;
+use crate::render::{DeniedCall, Ending, View};
 pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
 use rondo_types::Outcome;
@@ -11,25 +12,34 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
+/// How long output that nobody takes is waited for once the turn and its time are over.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long it is waited for once the turn was stopped from outside.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long a process that was told to end may take; whatever keeps it then is not waited for.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the loop leaves behind.
 pub(crate) struct Ended {
-    /// The view, which has yet to show the end.
-    pub(crate) view: Box<dyn View>,
+    /// The view, which has yet to show the end; none once nobody took what it showed.
+    view: Option<Box<dyn View>>,
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
     signals: Signals,
+    /// When the turn's time is over, if it has any.
+    deadline: Option<Instant>,
 }
 
 /// Shows events until the last one. The first signal stops the turn, whose teardown is then waited
 /// for; a second one ends the process at once.
 ///
 /// The view has a thread of its own: whoever reads slowly, or not at all, must not hold up the
-/// turn, its timers or the signals.
+/// turn, its timers or the signals. Output that nobody takes is given up some time after `over` says that
+/// the turn is over and recorded: a grace after its `timeout`, or a shorter one after a signal.
 ///
 /// # Errors
 /// When there can be no thread for the view; the turn is stopped then.
@@ -40,7 +50,10 @@ pub(crate) async fn show(
     events: EventReceiver,
     view: Box<dyn View>,
     handle: TurnHandle,
+    mut over: oneshot::Receiver<()>,
+    timeout: Option<Duration>,
 ) -> io::Result<Ended> {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut signals = Signals::listen();
     let (shown_tx, mut shown_rx) = oneshot::channel();
     let on_pipe_closed = handle.clone();
@@ -53,7 +66,9 @@ pub(crate) async fn show(
         return Err(err);
     }
     let mut stopped_by = None;
+    let mut is_over = false;
     loop {
+        let give_up_at = patience(deadline, stopped_by).filter(|_| is_over);
         tokio::select! {
             biased;
             stop = signals.next() => match stopped_by.replace(stop) {
@@ -63,59 +78,136 @@ pub(crate) async fn show(
             shown = &mut shown_rx => {
                 let (view, pipe_closed) = shown.map_err(io::Error::other)??;
                 let stopped_by = stopped_by.or(pipe_closed.then_some(Stop::PipeClosed));
-                return Ok(Ended { view, stopped_by, signals });
+                let view = Some(view);
+                return Ok(Ended { view, stopped_by, signals, deadline });
+            }
+            _ = &mut over, if !is_over => is_over = true,
+            () = until(give_up_at) => {
+                output::give_up();
+                return Ok(Ended { view: None, stopped_by, signals, deadline });
             }
         }
     }
 }
 
-impl Ended {
-    /// Does work that may block, a write to a pipe that nobody reads for one; any signal ends the
-    /// process meanwhile.
-    ///
-    /// # Errors
-    /// When the work panics.
-    pub(crate) async fn block_on<T: Send + 'static>(
-        &mut self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<T> {
-        unless_signalled(&mut self.signals, work).await
-    }
-
-    /// Shows how the turn ended. Output that nobody takes is waited for, as every program does; any
-    /// signal ends the process then.
-    ///
-    /// # Errors
-    /// When standard output takes nothing any more.
-    pub(crate) async fn finish(
-        mut self,
-        outcome: Outcome,
-        exit: Exit,
-    ) -> (Outcome, io::Result<()>) {
-        let mut view = self.view;
-        let outcome = Arc::new(outcome);
-        let shared = Arc::clone(&outcome);
-        let show = move || {
-            view.finish(&Ending {
-                outcome: &shared,
-                exit,
-            })
-        };
-        let shown = unless_signalled(&mut self.signals, show).await.flatten();
-        (Arc::unwrap_or_clone(outcome), shown)
+/// Returns when output that nobody takes is given up, counted from now.
+fn patience(deadline: Option<Instant>, stopped_by: Option<Stop>) -> Option<Instant> {
+    let now = Instant::now();
+    match stopped_by {
+        Some(_) => now.checked_add(STOP_GRACE),
+        None => deadline.and_then(|deadline| deadline.max(now).checked_add(GRACE)),
     }
 }
 
-async fn unless_signalled<T: Send + 'static>(
-    signals: &mut Signals,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<T> {
-    let working = spawn_blocking(work);
-    tokio::select! {
-        biased;
-        stop = signals.next() => exit_now(stop),
-        done = working => done.map_err(io::Error::other),
+async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => std::future::pending().await,
     }
+}
+
+impl Ended {
+    /// Returns whether nobody took what was shown, for so long that it was given up.
+    pub(crate) fn was_given_up(&self) -> bool {
+        self.view.is_none()
+    }
+
+    /// Returns when output is given up.
+    pub(crate) fn give_up_at(&self) -> Option<Instant> {
+        patience(self.deadline, self.stopped_by)
+    }
+
+    /// Does work that may block, a write to a pipe that nobody reads for one, until the instant; any signal
+    /// ends the process meanwhile.
+    ///
+    /// # Errors
+    /// When the work panics, or takes longer; it goes on then, on its thread.
+    pub(crate) async fn block_on<T: Send + 'static>(
+        &mut self,
+        give_up_at: Option<Instant>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let working = spawn_blocking(work);
+        tokio::select! {
+            biased;
+            stop = self.signals.next() => exit_now(stop),
+            done = working => done.map_err(io::Error::other),
+            () = until(give_up_at) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// Shows how the turn ended. Output that nobody takes is waited for as long as [`Self::give_up_at`]
+    /// says; any signal ends the process meanwhile.
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more, or took nothing for so long.
+    pub(crate) async fn finish(
+        &mut self,
+        outcome: Outcome,
+        exit: Exit,
+        denied: Vec<DeniedCall>,
+    ) -> (Arc<Outcome>, io::Result<()>) {
+        let outcome = Arc::new(outcome);
+        let Some(mut view) = self.view.take() else {
+            return (outcome, Err(io::ErrorKind::TimedOut.into()));
+        };
+        let shared = Arc::clone(&outcome);
+        let show = move || {
+            let shown = view.finish(&Ending {
+                outcome: &shared,
+                exit,
+                denied: &denied,
+            });
+            (view, shown)
+        };
+        let give_up_at = self.give_up_at();
+        let shown = match self.block_on(give_up_at, show).await {
+            Ok((view, shown)) => {
+                self.view = Some(view);
+                shown
+            }
+            Err(err) => Err(err),
+        };
+        if self.was_given_up() {
+            output::give_up();
+        }
+        (outcome, shown)
+    }
+}
+
+/// Prints the last words before the process ends, on a thread of their own: who reads nothing does not keep
+/// it. Returns whether they were taken.
+pub(crate) fn say_last(words: impl FnOnce() + Send + 'static) -> bool {
+    let (said_tx, said_rx) = std::sync::mpsc::sync_channel(1);
+    let speak = move || {
+        words();
+        // Nobody waits any more once the grace is over.
+        let _ = said_tx.send(());
+    };
+    let spawned = Builder::new().name("last words".to_owned()).spawn(speak);
+    let is_said = spawned.is_ok() && said_rx.recv_timeout(STOP_GRACE).is_ok();
+    if !is_said {
+        output::give_up();
+    }
+    is_said
+}
+
+/// Has one `SIGTERM` end the process in any case: some time after it, whatever keeps it is not waited for.
+pub(crate) fn end_when_told() {
+    let watch = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            let mut signals = Signals::listen();
+            while signals.next().await != Stop::Terminate {}
+            tokio::time::sleep(END_TIMEOUT).await;
+            exit_now(Stop::Terminate);
+        });
+    };
+    // Without the thread, what stands still on a stalled output is ended by a second signal.
+    let _ = Builder::new().name("ending".to_owned()).spawn(watch);
 }
 
 /// Runs on the view's thread. Returns the view, and whether standard output took nothing any more.

@@ -13,7 +13,7 @@ pub(super) fn run(shell: Shell, output: &Output) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "rondo", &mut script);
     output
-        .stdout(&String::from_utf8_lossy(&script))
+        .styled(&String::from_utf8_lossy(&script))
         .map_err(write_failed)?;
     Ok(Exit::Answer)
 }

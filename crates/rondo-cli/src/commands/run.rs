@@ -91,11 +91,19 @@ fn with_settings(
 
 /// Prints an error and returns how the process ends.
 pub(crate) fn report(error: &CliError, output: &Output) -> Exit {
-    if is_broken_pipe(error) {
-        return Exit::PipeClosed;
+    let exit = exit_of(error);
+    if exit != Exit::PipeClosed {
+        output.error(error);
     }
-    output.error(error);
-    error.exit
+    exit
+}
+
+/// Returns how the process ends by an error.
+pub(crate) fn exit_of(error: &CliError) -> Exit {
+    match is_broken_pipe(error) {
+        true => Exit::PipeClosed,
+        false => error.exit,
+    }
 }
 
 /// Returns the directory the process was started in.
@@ -116,7 +124,7 @@ pub(crate) fn write_failed(err: io::Error) -> CliError {
 pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
     if format != OutputFormat::Text {
         let at = Clock::system().now();
-        let _ = output.stdout(&early_result(error, at, &fresh_id(at)));
+        let _ = output.json(&early_result(error, at, &fresh_id(at)));
     }
 }
 

@@ -53,13 +53,18 @@ pub(super) fn run(args: WireArgs, output: &Output) -> Result<Exit> {
         } => {
             let encoded = encode(find(&dialect)?, &read(Some(&transcript))?)?;
             match explain {
+                true if !json => {
+                    let text = explained(&encoded.notes, json, output)?;
+                    output.stdout(&text).map_err(write_failed)?;
+                    return Ok(Exit::Answer);
+                }
                 true => explained(&encoded.notes, json, output)?.into_bytes(),
                 false => body(encoded, output),
             }
         }
     };
     let text = String::from_utf8_lossy(&text);
-    output.stdout(&text).map_err(write_failed)?;
+    output.json(&text).map_err(write_failed)?;
     Ok(Exit::Answer)
 }
 

@@ -3,9 +3,12 @@
 use super::view::{Ending, View};
 use crate::error::CliError;
 use crate::output::Output;
+use rondo_core::shown::is_hidden;
 use rondo_types::{
     EventBody, ModelError, ResultEvent, SessionId, StopReason, TimeMs, TurnEvent, TurnId, Usage,
 };
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io;
 
 /// Shows a turn as JSON.
@@ -34,7 +37,7 @@ impl View for JsonView {
             return Ok(());
         }
         if self.stream {
-            self.output.stdout(&line(&event))
+            self.output.json(&line(&event))
         } else {
             Ok(())
         }
@@ -49,7 +52,12 @@ impl View for JsonView {
         if let EventBody::Result(result) = &mut event.body {
             result.exit_code = Some(i32::from(ending.exit.code()));
         }
-        self.output.stdout(&line(&event))
+        let mut value = serde_json::to_value(&event).map_err(io::Error::other)?;
+        if let (Some(fields), false) = (value.as_object_mut(), ending.denied.is_empty()) {
+            let denied = serde_json::to_value(ending.denied).map_err(io::Error::other)?;
+            fields.insert("needed_approval".to_owned(), denied);
+        }
+        self.output.json(&format!("{value}\n"))
     }
 }
 
@@ -81,9 +89,52 @@ pub(crate) fn early_result(error: &CliError, at: TimeMs, id: &str) -> String {
     })
 }
 
-/// U+2028 and its kin are fine inside a line: only LF ends it, and JSON escapes that.
 fn line(event: &TurnEvent) -> String {
     let mut line = serde_json::to_string(event).unwrap_or_default();
     line.push('\n');
     line
+}
+
+/// Returns JSON whose hidden characters are escaped: a terminal that shows it takes no orders from it, and
+/// whoever parses it reads the same value.
+///
+/// They can only stand in strings, but for the line breaks between lines.
+pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_hidden(c) && c != '\n';
+    if !json.contains(is_escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn hidden_characters_are_escaped_and_the_value_is_the_same() {
+        let hostile =
+            "a\u{9b}2J\u{1b}]52;c;\u{7}\u{7f}\u{ad}\u{202e}\u{2028}\u{e0041}\"é\n語\u{10fffd}";
+        let value = json!({hostile: [hostile, 1, null, {}]});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let shown = escaped(&text);
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+            assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{shown}");
+        }
+        assert_eq!(
+            escaped("\"\u{9b}\u{e0041}é\"\n"),
+            "\"\\u009b\\udb40\\udc41é\"\n"
+        );
+    }
 }

@@ -4,6 +4,7 @@ pub(crate) mod escape;
 mod json;
 mod markdown;
 mod marks;
+mod question;
 mod rows;
 pub(crate) mod sanitize;
 mod silent;
@@ -12,11 +13,12 @@ mod text;
 mod tool_line;
 mod view;
 
-pub(crate) use json::{JsonView, early_result};
+pub(crate) use json::{JsonView, early_result, escaped};
+pub(crate) use question::fitted;
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::tool_line;
-pub(crate) use view::{Ending, View};
+pub(crate) use view::{DeniedCall, Ending, View};
 
 /// Returns the most columns that a character takes: whatever is not ASCII may be two wide.
 pub(crate) fn columns_max(character: char) -> usize {

@@ -4,6 +4,8 @@
 //! make the terminal answer as if the user had typed. Text keeps no sequence at all; live output
 //! keeps colours and "erase to the end of the line", which progress lines need, and nothing else.
 
+use rondo_core::shown::is_hidden;
+
 /// The bound on the parameters of a sequence that is kept, in characters.
 const PARAMETERS_MAX: usize = 64;
 /// Characters after which an unended string sequence is taken for text again.
@@ -12,6 +14,20 @@ const STRING_MAX: usize = 4096;
 /// Returns text without control characters but line breaks and tabs.
 pub(crate) fn plain(text: &str) -> String {
     Sanitizer::new(Keep::Text).push(text)
+}
+
+/// Returns text as one cell of a table: a blank for each line break and tab, and no other hidden
+/// characters, which would move what stands beside it.
+pub(crate) fn cell(text: &str) -> String {
+    let blank = |c: char| {
+        if matches!(c, '\n' | '\t' | '\r') {
+            ' '
+        } else {
+            c
+        }
+    };
+    let text: String = text.chars().map(blank).collect();
+    plain(&text).chars().filter(|c| !is_hidden(*c)).collect()
 }
 
 /// What passes.

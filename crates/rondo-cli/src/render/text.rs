@@ -98,7 +98,7 @@ impl TextView {
         self.clear_spinner();
         self.step_shown = true;
         self.stdout_fresh = text.ends_with('\n');
-        self.output.stdout(text)
+        self.output.styled(text)
     }
 
     fn clear_spinner(&mut self) {

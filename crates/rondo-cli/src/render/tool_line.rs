@@ -1,6 +1,7 @@
 //! One line for each tool call.
 
 use super::sanitize::plain;
+use rondo_core::shown::visible;
 use serde_json::Value;
 
 /// Arguments that say most about a call, the best first.
@@ -19,7 +20,7 @@ pub(crate) fn tool_line(name: &str, arguments: &Value, columns: usize) -> String
         Value::String(raw) => raw.clone(),
         other => other.to_string(),
     });
-    let line = plain(&format!("{name} {told}"));
+    let line = visible(&plain(&format!("{name} {told}")));
     cut(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
 }
 

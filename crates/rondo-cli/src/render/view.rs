@@ -1,5 +1,7 @@
 use crate::exit::Exit;
-use rondo_types::{Outcome, TurnEvent};
+use rondo_types::{CallId, Outcome, TurnEvent};
+use serde::Serialize;
+use serde_json::Value;
 use std::io;
 use tokio::sync::watch;
 
@@ -32,4 +34,17 @@ pub(crate) struct Ending<'a> {
     pub(crate) outcome: &'a Outcome,
     /// How the process will end.
     pub(crate) exit: Exit,
+    /// The calls that were denied because nobody could be asked.
+    pub(crate) denied: &'a [DeniedCall],
+}
+
+/// A call that was denied because nobody could be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct DeniedCall {
+    /// Its id.
+    pub(crate) id: CallId,
+    /// The tool.
+    pub(crate) tool: String,
+    /// The arguments.
+    pub(crate) arguments: Value,
 }

@@ -283,7 +283,7 @@ impl Repl {
         let Some(mut editor) = self.editor.take() else {
             return Ok(Typed::End);
         };
-        self.talk.output.stdout(AS_BEFORE).map_err(write_failed)?;
+        self.talk.output.styled(AS_BEFORE).map_err(write_failed)?;
         let jobs = self.shell.as_mut().map(|kept| (kept, editor.above()));
         let telling = async {
             if let Some((kept, above)) = jobs {

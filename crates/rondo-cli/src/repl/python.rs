@@ -66,7 +66,7 @@ impl Repl {
         let began = Instant::now();
         let output = self.talk.output;
         let live = LiveOutput::new(move |stream, text| match stream {
-            OutputStream::Stdout => drop(output.stdout(&text)),
+            OutputStream::Stdout => drop(output.styled(&text)),
             OutputStream::Stderr => output.stderr(&text),
         });
         let until = Until::default();

@@ -5,8 +5,10 @@ use super::draft::Draft;
 use super::keys::{Key, edit};
 use super::permissions::{Permissions, pattern_for};
 use crate::output::Output;
+use crate::render::fitted;
 use crate::render::sanitize::plain;
 use rondo_core::Approval;
+use rondo_core::shown::line;
 
 /// Unreadable answers after which a call is denied.
 const ATTEMPTS_MAX: u32 = 3;
@@ -24,8 +26,8 @@ pub(super) struct Asked {
 impl Asked {
     /// Puts a question.
     pub(super) fn put(question: Question, output: &Output) -> Self {
-        let shown = plain(&question.request.prompt);
-        output.stderr(&format!("\r\x1b[K{shown}\n"));
+        let shown = fitted(&question.request.prompt, output.rows(), output.columns());
+        output.stderr(&format!("\r\x1b[K{shown}"));
         let asked = Self {
             pattern: pattern_for(&question.request),
             draft: Draft::of(&question.request),
@@ -45,9 +47,15 @@ impl Asked {
 
     fn show_choice(&self, output: &Output) {
         let always = self.pattern.as_deref();
-        let always = always.map_or(String::new(), |it| format!(", [a]lways {}", plain(it)));
-        let change = self.draft.as_ref().map_or("", |_| ", [e]dit");
-        output.stderr(&format!("Run it? [y]es, [n]o{always}{change}: "));
+        let change = self.draft.as_ref().map_or("", |_| "/e");
+        let (letter, meaning) = match always {
+            Some(pattern) => ("/a", format!("; a: always {}", line(pattern))),
+            None => ("", String::new()),
+        };
+        let edits = if change.is_empty() { "" } else { "; e: edit" };
+        output.stderr(&format!(
+            "Run it? y/n{letter}{change}, then Enter (Enter alone: no{meaning}{edits}): "
+        ));
     }
 
     /// Takes a key of an answer; returns the question while it is open.

@@ -17,6 +17,7 @@ use rondo_core::{Gate, Journal as _, control, events};
 use rondo_exec::GateOptions;
 use rondo_types::Outcome;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// How a turn ended, for the prompt.
 pub(super) struct Over {
@@ -102,9 +103,19 @@ impl Talk {
         let (handle, turn_control) = control();
         let history = conversation.history.clone();
         let before = conversation.journal.head();
+        let (over_tx, over_rx) = oneshot::channel();
         let both = async {
-            let turn = ask::drive(setup, history, work, events_tx, turn_control);
-            tokio::join!(turn, turn_loop::show(events_rx, view, handle.clone()))
+            let turn = async {
+                let outcome = ask::drive(setup, history, work, events_tx, turn_control).await;
+                // Nobody listens once all of it was shown.
+                let _ = over_tx.send(());
+                outcome
+            };
+            // Somebody sits at this terminal, who stops it and lets it go on.
+            tokio::join!(
+                turn,
+                turn_loop::show(events_rx, view, handle.clone(), over_rx, None)
+            )
         };
         let (outcome, ended) = tokio::select! {
             both = both => both,
@@ -133,7 +144,7 @@ impl Talk {
     async fn finish(
         &self,
         outcome: Outcome,
-        ended: Ended,
+        mut ended: Ended,
         cast: &Cast,
         conversation: &Conversation,
     ) -> Result<Outcome> {
@@ -143,10 +154,15 @@ impl Talk {
             ..Circumstances::default()
         };
         let exit = Exit::of_outcome(&outcome, circumstances);
-        let (outcome, shown) = ended.finish(outcome, exit).await;
+        let (outcome, shown) = ended.finish(outcome, exit, Vec::new()).await;
+        if ended.was_given_up() {
+            return Ok(Arc::unwrap_or_clone(outcome));
+        }
         shown.map_err(crate::commands::run::write_failed)?;
-        ask::explain(&outcome, exit, circumstances, cast, &self.output);
-        Ok(outcome)
+        for said in ask::explain(&outcome, exit, circumstances, &[], cast) {
+            said.print(&self.output);
+        }
+        Ok(Arc::unwrap_or_clone(outcome))
     }
 }
 

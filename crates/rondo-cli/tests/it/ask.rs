@@ -144,7 +144,9 @@ async fn without_a_terminal_a_call_that_needs_approval_is_denied_and_the_turn_go
         ("I was not allowed to.\n", Some(44))
     );
     assert!(
-        shown.stderr.contains("hint: a call needed approval"),
+        shown
+            .stderr
+            .contains("hint: `write_file made.txt` needed approval"),
         "{}",
         shown.stderr
     );
@@ -327,10 +329,10 @@ async fn the_key_of_a_provider_is_sent_and_never_shown() {
 }
 
 #[tokio::test]
-async fn model_text_is_left_alone_in_a_pipe() {
-    let server = Server::start(openai::streamed(&says("**bold** \u{1b}[31mred"))).await;
+async fn markdown_is_left_alone_in_a_pipe() {
+    let server = Server::start(openai::streamed(&says("**bold** red"))).await;
     let shown = TestEnv::new().ask(&server, &["x"]).await;
-    shown.check("**bold** \u{1b}[31mred\n", "", 0);
+    shown.check("**bold** red\n", "", 0);
 }
 
 #[tokio::test]
@@ -392,4 +394,45 @@ async fn the_default_prompt_states_where_it_works_and_what_the_repository_says()
     let shell = "You are gsh, an AI-powered shell. You can execute commands using the exec tool.";
     assert_eq!(systems[2], shell);
     assert_eq!(systems[3], "Mine.");
+}
+
+#[tokio::test]
+async fn escape_sequences_of_an_answer_reach_no_pipe() {
+    let hostile = "a\u{1b}]0;title\u{7}b\u{1b}[2Jc\u{9b}31md";
+    let server = serve(vec![says(hostile)]).await;
+    let shown = TestEnv::new().ask(&server, &["x"]).await;
+    shown.check("abcd\n", "", 0);
+}
+
+#[tokio::test]
+async fn json_has_no_hidden_characters_and_the_same_value() {
+    let hostile = "a\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2028}\u{e0041}é";
+    for format in ["json", "stream-json"] {
+        let server = serve(vec![says(hostile)]).await;
+        let shown = TestEnv::new()
+            .ask(&server, &["--output-format", format, "x"])
+            .await;
+        assert_eq!(shown.result()["text"], hostile);
+        let hidden = |c: char| c != '\n' && rondo_core::shown::is_hidden(c);
+        assert!(!shown.stdout.contains(hidden), "{:?}", shown.stdout);
+    }
+}
+
+#[tokio::test]
+async fn a_denied_call_is_named_in_the_result_and_in_the_hint() {
+    let arguments = json!({"path": "made.txt", "content": "x"});
+    let server = serve(vec![calls("write_file", &arguments), says("Over.")]).await;
+    let shown = TestEnv::new().ask(&server, &["--json", "x"]).await;
+    assert_eq!(shown.code, Some(44), "{shown:?}");
+    let named = &shown.result()["needed_approval"];
+    assert_eq!(
+        (&named[0]["tool"], &named[0]["arguments"]),
+        (&json!("write_file"), &arguments)
+    );
+    assert!(
+        shown
+            .stderr
+            .contains("`write_file made.txt` needed approval"),
+        "{shown:?}"
+    );
 }

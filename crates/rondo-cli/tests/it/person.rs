@@ -63,6 +63,11 @@ impl vt100::Callbacks for Answers {
 impl Person {
     /// Starts `rondo` on a terminal.
     pub(crate) fn start(env: &TestEnv, args: &[&str]) -> Self {
+        Self::start_as(env, env!("CARGO_BIN_EXE_rondo"), args)
+    }
+
+    /// Starts any program on a terminal.
+    pub(crate) fn start_as(env: &TestEnv, program: &str, args: &[&str]) -> Self {
         let (pty, pts) = pty_process::open().unwrap();
         pty.resize(Size::new(ROWS, COLUMNS)).unwrap();
         let plain = env.command(args);
@@ -70,7 +75,7 @@ impl Person {
         let set = plain
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?)));
-        let child = pty_process::Command::new(plain.get_program())
+        let child = pty_process::Command::new(program)
             .args(plain.get_args())
             .env_clear()
             .envs(set)
@@ -193,6 +198,11 @@ impl Person {
     /// Returns the id of the process.
     pub(crate) fn process(&self) -> i32 {
         i32::try_from(self.child.id().unwrap()).unwrap()
+    }
+
+    /// Returns what stands on the screen.
+    pub(crate) fn screen(&self) -> String {
+        self.screen.screen().contents()
     }
 
     /// Returns all that stands on the screen and above it.

@@ -7,7 +7,7 @@ use rondo_testkit::{CallScript, ReplyScript, Server};
 use serde_json::json;
 
 /// What stands last on a question, whatever it offers.
-const QUESTION: &str = "Run it? [y]es, [n]o";
+const QUESTION: &str = "Run it? y/n";
 
 fn runs(command: &str) -> ReplyScript {
     calls("exec", &json!({ "command": command }))
@@ -123,7 +123,7 @@ async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
     // Ctrl-C ends the change alone.
     person.press(".bak\x03").await;
     person.sees_below(".bak", QUESTION).await;
-    person.types_behind("[e]dit: ").await;
+    person.types_behind("e: edit): ").await;
     person.press("e\r").await;
     person.types_behind("edit: touch first.txt").await;
     person.press("\x17two\x1b[DX\x05.txt\x1b[H").await;

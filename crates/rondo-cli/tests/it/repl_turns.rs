@@ -32,13 +32,13 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
     person.prompt("agent").await;
     person.enter("make three").await;
     person
-        .sees("Run it? [y]es, [n]o, [a]lways write_file, [e]dit: ")
+        .sees("Run it? y/n/a/e, then Enter (Enter alone: no; a: always write_file")
         .await;
     person.press("what?\r").await;
     person.press("n\r").await;
     person.sees("the user said no").await;
     person.sees("b.txt").await;
-    person.types_behind("[e]dit: ").await;
+    person.types_behind("e: edit): ").await;
     person.press("always\r").await;
     person.sees("Done.").await;
     person.prompt("agent").await;
@@ -54,7 +54,7 @@ async fn a_question_is_dropped_with_its_turn() {
     let mut person = start(&env, &server, &[]);
     person.prompt("agent").await;
     person.enter("make it").await;
-    person.sees("Run it? [y]es").await;
+    person.sees("Run it? y/n").await;
     person.press("\x03").await;
     person.sees("the turn was stopped").await;
     person.prompt("agent").await;

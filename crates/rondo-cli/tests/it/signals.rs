@@ -242,3 +242,57 @@ async fn a_signal_before_the_turn_ends_with_a_result_too() {
     assert_eq!(shown.code, Some(130), "{shown:?}");
     assert_eq!(shown.result()["exit_code"], 130);
 }
+
+#[tokio::test]
+async fn one_signal_ends_the_process_though_nobody_reads_the_output() {
+    let (mut child, server, _env) = start_unread("10m").await;
+    server.request(0).await;
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().await.unwrap().code(), Some(143));
+}
+
+/// The turn is over long before its time is, and recorded.
+#[tokio::test]
+async fn output_that_nobody_takes_is_given_up_after_the_turns_time() {
+    let text = "x".repeat(MORE_THAN_A_PIPE);
+    let server = serve(vec![says(&text)]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url];
+    let rest = ["--deadline", "1s", "x"];
+    let mut child = env
+        .command(&[&args[..], &rest[..]].concat())
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(141));
+    let listed = env.run(&["session", "list", "--json"]).await;
+    assert!(listed.stdout.contains("\"state\":\"done\""), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_pipe_that_nobody_reads_keeps_no_result() {
+    let server = serve(vec![says("Hello.")]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let pipe = env.project().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let args = ["ask", "-m", "openai/test", "--base-url", &url];
+    let rest = ["--deadline", "1s", "-o", "pipe", "x"];
+    let shown = env.run(&[&args[..], &rest[..]].concat()).await;
+    let said = "error: failed to write the answer to `pipe`\n  caused by: ";
+    assert_eq!((shown.stdout.as_str(), shown.code), ("Hello.\n", Some(1)));
+    assert!(shown.stderr.starts_with(said), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_reader_that_went_away_is_told_from_one_that_read() {
+    let server = serve(vec![says("Hello.")]).await;
+    let url = server.url("/v1");
+    let env = TestEnv::new();
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "x"];
+    let mut child = env.command(&args).spawn().unwrap();
+    drop(child.stdout.take());
+    let shown = env.wait(child).await;
+    assert_eq!((shown.stderr.as_str(), shown.code), ("", Some(141)));
+}

@@ -1,7 +1,9 @@
 //! What a person at a terminal sees. Python's standard library provides the terminal.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::{ReplyScript, Script, Server, Step, faults, openai};
+use crate::person::Person;
+use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, faults, openai};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::time::Duration;
 use tokio::process::Command;
@@ -13,7 +15,7 @@ import os, pty, sys
 
 def read(terminal):
     shown = os.read(terminal, 65536)
-    if b'[y/n]' in shown:
+    if b'Run it? y/n' in shown:
         os.write(terminal, sys.argv[1].encode())
     return shown
 
@@ -130,7 +132,10 @@ async fn a_person_is_asked_and_their_answer_decides() {
         let env = TestEnv::new();
         let shown = ask(&env, &server, typed, &["make it"]).await;
         assert_eq!(shown.code, Some(code), "{shown:?}");
-        assert!(plain(&shown).contains("Run it? [y/n]"), "{shown:?}");
+        assert!(
+            plain(&shown).contains("Run it? y/n, then Enter (Enter alone: no)"),
+            "{shown:?}"
+        );
         assert_eq!(env.project().join("made.txt").exists(), made, "{shown:?}");
     }
 }
@@ -169,4 +174,69 @@ async fn quiet_prints_the_answer_alone_even_on_a_terminal() {
         (plain(&shown).as_str(), shown.code),
         ("Nothing.\r\n", Some(0))
     );
+}
+
+/// A repository that wants something written may say so at length.
+#[tokio::test]
+async fn a_question_shows_what_is_written_where_whatever_comes_first() {
+    let content = format!("{}\nthe end", "line\n".repeat(200));
+    let arguments = json!({"content": content, "path": "im\u{202e}portant.txt"});
+    let server = serve(vec![calls("write_file", &arguments), says("Over.")]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.types_behind("(Enter alone: no) ").await;
+    let screen = person.screen();
+    assert!(
+        screen.contains("  path: im\\u{202e}portant.txt\n"),
+        "{screen}"
+    );
+    assert!(screen.contains("  content: (202 lines, "), "{screen}");
+    assert!(screen.contains("│ the end\n"), "{screen}");
+    person.press("\r").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(
+        person.all().contains("the user said no"),
+        "{}",
+        person.all()
+    );
+}
+
+#[tokio::test]
+async fn what_is_piped_in_leaves_the_terminal_to_ask_on() {
+    let call = calls("write_file", &json!({"path": "made.txt", "content": "x"}));
+    let server = serve(vec![call, says("Over.")]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let script = "echo data | \"$0\" ask -m openai/test --base-url \"$1\" go";
+    let mut person = Person::start_as(
+        &env,
+        "sh",
+        &["-c", script, env!("CARGO_BIN_EXE_rondo"), &url],
+    );
+    person.types_behind("(Enter alone: no) ").await;
+    person.press("y\r").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(env.project().join("made.txt").exists());
+    let sent = server.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("<stdin>\\ndata\\n</stdin>"), "{sent}");
+}
+
+/// Ctrl-S stops a terminal until Ctrl-Q.
+#[tokio::test]
+async fn one_signal_ends_what_writes_to_a_stopped_terminal() {
+    let gate = Gate::new();
+    let response = openai::streamed(&says("many words")).before(Step::Gate(gate.clone()));
+    let server = Server::start(Script::from(vec![response])).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.sees("thinking").await;
+    person.press("\x13").await;
+    gate.reached().await;
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::TERM).unwrap();
+    assert_eq!(person.code().await, Some(143));
 }

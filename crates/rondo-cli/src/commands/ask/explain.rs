@@ -2,52 +2,88 @@ use super::cast::Cast;
 use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
+use crate::render::{DeniedCall, tool_line};
 use crate::target::Choice;
 use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
 
-/// Says on standard error why there is no answer, or why it is less than it could be.
+/// Columns of a call that a hint names.
+const CALL_COLUMNS_MAX: usize = 120;
+
+/// Something that standard error says of how a turn ended.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Error(CliError),
+    Note(String),
+    Hint(String),
+}
+
+impl Said {
+    /// Prints it.
+    pub(crate) fn print(&self, output: &Output) {
+        match self {
+            Self::Error(error) => output.error(error),
+            Self::Note(text) => output.note(text),
+            Self::Hint(text) => output.hint(text),
+        }
+    }
+}
+
+/// Returns why there is no answer, or why it is less than it could be.
 pub(crate) fn explain(
     outcome: &Outcome,
     exit: Exit,
     circumstances: Circumstances,
+    denied: &[DeniedCall],
     cast: &Cast,
-    output: &Output,
-) {
+) -> Vec<Said> {
+    let mut said = Vec::new();
     match &outcome.error {
         Some(error) if !outcome.answered => {
-            let error = failure(error, exit, cast.asked(outcome));
-            output.error(&error);
+            said.push(Said::Error(failure(error, exit, cast.asked(outcome))));
         }
-        _ if outcome.stop_reason == StopReason::Cancelled => output.note("the turn was stopped"),
+        _ if outcome.stop_reason == StopReason::Cancelled => {
+            said.push(Said::Note("the turn was stopped".to_owned()));
+        }
         _ if !outcome.answered => {
             let error = CliError::new(
                 exit,
                 format_args!("there is no answer: {}", stopped_by(outcome.stop_reason)),
             );
-            output.error(&match limit_flag(outcome.stop_reason) {
+            said.push(Said::Error(match limit_flag(outcome.stop_reason) {
                 Some(flag) => error.hint(format!("raise the limit with `{flag}`")),
                 None => error,
-            });
+            }));
         }
-        _ if outcome.degraded => output.note(&format!(
+        _ if outcome.degraded => said.push(Said::Note(format!(
             "the answer is incomplete: {}",
             match outcome.stop_reason {
                 StopReason::Complete => "it was cut short",
                 reason => stopped_by(reason),
             }
-        )),
+        ))),
         _ => {}
     }
     if circumstances.journal_failed {
-        output.hint(
-            "`rondo resume` carries the turn on once the journal can be written; `--ephemeral` does without one",
-        );
+        said.push(Said::Hint(
+            "`rondo resume` carries the turn on once the journal can be written; `--ephemeral` does without one".to_owned(),
+        ));
     }
-    if circumstances.approval_missing {
-        output.hint(
-            "a call needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'`, or everything with `--yolo`",
-        );
+    if let Some(call) = denied.first() {
+        said.push(Said::Hint(needed_approval(call, denied.len() - 1)));
     }
+    said
+}
+
+fn needed_approval(call: &DeniedCall, more: usize) -> String {
+    let more = match more {
+        0 => String::new(),
+        1 => " and another call".to_owned(),
+        more => format!(" and {more} more calls"),
+    };
+    format!(
+        "`{}`{more} needed approval and there was no terminal to ask on; allow it with `--allowed-tools 'exec(COMMAND *)'` or `--allowed-tools TOOL`, or everything with `--yolo`",
+        tool_line(&call.tool, &call.arguments, CALL_COLUMNS_MAX)
+    )
 }
 
 fn failure(error: &ModelError, exit: Exit, choice: &Choice) -> CliError {

@@ -3,8 +3,9 @@
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
 //! - `cast`: who answers; `input`: what is read.
-//! - `turn`: one turn, shown; `explain`: what standard error says of its end.
+//! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
+mod answer_file;
 mod cast;
 mod explain;
 mod input;
@@ -17,13 +18,13 @@ pub(super) use prepare::Aim;
 pub(crate) use prepare::{Work, working_directory};
 pub(crate) use turn::{Scene, drive, setup};
 
-use super::run::{print_early_result, report};
+use super::run::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
-use crate::turn_loop::Signals;
+use crate::turn_loop::{Signals, end_when_told, say_last};
 use prepare::{Prepared, prepare};
 use tokio::task::spawn_blocking;
 
@@ -41,6 +42,7 @@ pub(super) struct Started {
 pub(super) fn run(started: Started) -> Exit {
     let format = started.format;
     let early = Output::detect(&started.env, started.color, started.args.quiet);
+    end_when_told();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -57,9 +59,13 @@ pub(super) fn run(started: Started) -> Exit {
             Err(Early { error, format })
         }
     };
-    result.unwrap_or_else(|early_end| {
-        print_early_result(&early_end.error, early_end.format, &early);
-        report(&early_end.error, &early)
+    result.unwrap_or_else(|Early { error, format }| {
+        let exit = exit_of(&error);
+        say_last(move || {
+            print_early_result(&error, format, &early);
+            report(&error, &early);
+        });
+        exit
     })
 }
 

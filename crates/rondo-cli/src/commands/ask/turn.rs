@@ -1,5 +1,6 @@
+use super::answer_file;
 use super::cast::{Answerer, Cast};
-use super::explain::{explain, stopped_by};
+use super::explain::{Said, explain, stopped_by};
 use super::prepare::{Planned, Prepared, Work};
 use crate::approver::TerminalApprover;
 use crate::cli::OutputFormat;
@@ -7,7 +8,8 @@ use crate::commands::run::{fresh_id, write_failed};
 use crate::context::system_prompt;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
-use crate::output::Output;
+use crate::output::{Output, give_up};
+use crate::render::sanitize::plain;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
 use crate::sessions::Conversation;
@@ -24,8 +26,9 @@ use rondo_core::{
 use rondo_exec::GateOptions;
 use rondo_types::{Outcome, Transcript, TurnId};
 use serde_json::Value;
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Runs one turn and shows it. The session has its messages then.
 ///
@@ -62,8 +65,16 @@ pub(super) async fn run(
     let view = view(prepared.format, prepared.output, screen, is_last);
     let (handle, turn_control) = control();
     let history = prepared.conversation.history.clone();
-    let turn = drive(setup, history, work, events_tx, turn_control);
-    let (outcome, ended) = tokio::join!(turn, turn_loop::show(events_rx, view, handle));
+    let (over_tx, over_rx) = oneshot::channel();
+    let timeout = cast.profile.limits.turn_timeout;
+    let turn = async {
+        let outcome = drive(setup, history, work, events_tx, turn_control).await;
+        // Nobody listens once all of it was shown.
+        let _ = over_tx.send(());
+        outcome
+    };
+    let showing = turn_loop::show(events_rx, view, handle, over_rx, timeout);
+    let (outcome, ended) = tokio::join!(turn, showing);
     let outcome = outcome?;
     prepared.conversation.took(&outcome);
     let ended = ended.map_err(|err| {
@@ -199,36 +210,46 @@ async fn finish(
     prepared: &Prepared,
     is_last: bool,
 ) -> Result<Exit> {
+    let denied = approver.denied();
     let circumstances = Circumstances {
         strict_complete: prepared.settings.values.strict_complete == Some(true),
-        approval_missing: approver.was_missing(),
+        approval_missing: !denied.is_empty(),
         journal_failed: prepared.conversation.journal.has_failed(),
         stopped_by: ended.stopped_by,
     };
     let mut exit = Exit::of_outcome(&outcome, circumstances);
-    // Before the result is shown, which says how the process ends.
-    let unwritten = match prepared.answer_file.clone() {
-        Some(path) if is_last => {
-            let text = outcome.text.clone();
-            let written = ended.block_on(move || write_answer(&path, &text)).await;
-            written.map_err(write_failed).flatten().err()
-        }
-        _ => None,
+    // Before the result is shown, which says how the process ends; but a pipe may have no reader, and must
+    // not keep the result.
+    let text = plain(&outcome.text);
+    let written = match prepared.answer_file.as_deref().filter(|_| is_last) {
+        Some(path) => answer_file::write(path, text.clone(), &mut ended).await,
+        None => Ok(None),
     };
-    if let Some(error) = &unwritten {
+    if let Err(error) = &written {
         exit = error.exit;
     }
-    let (outcome, shown) = ended.finish(outcome, exit).await;
+    let (outcome, shown) = ended.finish(outcome, exit, denied.clone()).await;
+    let written = match written {
+        Ok(Some(pipe)) => pipe.write(text, &mut ended).await,
+        written => written.map(drop),
+    };
     match shown {
-        Err(err) if err.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
+        Err(err) if is_unread(&err) => return Ok(exit.unread(ended.stopped_by)),
         shown => shown.map_err(write_failed)?,
     }
-    explain(&outcome, exit, circumstances, cast, &prepared.output);
+    let mut said = explain(&outcome, exit, circumstances, &denied, cast);
     if !is_last {
-        prepared.output.note(&carried_on(&outcome));
+        said.push(Said::Note(carried_on(&outcome)));
     }
-    if let Some(error) = &unwritten {
-        prepared.output.error(error);
+    if let Err(error) = written {
+        exit = error.exit;
+        said.push(Said::Error(error));
+    }
+    let output = prepared.output;
+    let print = move || said.iter().for_each(|it| it.print(&output));
+    let give_up_at = ended.give_up_at();
+    if ended.block_on(give_up_at, print).await.is_err() {
+        give_up();
     }
     tracing::info!(
         stop_reason = outcome.stop_reason.as_str(),
@@ -248,9 +269,10 @@ fn carried_on(outcome: &Outcome) -> String {
     format!("the turn that was cut off is over: {end}\n{}", outcome.text)
 }
 
-fn write_answer(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|err| {
-        let context = format!("failed to write the answer to `{}`", path.display());
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })
+/// Returns whether nobody reads standard output, or nobody read it for too long.
+fn is_unread(err: &io::Error) -> bool {
+    matches!(
+        err.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut
+    )
 }

@@ -4,7 +4,6 @@ use crate::commands::run::write_failed;
 use crate::error::Result;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
-use crate::render::sanitize;
 use rondo_core::replay::{ReplayedTurn, Rerun};
 use rondo_types::{EventBody, Outcome, SessionId, TurnEvent};
 use serde_json::{Value, json};
@@ -98,7 +97,7 @@ impl Report {
             let line = serde_json::to_string(&event).unwrap_or_default();
             let _ = writeln!(text, "{line}");
         }
-        self.output.stdout(&text).map_err(write_failed)
+        self.output.json(&text).map_err(write_failed)
     }
 
     /// Takes the next call that was run again.
@@ -116,7 +115,7 @@ impl Report {
             OutputFormat::Json => {
                 let before = if self.reruns == 1 { RERUNS } else { "," };
                 let text = format!("{before}{}", rerun_data(call));
-                return self.output.stdout(&text).map_err(write_failed);
+                return self.output.json(&text).map_err(write_failed);
             }
             OutputFormat::StreamJson => {}
         }
@@ -128,12 +127,12 @@ impl Report {
     /// # Errors
     /// When nobody reads standard output.
     pub(super) fn end(self) -> Result<bool> {
-        let text = match self.format {
-            OutputFormat::Text => sanitize::plain(&self.text()),
-            OutputFormat::Json => self.rest(),
-            OutputFormat::StreamJson => String::new(),
+        let shown = match self.format {
+            OutputFormat::Text => self.output.stdout(&self.text()),
+            OutputFormat::Json => self.output.json(&self.rest()),
+            OutputFormat::StreamJson => Ok(()),
         };
-        self.output.stdout(&text).map_err(write_failed)?;
+        shown.map_err(write_failed)?;
         Ok(self.differs)
     }
 

@@ -4,6 +4,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::paths::Paths;
+use crate::render::sanitize::cell;
 use crate::sessions::{self, failed};
 use rondo_core::clock::Clock;
 use rondo_journal::{Report, Retention, SessionInfo, Store, StoreError};
@@ -45,7 +46,11 @@ fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
         return Err(CliError::new(Exit::ApprovalNeeded, message).hint("say so with `--yes`"));
     }
     for info in infos {
-        output.stderr(&format!("{}  {}\n", info.id, info.title));
+        output.stderr(&format!(
+            "{}  {}\n",
+            cell(info.id.as_str()),
+            cell(&info.title)
+        ));
     }
     output.stderr("Remove for good? [y/N] ");
     let mut answer = String::new();
@@ -71,7 +76,7 @@ pub(super) fn prune(store: &Store, paths: &Paths, args: &PruneArgs) -> Result<St
     let mut text = String::new();
     if args.dry_run {
         for info in &left {
-            let _ = writeln!(text, "would remove {}  {}", info.id, info.title);
+            let _ = writeln!(text, "would remove {}  {}", info.id, cell(&info.title));
         }
         return Ok(text);
     }
@@ -83,7 +88,7 @@ pub(super) fn prune(store: &Store, paths: &Paths, args: &PruneArgs) -> Result<St
             match store.remove(&info.id) {
                 Ok(()) => {
                     calls::forget(paths, &info.id);
-                    let _ = writeln!(text, "removed {}  {}", info.id, info.title);
+                    let _ = writeln!(text, "removed {}  {}", info.id, cell(&info.title));
                 }
                 Err(StoreError::HasForks { .. }) => kept.push(info),
                 Err(StoreError::InUse { .. } | StoreError::Unknown { .. }) => {}

@@ -1,3 +1,4 @@
+use crate::render::sanitize::cell;
 use rondo_core::clock::Clock;
 use rondo_journal::{SessionInfo, SessionState};
 use rondo_types::TimeMs;
@@ -22,7 +23,8 @@ pub(crate) fn table(sessions: &[SessionInfo], columns: usize) -> String {
     }
     let used: usize = widths.iter().map(|width| width + 2).sum();
     let left = columns.saturating_sub(used).max(TITLE_COLUMNS_MIN);
-    let titles = sessions.iter().map(|it| it.title.as_str());
+    let titles: Vec<String> = sessions.iter().map(|it| cell(&it.title)).collect();
+    let titles = titles.iter().map(String::as_str);
     let mut text = String::new();
     let lines = std::iter::once((&heads, "TITLE")).chain(rows.iter().zip(titles));
     for (cells, title) in lines {
@@ -58,11 +60,11 @@ pub(super) fn json(sessions: &[SessionInfo]) -> String {
 
 fn row(it: &SessionInfo, now: TimeMs) -> [String; 5] {
     [
-        it.id.to_string(),
+        cell(it.id.as_str()),
         ago(now.since(it.updated).as_secs()),
         state(it.state).to_owned(),
         it.turns.to_string(),
-        end_of(&it.directory),
+        end_of(&cell(&it.directory)),
     ]
 }
 
@@ -145,6 +147,18 @@ mod tests {
                 "s-22 0 s ago cut off 2 …/path/to/some/project/of/mine short",
             ]
         );
+    }
+
+    #[test]
+    fn what_an_imported_session_says_of_itself_cannot_steer_the_terminal() {
+        let hostile = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{1b}[2J\u{9b}31m\nc\rd\u{202e}e\u{200b}";
+        let mut it = info(hostile, hostile, SessionState::Done);
+        it.directory = hostile.to_owned();
+        let shown = table(&[it], 200);
+        let row = shown.lines().nth(1).unwrap();
+        assert_eq!(shown.lines().count(), 2);
+        assert_eq!(row.matches("ab c de").count(), 3, "{row:?}");
+        assert!(!row.contains(rondo_core::shown::is_hidden), "{row:?}");
     }
 
     #[test]

@@ -27,10 +27,11 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
     let text = match &args.command {
         SessionCommand::List { limit, json } => {
             let found = store.sessions(*limit)?;
-            match json {
-                true => list::json(&found),
-                false => list::table(&found, output.columns()),
+            if *json {
+                output.json(&list::json(&found)).map_err(write_failed)?;
+                return Ok(Exit::Answer);
             }
+            list::table(&found, output.columns())
         }
         SessionCommand::Show { session, format } => {
             show::show(&store, session, *format, output)?;

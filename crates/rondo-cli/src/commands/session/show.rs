@@ -22,7 +22,14 @@ pub(super) fn show(
         title: info.title,
         directory: info.directory,
     };
-    let print = |text: &str| output.stdout(text).map_err(write_failed);
+    let print = |text: &str| {
+        let shown = match format {
+            StoryFormat::Markdown => output.stdout(text),
+            StoryFormat::Json => output.json(text),
+            StoryFormat::Html => output.styled(text),
+        };
+        shown.map_err(write_failed)
+    };
     print(&story.head(format))?;
     let mut is_first = true;
     let mut tell = |turn: Turn| {

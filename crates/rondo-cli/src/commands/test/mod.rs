@@ -9,7 +9,6 @@ use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::render::sanitize;
 use crate::settings::Settings;
 use rondo_core::replay::Changes;
 use std::fs;
@@ -56,7 +55,7 @@ pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
     let mut cases = Vec::new();
     for file in files(&path)? {
         let case = Case::run(&file, &changes);
-        let line = sanitize::plain(&case.line());
+        let line = case.line();
         output.stdout(&line).map_err(write_failed)?;
         cases.push(case);
     }
