@@ -111,6 +111,16 @@ fn is_plain_object(fields: &Map<String, Value>) -> bool {
     is_object(fields) && !COMBINATORS.iter().any(|key| fields.contains_key(*key))
 }
 
+/// Returns whether the schema lists all fields of the objects that it takes itself.
+fn may_be_plain_object(fields: &Map<String, Value>) -> bool {
+    let is_object = match fields.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|it| it == "object"),
+        Some(one) => one == "object",
+        None => false,
+    };
+    is_object && !COMBINATORS.iter().any(|key| fields.contains_key(*key))
+}
+
 /// `format: int32` and the like are OpenAPI's, and no provider enforces them.
 fn without_width(fields: &mut Map<String, Value>) {
     let is_number = |it: &Value| it == "integer" || it == "number";
@@ -124,11 +134,14 @@ fn without_width(fields: &mut Map<String, Value>) {
     }
 }
 
+/// Closes an object, also one in whose place `null` may stand. Every field is asked for, so what
+/// stands in for a missing one is left out.
 fn close(fields: &mut Map<String, Value>) {
     if let Some(variants) = fields.shift_remove("oneOf") {
         fields.insert("anyOf".to_owned(), variants);
     }
-    if !is_plain_object(fields) {
+    fields.shift_remove("default");
+    if !may_be_plain_object(fields) {
         return;
     }
     let Some(Value::Object(properties)) = fields.get("properties") else {

@@ -154,3 +154,37 @@ fn fits(schema: &Value, value: &Value) -> bool {
     let catalog = rondo_core::catalog::Catalog::new(Arc::default(), Some(schema)).unwrap();
     catalog.check_answer(value.to_string()).is_ok()
 }
+
+#[test]
+fn an_object_that_may_be_null_is_closed_too() {
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Outer {
+        inner: Option<Inner>,
+        #[schemars(default)]
+        count: u32,
+    }
+    #[derive(schemars::JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Inner {
+        name: Option<String>,
+    }
+    let answer = AnswerSchema::of::<Outer>();
+    assert_eq!(
+        answer.schema,
+        json!({
+            "type": "object",
+            "properties": {
+                "inner": {
+                    "type": ["object", "null"],
+                    "properties": {"name": {"type": ["string", "null"]}},
+                    "required": ["name"],
+                    "additionalProperties": false,
+                },
+                "count": {"type": "integer", "minimum": 0},
+            },
+            "required": ["inner", "count"],
+            "additionalProperties": false,
+        })
+    );
+}
