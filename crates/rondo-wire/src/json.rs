@@ -101,7 +101,8 @@ pub(crate) fn set<'a>(fields: &mut Fields<'a>, key: impl Into<Cow<'a, str>>, val
     }
 }
 
-/// Merges `extra` into `fields`: objects field by field, anything else replaces what was there.
+/// Merges `extra` into `fields`: objects field by field, lists behind what is in ours, anything else
+/// replaces what was there.
 ///
 /// Recursion is as deep as objects overlap, and only this crate's own objects overlap.
 pub(crate) fn merge<'a>(fields: &mut Fields<'a>, extra: &'a Map<String, Value>) {
@@ -109,6 +110,9 @@ pub(crate) fn merge<'a>(fields: &mut Fields<'a>, extra: &'a Map<String, Value>) 
         let slot = fields.iter_mut().find(|(have, _)| have == key);
         match (slot, value) {
             (Some((_, Json::Object(inner))), Value::Object(more)) => merge(inner, more),
+            (Some((_, Json::List(inner))), Value::Array(more)) => {
+                inner.extend(more.iter().map(Json::Value));
+            }
             (Some((_, slot)), value) => *slot = Json::Value(value),
             (None, value) => fields.push((Cow::Borrowed(key), Json::Value(value))),
         }

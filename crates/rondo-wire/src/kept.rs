@@ -134,8 +134,8 @@ impl Kept {
         self.settle(more, elements, mark);
     }
 
-    /// Writes a body, in pieces: its list called `name` has `before`, the kept elements and
-    /// `after`, unless something else was put in its place.
+    /// Writes a body, in pieces: its list called `name` has `before`, the kept elements, `after` and
+    /// what was put into it, unless something else was put in its place.
     pub(crate) fn body(
         &self,
         fields: &Fields<'_>,
@@ -149,7 +149,9 @@ impl Kept {
             body.write(&Json::str(key.as_ref()));
             body.open.push(b':');
             match value {
-                Json::List(_) if key == name => body.write_list(before, &self.list, after),
+                Json::List(more) if key == name => {
+                    body.write_list(before, &self.list, after.iter().chain(more));
+                }
                 value => body.write(value),
             }
         }
@@ -169,7 +171,12 @@ impl Pieces {
         self.open.extend_from_slice(&value.to_bytes());
     }
 
-    fn write_list(&mut self, before: &[Json<'_>], kept: &Bytes, after: &[Json<'_>]) {
+    fn write_list<'j, 'v: 'j>(
+        &mut self,
+        before: &[Json<'_>],
+        kept: &Bytes,
+        after: impl Iterator<Item = &'j Json<'v>>,
+    ) {
         self.open.push(b'[');
         let mut is_first = true;
         for element in before {

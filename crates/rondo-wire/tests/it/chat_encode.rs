@@ -389,3 +389,55 @@ fn names_that_the_provider_refuses_are_replaced() {
         );
     }
 }
+
+#[test]
+fn lists_of_the_extra_body_stand_behind_ours_in_every_dialect() {
+    let cases = [
+        (
+            "openai-chat",
+            json!({"tools": [{"type": "web_search"}], "messages": [{"role": "system", "content": "x"}]}),
+            "/tools",
+            "/messages",
+        ),
+        (
+            "openai-responses",
+            json!({"tools": [{"type": "web_search"}], "input": [{"role": "system", "content": "x"}]}),
+            "/tools",
+            "/input",
+        ),
+        (
+            "anthropic",
+            json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}], "messages": [{"role": "user", "content": "x"}]}),
+            "/tools",
+            "/messages",
+        ),
+        (
+            "gemini",
+            json!({"tools": [{"codeExecution": {}}], "contents": [{"role": "user", "parts": []}]}),
+            "/tools",
+            "/contents",
+        ),
+    ];
+    for (dialect, extra, tools, messages) in cases {
+        let request = ModelRequest {
+            tools: Arc::new(vec![tool_spec(
+                "f",
+                json!({"type": "object", "properties": {}}),
+            )]),
+            ..with_messages(vec![Message::user("hi")])
+        };
+        let mut target = target(dialect);
+        let plain = encode(&target, &request);
+        target.extra_body = extra.as_object().unwrap().clone();
+        let sent = encode(&target, &request);
+        for place in [tools, messages] {
+            let mut expected = plain.pointer(place).unwrap().as_array().unwrap().clone();
+            expected.extend(extra.pointer(place).unwrap().as_array().unwrap().clone());
+            assert_eq!(
+                sent.pointer(place),
+                Some(&json!(expected)),
+                "{dialect} {place}"
+            );
+        }
+    }
+}
