@@ -40,6 +40,7 @@ mod openai_responses;
 mod react;
 mod scan;
 mod sse;
+mod strict;
 mod target;
 mod template;
 

@@ -19,7 +19,7 @@ const UNSTRUCTURED: [&str; 11] = [
 ];
 
 /// Keywords that are refused, whatever they hold.
-const REFUSED: [&str; 16] = [
+const REFUSED: [&str; 22] = [
     "minimum",
     "maximum",
     "exclusiveMinimum",
@@ -36,6 +36,12 @@ const REFUSED: [&str; 16] = [
     "not",
     "if",
     "$dynamicRef",
+    "prefixItems",
+    "contains",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 ];
 
 /// Levels of a schema that are looked at; deeper ones are refused.
@@ -48,13 +54,16 @@ pub(super) fn takes(model: &str, schema: &Value) -> bool {
     !is_old && fits(schema, 0)
 }
 
+/// What says which values a schema takes; a schema without any of them is refused.
+const TYPED: [&str; 5] = ["type", "enum", "const", "anyOf", "allOf"];
+
 /// Objects must be closed, and a reference may be a recursion, which is refused.
 fn fits(schema: &Value, level: usize) -> bool {
     if level > LEVELS_MAX {
         return false;
     }
     let Value::Object(fields) = schema else {
-        return matches!(schema, Value::Bool(true));
+        return false;
     };
     let is_object =
         fields.get("type").is_some_and(names_object) || fields.contains_key("properties");
@@ -63,7 +72,9 @@ fn fits(schema: &Value, level: usize) -> bool {
         .get("minItems")
         .is_none_or(|min| min.as_u64() <= Some(1));
     let known = |key: &String| key != "$ref" && !REFUSED.contains(&key.as_str());
-    (!is_object || is_closed)
+    let is_typed = TYPED.iter().any(|key| fields.contains_key(*key));
+    is_typed
+        && (!is_object || is_closed)
         && is_few
         && fields.keys().all(known)
         && fields
@@ -83,9 +94,7 @@ fn inner_fits(key: &str, value: &Value, level: usize) -> bool {
         ("properties" | "$defs" | "definitions", Value::Object(inner)) => {
             inner.values().all(|schema| fits(schema, level))
         }
-        ("anyOf" | "allOf" | "prefixItems", Value::Array(inner)) => {
-            inner.iter().all(|schema| fits(schema, level))
-        }
+        ("anyOf" | "allOf", Value::Array(inner)) => inner.iter().all(|schema| fits(schema, level)),
         ("oneOf", _) => false,
         ("items", schema) => fits(schema, level),
         ("enum", Value::Array(values)) => values

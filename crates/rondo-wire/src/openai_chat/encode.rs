@@ -3,11 +3,12 @@ use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
 use crate::names::NameRule;
+use crate::strict::is_strict;
 use crate::{Encoded, Quirks, Target};
 use bytes::Bytes;
 use rondo_types::{
-    Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall,
-    ToolChoice, ToolContent, ToolResult, ToolSpec,
+    Effort, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role,
+    ToolCall, ToolChoice, ToolContent, ToolResult, ToolSpec,
 };
 use serde_json::Value;
 use std::borrow::Cow;
@@ -46,7 +47,11 @@ pub(super) fn encode(
     tools(&mut body, request, &target.quirks);
     encoder.sampling(&mut body, request);
     if let Some(schema) = &request.response_schema {
-        set(&mut body, "response_format", response_format(schema));
+        set(
+            &mut body,
+            "response_format",
+            response_format(schema, &target.origin),
+        );
     }
     if target.streaming {
         set(&mut body, "stream", Json::Bool(true));
@@ -424,35 +429,13 @@ fn tool(spec: &ToolSpec) -> Json<'_> {
     Json::object([("type", Json::str("function")), ("function", function)])
 }
 
-fn response_format(schema: &Value) -> Json<'_> {
+fn response_format<'a>(schema: &'a Value, origin: &Origin) -> Json<'a> {
     let format = Json::object([
         ("name", Json::str(SCHEMA_NAME)),
         ("schema", Json::Value(schema)),
-        ("strict", Json::Bool(is_strict(schema))),
+        ("strict", Json::Bool(is_strict(schema, origin))),
     ]);
     Json::object([("type", Json::str("json_schema")), ("json_schema", format)])
-}
-
-/// Returns whether a schema fits the strict mode, which refuses objects that are open or have
-/// optional properties.
-///
-/// Recursion is as deep as the schema, which its own parser bounds to 128 levels.
-pub(crate) fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let closed = match fields.get("properties").and_then(Value::as_object) {
-                None => fields.get("type").and_then(Value::as_str) != Some("object"),
-                Some(properties) => {
-                    let required = fields.get("required").and_then(Value::as_array);
-                    fields.get("additionalProperties") == Some(&Value::Bool(false))
-                        && required.is_some_and(|names| names.len() == properties.len())
-                }
-            };
-            closed && fields.values().all(is_strict)
-        }
-        Value::Array(items) => items.iter().all(is_strict),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
 }
 
 fn message<'a>(role: &'a str, content: Json<'a>) -> Json<'a> {

@@ -3,12 +3,13 @@ use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
 use crate::names::NameRule;
-use crate::openai_chat::encode::{address, effort_text, is_strict};
+use crate::openai_chat::encode::{address, effort_text};
+use crate::strict::is_strict;
 use crate::{Encoded, Target};
 use bytes::Bytes;
 use rondo_types::{
-    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, Role, ToolCall, ToolChoice,
-    ToolContent, ToolResult, ToolSpec,
+    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role, ToolCall,
+    ToolChoice, ToolContent, ToolResult, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,7 +58,7 @@ pub(super) fn encode(
     tools(&mut body, request, target);
     encoder.sampling(&mut body, request);
     if let Some(schema) = &request.response_schema {
-        set(&mut body, "text", text_format(schema));
+        set(&mut body, "text", text_format(schema, &target.origin));
     }
     set(&mut body, "store", Json::Bool(false));
     if !UNREASONING.iter().any(|it| request.model.starts_with(it)) {
@@ -413,12 +414,12 @@ fn tool(spec: &ToolSpec) -> Json<'_> {
     ])
 }
 
-fn text_format(schema: &Value) -> Json<'_> {
+fn text_format<'a>(schema: &'a Value, origin: &Origin) -> Json<'a> {
     let format = Json::object([
         ("type", Json::str("json_schema")),
         ("name", Json::str(SCHEMA_NAME)),
         ("schema", Json::Value(schema)),
-        ("strict", Json::Bool(is_strict(schema))),
+        ("strict", Json::Bool(is_strict(schema, origin))),
     ]);
     Json::object([("format", format)])
 }

@@ -532,6 +532,19 @@ fn a_schema_that_would_be_refused_is_left_out() {
         ("claude-sonnet-4-5", json!({"anyOf": [{"type": "object"}]})),
         ("claude-sonnet-4-5", json!({"$ref": "#"})),
         ("claude-sonnet-4-5", json!({"enum": [{}]})),
+        ("claude-sonnet-4-5", json!({})),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": "array", "items": {"description": "any"}}),
+        ),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": "array", "prefixItems": [{"type": "null"}]}),
+        ),
+        (
+            "claude-sonnet-4-5",
+            json!({"type": ["object", "null"], "properties": {"a": {"type": "null"}}}),
+        ),
     ];
     for (model, schema) in refused {
         let request = with_schema(model, &schema);
