@@ -37,13 +37,15 @@ const SECRET_SUFFIXES: [&str; 13] = [
 ];
 
 /// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt; the
-/// others change what a command means that was judged: where `cd` leads, what a pattern matches.
-const WITHHELD: [&str; 7] = [
+/// others change what a command means that was judged: where `cd` leads, what a pattern matches,
+/// which words are options.
+const WITHHELD: [&str; 8] = [
     "BASH_ENV",
     "BASHOPTS",
     "CDPATH",
     "ENV",
     "GLOBIGNORE",
+    "POSIXLY_CORRECT",
     "PROMPT_COMMAND",
     "SHELLOPTS",
 ];

@@ -33,6 +33,8 @@ echo 'nogroup:x:65534:' > "$root/etc/group"
 for file in ld.so.cache magic; do
     [ ! -f "/etc/$file" ] || cp "/etc/$file" "$root/etc/"
 done
+# Programs such as `awk` are links by way of it.
+[ ! -d /etc/alternatives ] || cp -R -P /etc/alternatives "$root/etc/"
 cp "$program" "$root/program/xtask"
 # The listener on the loopback is how a connection is noticed.
 ip link set lo up 2> /dev/null || python3 -c 'import fcntl, socket, struct

@@ -31,6 +31,9 @@ pub(super) struct Said<'a> {
 }
 
 /// Reads words; those without known text are operands, and must not be where a value is due.
+///
+/// Some programs read no options behind their first operand (`awk`, all of the BSDs', those of GNU
+/// under `POSIXLY_CORRECT`), so that a value there may be one more operand, and counts as one too.
 pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Said<'a>, String> {
     let mut said = Said {
         options: Vec::new(),
@@ -54,8 +57,12 @@ pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Sai
         };
         // Programs do not agree whether `--` can be a value.
         let is_value = |word: &Option<&str>| word.is_some_and(|text| text != "--");
-        if needs_value && !words.next().is_some_and(|(_, word)| is_value(word)) {
-            return Err(format!("the value of `{option}` is not known"));
+        if needs_value {
+            let value = words.next().filter(|(_, word)| is_value(word));
+            let (at, _) = value.ok_or_else(|| format!("the value of `{option}` is not known"))?;
+            if !said.operands.is_empty() {
+                said.operands.push(at);
+            }
         }
     }
     Ok(said)

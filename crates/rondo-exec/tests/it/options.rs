@@ -88,6 +88,12 @@ impl Place {
         };
         let commands = forms.iter().flat_map(|form| match program {
             "grep" | "rg" => vec![format!("{program} {form} x README.md")],
+            "git grep" => vec![format!("{program} --cached {form} x")],
+            "sed" => vec![format!("sed {form} p README.md"), format!("sed {form}")],
+            "awk" | "jq" => vec![
+                format!("{program} {form} . README.md"),
+                format!("{program} {form} 1"),
+            ],
             "find" => vec![
                 format!("find {form} ."),
                 format!("find . {form}"),
@@ -111,6 +117,9 @@ impl Place {
     fn takes_word(&self, program: &str, option: &str) -> bool {
         let (before, after) = match program {
             "grep" | "rg" => ("-e x", "README.md"),
+            "git grep" => ("--cached -e x", ""),
+            "awk" | "jq" => ("", "1"),
+            "sed" => ("-e p", ""),
             "find" => (".", ""),
             _ => ("", ""),
         };
@@ -141,7 +150,8 @@ fn only_the_options_that_the_table_names_take_a_word_that_is_not_looked_at() {
     let mut wrong = Vec::new();
     for (program, options) in table() {
         // Their operands are no files.
-        let is_text = matches!(program, "tr" | "pwd");
+        let texts = "basename dirname false id pwd seq sleep tr type which";
+        let is_text = texts.split(' ').any(|name| name == program);
         for option in options.allowed.iter().filter(|_| !is_text) {
             let expected = options.words.contains(option);
             if place.takes_word(program, option) != expected {
@@ -193,6 +203,23 @@ fn an_option_that_is_not_in_the_table_is_asked_about() {
         }
     }
     assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn a_value_behind_an_operand_may_be_an_operand_itself() {
+    let place = Place::new();
+    for (command, is_read_only) in [
+        ("awk -F : 1 README.md", true),
+        ("awk 1 -F ../outside", false),
+        ("awk '{print}' -v ../outside", false),
+        ("head -n 5 README.md", true),
+        ("head README.md -n 5", true),
+        ("head README.md -n ../outside", false),
+        ("grep x README.md -A 2", true),
+        ("uniq README.md -f 1", false),
+    ] {
+        assert_eq!(place.is_read_only(command), is_read_only, "{command}");
+    }
 }
 
 /// What the installed programs say of themselves: each option, and whether it takes a word.
