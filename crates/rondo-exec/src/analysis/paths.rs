@@ -36,10 +36,15 @@ impl AllowedDirs {
     /// current one.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// When it does not exist, or leads through what is another directory in each process, such as
+    /// `/proc/self/cwd`.
     pub fn in_directory(&self, directory: &Path) -> io::Result<Self> {
+        let directory = self.current.join(directory);
+        if crate::unix::differs_by_process(&directory) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         Ok(Self {
-            current: fs::canonicalize(self.current.join(directory))?,
+            current: fs::canonicalize(directory)?,
             roots: self.roots.clone(),
         })
     }
@@ -64,6 +69,9 @@ impl AllowedDirs {
     }
 
     fn leads_inside(&self, path: &Path) -> bool {
+        if crate::unix::differs_by_process(path) {
+            return false;
+        }
         match fs::canonicalize(path) {
             Ok(target) => self.contains(&target),
             Err(err) if err.kind() == io::ErrorKind::NotFound => {

@@ -26,6 +26,7 @@ impl Place {
         fs::write(project.join("src/a.rs"), "x").unwrap();
         symlink("../../private", project.join("links/out")).unwrap();
         symlink("../README.md", project.join("links/in")).unwrap();
+        symlink("/proc/self/cwd", project.join("links/own")).unwrap();
         symlink("/nonexistent/x", project.join("links/dangling")).unwrap();
         let made = Command::new("git")
             .args(["init", "-q"])
