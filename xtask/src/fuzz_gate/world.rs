@@ -157,6 +157,10 @@ impl World {
         let project = self.project();
         let mut found = Snapshot::new();
         for path in self.paths()? {
+            // Programs such as `tac` keep a copy there that they remove: what stays is seen by itself.
+            if self.also.contains(&path) {
+                continue;
+            }
             let metadata = fs::symlink_metadata(&path)?;
             let entry = Entry {
                 is_outside: path.starts_with(&self.root)
