@@ -33,7 +33,7 @@ impl Doubted {
         }
         match look(state_dir, key).await {
             Known::Ended(status) => Reconciled::Done(outcome(*status)),
-            Known::Running(_) if self.add(key) => Reconciled::NotDone,
+            Known::Running(_) if self.add(key) => Reconciled::Running,
             Known::NeverBegun { is_recorded } if never_began(state_dir, call, is_recorded) => {
                 Reconciled::NotDone
             }

@@ -43,7 +43,7 @@ use rondo_types::{
     SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -141,8 +141,10 @@ struct Driver {
     tasks_cancel: CancellationToken,
     /// Held while a person is asked, since nobody answers two questions at once.
     asking: Arc<tokio::sync::Mutex<()>>,
-    /// Calls of which a person is asked whether they run again.
-    repeats: HashMap<CallId, PlannedCall>,
+    /// Calls of which a person is asked whether they run, after a crash.
+    repeats: HashMap<CallId, resume::Repeat>,
+    /// Calls of a turn that goes on which so far only a record lets run.
+    cleared_before: HashSet<CallId>,
 }
 
 impl Driver {
@@ -169,6 +171,7 @@ impl Driver {
             tasks_cancel: CancellationToken::new(),
             asking: Arc::default(),
             repeats: HashMap::new(),
+            cleared_before: HashSet::new(),
         })
     }
 
@@ -204,8 +207,11 @@ impl Driver {
         let is_cancel = input == Input::Cancel;
         self.writer
             .note_input(self.at, self.machine.steps(), &input);
-        if self.repeat(&input) {
+        if self.repeat(&input).await {
             return None;
+        }
+        if let Input::Gate { call_id, .. } | Input::Approval { call_id, .. } = &input {
+            self.cleared_before.remove(call_id);
         }
         let actions = self.machine.handle(self.at, input, &self.catalog);
         for action in actions {
@@ -366,6 +372,14 @@ impl Driver {
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
+        let calls = self.judged_again(calls).await;
+        if !calls.is_empty() {
+            self.begin_tools(calls).await;
+        }
+    }
+
+    /// Records the beginning of calls, and runs them.
+    async fn begin_tools(&mut self, calls: Vec<PlannedCall>) {
         let evidence = resume::evidence(&self.setup.tools, &calls, &self.patience()).await;
         for (call, evidence) in calls.iter().zip(evidence) {
             let key = tool_work::idempotency_key(&self.setup.session, &call.call_id);

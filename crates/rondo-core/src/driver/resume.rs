@@ -1,20 +1,21 @@
+use super::tool_work::idempotency_key;
 use super::{Driver, TurnControl, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
-use crate::ports::{DoubtfulCall, Reconciled, Record, RecordBody};
-use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
+use crate::ports::{Approval, DoubtfulCall, GateRequest, Reconciled, Record, RecordBody, Verdict};
+use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
 use crate::shown;
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
-    ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Outcome, Recovery,
-    SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
+    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Outcome,
+    Recovery, SessionId, TimeMs, ToolErrorCode, ToolOutcome, Transcript,
 };
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -63,10 +64,11 @@ pub enum ResumeError {
 /// Goes on with a turn that was cut off, from its records.
 ///
 /// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
-/// A call that was begun and whose end is not recorded is settled by its [`Recovery`]. The turn
-/// runs under what it began with: of `setup`, only the session, the models, the tools' code, the
-/// gate, the approver and the journal are looked at. The time when nobody worked on it does not
-/// count. `records` are those of this turn only, `history` is what came before it.
+/// A call that was begun and whose end is not recorded is settled by the [`Recovery`] that its tool
+/// declares now. No call runs because a record says that it may: the gate of `setup` judges each one
+/// again before it runs, and what it asks about is asked again. The turn runs under what it began
+/// with: of `setup`, only the session, the models, the tools' code, the gate, the approver and the
+/// journal are looked at. The time when nobody worked on it does not count. `records` are those of this turn only, `history` is what came before it.
 ///
 /// # Errors
 /// When the turn is over, the models of `setup` are not the turn's, or the records do not follow
@@ -90,6 +92,7 @@ pub async fn resume_turn(
     }
     let history = crate::pairing::paired(history);
     let redriven = redrive(config, &driver.catalog, history, records)?;
+    driver.cleared_before = cleared(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
     }
@@ -184,6 +187,31 @@ fn first_message(records: &[Record]) -> Message {
     said.unwrap_or_else(|| Message::user(""))
 }
 
+/// Returns the calls of which a record says that they may run: who wrote the records may have written
+/// that, so it is asked again.
+fn cleared(records: &[Record]) -> HashSet<CallId> {
+    let cleared = records.iter().filter_map(|record| match &record.body {
+        RecordBody::GateJudged { call_id, .. } | RecordBody::ApprovalResolved { call_id, .. } => {
+            Some(call_id.clone())
+        }
+        _ => None,
+    });
+    cleared.collect()
+}
+
+/// Returns what recovery a call's tool declares. What is recorded of it may be forged.
+pub(super) fn recovery(tools: &Toolbox, call: &PlannedCall) -> Recovery {
+    let tool = tools.get(&call.name);
+    tool.map_or(Recovery::AtMostOnce, |tool| tool.spec().recovery)
+}
+
+/// A call that runs if a person says so.
+pub(super) struct Repeat {
+    call: PlannedCall,
+    /// Whether its beginning is recorded.
+    is_begun: bool,
+}
+
 /// Asks the tools for what will tell whether their calls were done. A tool that does not say in
 /// time, or panics, gives none.
 pub(super) async fn evidence(
@@ -207,6 +235,8 @@ struct Settled {
     decision: InDoubtDecision,
     /// Its result, where it is known.
     outcome: Option<ToolOutcome>,
+    /// Whether it goes on by itself, so that to call it again begins nothing.
+    goes_on: bool,
 }
 
 impl Driver {
@@ -241,7 +271,7 @@ impl Driver {
     async fn reopen(
         &mut self,
         open: Open,
-        started: &HashMap<rondo_types::CallId, Started>,
+        started: &HashMap<CallId, Started>,
         sent: u32,
     ) -> Option<Outcome> {
         if let Some(outcome) = open.outcome {
@@ -252,12 +282,7 @@ impl Driver {
             self.tasks_cancel.cancel();
         }
         for ask in open.asks {
-            // Whoever listens now did not hear the question.
-            self.emit(EventBody::ApprovalRequested {
-                id: ask.call.call_id.clone(),
-                prompt: ask.prompt.clone(),
-            });
-            self.ask(ask.call, ask.prompt, ask.until).await;
+            self.reopen_ask(ask, open.aborted).await;
         }
         self.check_gate(open.gates);
         match open.model {
@@ -284,17 +309,77 @@ impl Driver {
         None
     }
 
+    /// Takes up a question, unless the gate of now has its answer.
+    async fn reopen_ask(&mut self, ask: OpenAsk, aborted: bool) {
+        let verdict = match aborted {
+            true => Verdict::Ask { prompt: ask.prompt },
+            false => self.verdict(&ask.call).await,
+        };
+        let call_id = ask.call.call_id.clone();
+        let approval = match verdict {
+            Verdict::Allow => Approval::Approved,
+            Verdict::Deny { reason } => Approval::Denied { reason },
+            Verdict::Ask { prompt } => {
+                // Whoever listens now did not hear the question.
+                self.emit(EventBody::ApprovalRequested {
+                    id: call_id,
+                    prompt: prompt.clone(),
+                });
+                return self.ask(ask.call, prompt, ask.until).await;
+            }
+        };
+        self.ready.push_back(Input::Approval { call_id, approval });
+    }
+
+    /// Returns what the gate of now says of a call.
+    async fn verdict(&self, call: &PlannedCall) -> Verdict {
+        let Some(tool) = self.setup.tools.get(&call.name) else {
+            return Verdict::Deny {
+                reason: format!("there is no tool `{}` any more", call.name),
+            };
+        };
+        let request = GateRequest {
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            step: self.machine.steps(),
+            call_id: call.call_id.clone(),
+            spec: tool.spec(),
+            arguments: call.arguments.clone(),
+        };
+        self.judge().verdict(request).await
+    }
+
+    /// Returns the calls that may run: those that a record alone has cleared only after the gate of now
+    /// let them pass. It asks about the others, or they are over.
+    pub(super) async fn judged_again(&mut self, calls: Vec<PlannedCall>) -> Vec<PlannedCall> {
+        let mut cleared = Vec::with_capacity(calls.len());
+        for mut call in calls {
+            call.recovery = recovery(&self.setup.tools, &call);
+            if !self.cleared_before.remove(&call.call_id) {
+                cleared.push(call);
+                continue;
+            }
+            match self.verdict(&call).await {
+                Verdict::Allow => cleared.push(call),
+                Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
+                Verdict::Ask { prompt } => self.ask_first(call, prompt, false).await,
+            }
+        }
+        cleared
+    }
+
     /// Decides what becomes of the calls that were cut off, and records it first.
     async fn settle(
         &mut self,
         calls: Vec<PlannedCall>,
-        started: &HashMap<rondo_types::CallId, Started>,
+        started: &HashMap<CallId, Started>,
         aborted: bool,
     ) {
         let (tools, patience) = (&self.setup.tools, self.patience());
         let decided = calls.into_iter().filter_map(|call| {
             let started = started.get(&call.call_id)?.clone();
-            Some(decide(tools, call, started, aborted, &patience))
+            let key = idempotency_key(&self.setup.session, &call.call_id);
+            Some(decide(tools, call, (started, key), aborted, &patience))
         });
         let decided = join_all(decided).await;
         if decided.is_empty() {
@@ -326,13 +411,15 @@ impl Driver {
 
     async fn carry_out(&mut self, settled: Settled) {
         let call = settled.call;
+        self.cleared_before.remove(&call.call_id);
         match (settled.decision, settled.outcome) {
             (InDoubtDecision::Done, Some(outcome)) => self.ready.push_back(Input::ToolFinished {
                 call_id: call.call_id,
                 outcome,
                 duration_ms: 0,
             }),
-            (InDoubtDecision::Retry, _) => self.start_tool(call),
+            (InDoubtDecision::Retry, _) if settled.goes_on => self.start_tool(call),
+            (InDoubtDecision::Retry, _) => self.run_again(call).await,
             (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
             (InDoubtDecision::Done | InDoubtDecision::Fail, _) => {
                 self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
@@ -348,41 +435,70 @@ impl Driver {
         });
     }
 
-    /// Asks a person whether the call runs again: its beginning is recorded already.
+    /// Runs a call again whose beginning is recorded, if the gate of now lets it.
+    async fn run_again(&mut self, call: PlannedCall) {
+        match self.verdict(&call).await {
+            Verdict::Allow => self.start_tool(call),
+            Verdict::Ask { prompt } => self.ask_first(call, prompt, true).await,
+            Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
+                // It may have been done before.
+                self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
+            }
+            Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
+        }
+    }
+
+    /// Asks a person whether a call runs again that may have been done.
     async fn ask_to_repeat(&mut self, call: PlannedCall) {
+        if let Verdict::Deny { .. } = self.verdict(&call).await {
+            return self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
+        }
         let prompt = format!(
             "`{}` was running when the turn was cut off, and may have been done. It would run again with\n{}",
             shown::line(&call.name),
             shown::call(&call.arguments)
         );
+        self.ask_first(call, prompt, true).await;
+    }
+
+    /// Asks a person about a call that the machine takes to be running.
+    async fn ask_first(&mut self, call: PlannedCall, prompt: String, is_begun: bool) {
         self.emit(EventBody::ApprovalRequested {
             id: call.call_id.clone(),
             prompt: prompt.clone(),
         });
         let until = call.end_by;
-        self.repeats.insert(call.call_id.clone(), call.clone());
+        let repeat = Repeat {
+            call: call.clone(),
+            is_begun,
+        };
+        self.repeats.insert(call.call_id.clone(), repeat);
         self.ask(call, prompt, until).await;
     }
 
     /// Takes the answer to such a question, of which the machine knows nothing, and returns whether
     /// it was one.
-    pub(super) fn repeat(&mut self, input: &Input) -> bool {
+    pub(super) async fn repeat(&mut self, input: &Input) -> bool {
         let Input::Approval { call_id, approval } = input else {
             return false;
         };
-        let Some(call) = self.repeats.remove(call_id) else {
+        let Some(Repeat { call, is_begun }) = self.repeats.remove(call_id) else {
             return false;
         };
         let (approved, reason) = approval.of_a_repeat();
         self.emit(EventBody::ApprovalResolved {
             id: call_id.clone(),
             approved,
-            reason,
+            reason: reason.clone(),
             arguments: None,
         });
-        match approved {
-            true => self.start_tool(call),
-            false => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
+        match (approved, is_begun) {
+            (true, true) => self.start_tool(call),
+            (true, false) => self.begin_tools(vec![call]).await,
+            (false, true) => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
+            (false, false) => {
+                self.ended(call, ToolErrorCode::Denied, &reason.unwrap_or_default());
+            }
         }
         true
     }
@@ -394,16 +510,27 @@ const IN_DOUBT: &str = "the call was running when the program was cut off, and i
 
 async fn decide(
     tools: &Toolbox,
-    call: PlannedCall,
-    started: Started,
+    mut call: PlannedCall,
+    (started, key): (Started, String),
     aborted: bool,
     patience: &Patience,
 ) -> Settled {
-    let (decision, outcome) = match call.recovery {
+    call.recovery = recovery(tools, &call);
+    let known = match call.recovery {
+        // What is known under another key is known of another call.
+        Recovery::Checkable if started.idempotency_key != key => Reconciled::Unknown,
         Recovery::Checkable => reconciled(tools, &call, started, patience).await,
-        Recovery::ReadOnly | Recovery::Idempotent => (InDoubtDecision::Retry, None),
-        Recovery::Confirm => (InDoubtDecision::Ask, None),
-        Recovery::AtMostOnce => (InDoubtDecision::Fail, None),
+        _ => Reconciled::Unknown,
+    };
+    let goes_on = known == Reconciled::Running;
+    let (decision, outcome) = match (call.recovery, known) {
+        (Recovery::Checkable, Reconciled::Done(outcome)) => (InDoubtDecision::Done, Some(outcome)),
+        (Recovery::Checkable, Reconciled::NotDone | Reconciled::Running)
+        | (Recovery::ReadOnly | Recovery::Idempotent, _) => (InDoubtDecision::Retry, None),
+        (Recovery::Confirm, _) => (InDoubtDecision::Ask, None),
+        (Recovery::Checkable, Reconciled::Unknown) | (Recovery::AtMostOnce, _) => {
+            (InDoubtDecision::Fail, None)
+        }
     };
     // Nothing is begun in a turn that was stopped.
     let decision = match decision {
@@ -418,6 +545,7 @@ async fn decide(
         call,
         decision,
         outcome,
+        goes_on,
     }
 }
 
@@ -426,20 +554,17 @@ async fn reconciled(
     call: &PlannedCall,
     started: Started,
     patience: &Patience,
-) -> (InDoubtDecision, Option<ToolOutcome>) {
+) -> Reconciled {
     let Some(tool) = tools.get(&call.name) else {
-        return (InDoubtDecision::Fail, None);
+        return Reconciled::Unknown;
     };
     let doubtful = DoubtfulCall {
         idempotency_key: started.idempotency_key,
         arguments: call.arguments.clone(),
         evidence: started.evidence,
     };
-    match patience.hear(tool.reconcile(&doubtful)).await {
-        Some(Reconciled::Done(outcome)) => (InDoubtDecision::Done, Some(outcome)),
-        Some(Reconciled::NotDone) => (InDoubtDecision::Retry, None),
-        Some(Reconciled::Unknown) | None => (InDoubtDecision::Fail, None),
-    }
+    let known = patience.hear(tool.reconcile(&doubtful)).await;
+    known.unwrap_or(Reconciled::Unknown)
 }
 
 fn cancelled_request() -> Input {

@@ -36,7 +36,7 @@ pub trait Tool: Send + Sync {
     /// Says what became of a call that was begun and whose end was not recorded.
     ///
     /// Asked only of tools that declare [`Recovery::Checkable`], after a crash. Quick: a call that
-    /// still runs under a keeper of its own is [`Reconciled::NotDone`], and [`Self::call`] with the
+    /// still runs under a keeper of its own is [`Reconciled::Running`], and [`Self::call`] with the
     /// same key goes on with it.
     async fn reconcile(&self, _call: &DoubtfulCall) -> Reconciled {
         Reconciled::Unknown
@@ -59,8 +59,10 @@ pub struct DoubtfulCall {
 pub enum Reconciled {
     /// It was done: this is how it ended.
     Done(ToolOutcome),
-    /// It had no effect yet, or goes on: it can be called again with the same key.
+    /// It had no effect yet: it can be called again with the same key, if it may still run.
     NotDone,
+    /// It goes on by itself: a call with the same key waits for its end, and begins nothing.
+    Running,
     /// Nothing tells.
     Unknown,
 }

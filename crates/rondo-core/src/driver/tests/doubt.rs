@@ -1,13 +1,15 @@
 //! What a turn that goes on does at the edges: time, cancels, questions, tools that say nothing.
 
-use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
+use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe};
+use crate::driver::{control, resume_turn};
 use crate::ports::{
-    AppendError, Approval, ApprovalRequest, Approver, DoubtfulCall, Fence, Journal, MemoryJournal,
-    Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
+    AppendError, Approval, ApprovalRequest, Approver, DoubtfulCall, Fence, Gate, GateRequest,
+    Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Concurrency, Effects, EventBody, Recovery, StopReason, ToolErrorCode, ToolOutcome, ToolSpec,
+    CallId, Concurrency, Effects, EventBody, Recovery, StopReason, ToolErrorCode, ToolOutcome,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -287,4 +289,101 @@ async fn the_answer_about_a_cut_off_call_is_recorded_and_carried_out() {
         let answered = |it: &EventBody| matches!(it, EventBody::ApprovalResolved { approved: it, .. } if *it == approved);
         assert!(ran.events.iter().any(|it| answered(&it.body)));
     }
+}
+
+/// Lets nothing pass.
+struct DenyAll;
+
+#[async_trait]
+impl Gate for DenyAll {
+    async fn check(&self, _: &GateRequest) -> Verdict {
+        Verdict::Deny {
+            reason: "not now".into(),
+        }
+    }
+}
+
+/// Goes on with a turn whose calls its records let run, under another gate; returns what became of the
+/// calls, and whether one of them ran.
+async fn under_another_gate(
+    is_last: impl Fn(&RecordBody) -> bool,
+    gate: Arc<dyn Gate>,
+    approval: Approval,
+) -> (Vec<Option<ToolErrorCode>>, bool) {
+    let scene = || {
+        let asked = calls(&[("look", "{}"), ("look", r#"{"n":2}"#)]);
+        let mut bench = Bench::new("default", vec![asked, answer("done")]);
+        bench.approver = Arc::new(Answers(approval.clone()));
+        bench.tool("look", true, &[])
+    };
+    let bench = scene();
+    let journal = Arc::clone(&bench.records);
+    bench.run().await;
+    let records = journal.records();
+    let last = records.iter().position(|it| is_last(&it.body)).unwrap();
+    let mut again = scene();
+    again.gate = gate;
+    again.model.script.lock().unwrap().pop_front();
+    let kept = Arc::clone(&again.records);
+    let ran = again.resume(records[..=last].to_vec()).await;
+    let began = kept.records().iter().any(|it| is_started(&it.body));
+    (codes(&ran), began)
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_runs_because_a_record_says_that_it_may() {
+    let denied = || Approval::Denied {
+        reason: "no".into(),
+    };
+    let is_judged = |body: &RecordBody| matches!(body, RecordBody::GateJudged { .. });
+    let is_second = |body: &RecordBody| {
+        let second = CallId::generated(1, 1, 1);
+        matches!(body, RecordBody::GateJudged { call_id, .. } if *call_id == second)
+    };
+    let refused = vec![Some(ToolErrorCode::Denied); 2];
+    for (gate, approval) in [
+        (Arc::new(DenyAll) as Arc<dyn Gate>, Approval::Approved),
+        (Arc::new(AskAlways), denied()),
+    ] {
+        let half = under_another_gate(is_judged, Arc::clone(&gate), approval.clone()).await;
+        assert_eq!(half, (refused.clone(), false));
+        let whole = under_another_gate(is_second, gate, approval).await;
+        assert_eq!(whole, (refused.clone(), false));
+    }
+    let asked = under_another_gate(is_second, Arc::new(AskAlways), Approval::Approved).await;
+    assert_eq!(asked, (vec![None, None], true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_recovery_a_call_has_is_its_tools_to_say_and_not_the_records() {
+    let mut records = cut_off(Recovery::AtMostOnce).await;
+    for record in &mut records {
+        match &mut record.body {
+            RecordBody::Equipped { tools, .. } => {
+                Arc::make_mut(tools)[0].recovery = Recovery::ReadOnly;
+            }
+            RecordBody::ToolStarted { recovery, .. } => *recovery = Recovery::ReadOnly,
+            _ => {}
+        }
+    }
+    let (setup, _) = bench(Recovery::AtMostOnce).setup();
+    let (_handle, control) = control();
+    let history = Transcript::new();
+    let ran = observe(async |events| {
+        let resumed = resume_turn(setup, history, &records, events, control);
+        resumed.await.unwrap()
+    });
+    assert_eq!(
+        codes(&ran.await).first(),
+        Some(&Some(ToolErrorCode::InDoubt))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_cut_off_runs_again_only_where_the_gate_of_now_lets_it() {
+    let records = cut_off(Recovery::ReadOnly).await;
+    let mut bench = bench(Recovery::ReadOnly);
+    bench.gate = Arc::new(DenyAll);
+    let ran = bench.resume(records).await;
+    assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::Denied)));
 }
