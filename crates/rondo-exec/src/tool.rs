@@ -238,11 +238,8 @@ impl ExecTool {
             return Ok(status);
         }
         let spec = self.call_spec(invocation)?;
-        if is_still_running(&spec) {
-            return Err(refusal(
-                ToolErrorCode::InDoubt,
-                "the same call is still running under an earlier supervisor",
-            ));
+        if was_begun(&spec) {
+            return Err(refusal(ToolErrorCode::InDoubt, BEGUN_BEFORE));
         }
         self.tidy().await;
         let options = &self.options;
@@ -335,6 +332,10 @@ impl ExecTool {
     }
 }
 
+/// What the model reads of a command that the journal takes to be new, and that was begun before.
+const BEGUN_BEFORE: &str = "a command of this same call was begun before, and the records that tell of \
+                            it are lost: look at what it did before you repeat it";
+
 /// What the model reads of a command whose end nobody can tell.
 const LOST: &str = "the supervisor of the command is gone or does not answer, and it is not known \
                     whether the command was done: look before you repeat it";
@@ -406,11 +407,14 @@ fn seconds(value: &Value) -> Result<Duration, Refusal> {
         })
 }
 
-fn is_still_running(spec: &CallSpec) -> bool {
-    CallStatus::read(&spec.state_dir, &spec.key)
-        .ok()
-        .flatten()
-        .is_some_and(|status| status.state == CallState::Running && status.supervisor_is_alive())
+/// Returns whether a command of this call was begun before, by what its state says, or cannot be read
+/// to say.
+fn was_begun(spec: &CallSpec) -> bool {
+    match CallStatus::read(&spec.state_dir, &spec.key) {
+        Ok(None) => false,
+        Ok(Some(status)) => matches!(status.state, CallState::Running | CallState::Ended),
+        Err(_) => true,
+    }
 }
 
 fn millis(length: Duration) -> u64 {

@@ -95,6 +95,14 @@ pub enum StoreError {
         /// The kind of file system.
         kind: String,
     },
+    /// What lies in the journal's place is none.
+    #[error("`{}` is no journal: {reason}", path.display())]
+    NotAJournal {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The database failed.
     #[error("the journal's database failed")]
     Database(#[from] rusqlite::Error),

@@ -17,6 +17,9 @@ use std::path::PathBuf;
 /// The version of exported files.
 pub const EXPORT_VERSION: u32 = 1;
 
+/// Characters of an id that an error shows.
+const ID_CHARS_SHOWN: usize = 128;
+
 /// Bytes of one line of an exported file.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
@@ -35,6 +38,40 @@ pub(crate) struct Header {
     forked_from: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_at: Option<u64>,
+    /// How many records follow; files of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
+    /// The hash of the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end_hash: Option<String>,
+}
+
+/// What an exported file says of its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub(crate) records: u64,
+    pub(crate) hash: ChainHash,
+}
+
+impl Header {
+    /// Returns the session's id, which may be anything.
+    pub(crate) fn session(&self) -> Result<SessionId, StoreError> {
+        SessionId::parse(&self.id).map_err(|bad| StoreError::BadId {
+            id: self.id.chars().take(ID_CHARS_SHOWN).collect(),
+            reason: bad.to_string(),
+        })
+    }
+
+    pub(crate) fn announced(&self) -> Result<Option<Announced>, StoreError> {
+        let (Some(records), Some(hash)) = (self.records, &self.end_hash) else {
+            return Ok(None);
+        };
+        let hash = ChainHash::from_hex(hash).ok_or_else(|| StoreError::BadExport {
+            line: 1,
+            reason: "its end hash is no hash".to_owned(),
+        })?;
+        Ok(Some(Announced { records, hash }))
+    }
 }
 
 /// Every further line: one record, its body as it was written.
@@ -65,12 +102,23 @@ struct LineIn {
 impl Store {
     /// Writes a session as lines of JSON: a header, then one record a line.
     ///
-    /// The file holds everything, the records before a fork included.
+    /// The file holds everything, the records before a fork included. It says how many records there
+    /// are and what hash they end with, so that a lost end shows. All are checked first: where one is
+    /// damaged, nothing is written.
     ///
     /// # Errors
-    /// When there is no such session, a record cannot be read, or writing fails.
+    /// When there is no such session, it is damaged, or writing fails.
     pub fn export(&self, session: &SessionId, out: &mut dyn Write) -> Result<u64, StoreError> {
         let info = self.session(session)?;
+        let report = self.check(session)?;
+        if let Some(defect) = report.defect {
+            return Err(defect.of(session));
+        }
+        let last = Seq(report.sound);
+        let end = match last {
+            Seq(0) => Some(ChainHash::GENESIS),
+            last => self.read(session, last, 1)?.pop().map(|entry| entry.hash),
+        };
         let header = Header {
             rondo_session: EXPORT_VERSION,
             id: info.id.to_string(),
@@ -79,10 +127,16 @@ impl Store {
             directory: info.directory,
             forked_from: info.parent.as_ref().map(|(parent, _)| parent.to_string()),
             forked_at: info.parent.as_ref().map(|(_, at)| at.0),
+            records: Some(last.0),
+            end_hash: end.map(|hash| hash.to_string()),
         };
         write_line(out, &header)?;
         let mut count = 0;
         self.each(session, Seq(1), |entry| {
+            // What was appended since the header was written is not announced.
+            if entry.seq > last {
+                return Ok(());
+            }
             count += 1;
             write_entry(out, &entry)
         })?;
@@ -178,17 +232,25 @@ pub(crate) fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
 #[derive(Default)]
 pub(crate) struct Entries {
     walk: Walk,
-    /// Whether the last line was cut short and left out.
+    announced: Option<Announced>,
+    /// Whether the end is missing: the last line was cut short and left out, or others are not there.
     pub(crate) torn: bool,
 }
 
 impl Entries {
+    pub(crate) fn of(announced: Option<Announced>) -> Self {
+        Self {
+            announced,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn next(
         &mut self,
         lines: &mut Lines<'_>,
     ) -> Result<Option<(Entry, Body)>, StoreError> {
         let Some(line) = lines.next()? else {
-            return Ok(None);
+            return self.end(lines);
         };
         let entry = match parse(&line.text) {
             Ok(entry) => entry,
@@ -202,8 +264,21 @@ impl Entries {
         if entry.seq.0 != expected {
             return Err(lines.bad(format!("record {expected} should follow")));
         }
+        if self.announced.is_some_and(|it| entry.seq.0 > it.records) {
+            return Err(lines.bad("the file announces fewer records"));
+        }
         let body = self.walk.take(&entry).map_err(|it| lines.bad(it.reason))?;
         Ok(Some((entry, body)))
+    }
+
+    fn end(&mut self, lines: &Lines<'_>) -> Result<Option<(Entry, Body)>, StoreError> {
+        if let Some(announced) = self.announced {
+            self.torn |= self.walk.at.0 < announced.records;
+            if !self.torn && self.walk.hash != announced.hash {
+                return Err(lines.bad("the file announces another end: it was changed"));
+            }
+        }
+        Ok(None)
     }
 }
 

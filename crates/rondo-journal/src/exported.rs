@@ -56,11 +56,12 @@ impl<'a> ExportReader<'a> {
     pub fn open(input: &'a mut dyn BufRead) -> Result<Self, StoreError> {
         let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
+        let announced = header.announced()?;
         Ok(Self {
             lines,
-            session: SessionId::new(&header.id),
+            session: header.session()?,
             header,
-            entries: Entries::default(),
+            entries: Entries::of(announced),
         })
     }
 
@@ -84,7 +85,8 @@ impl<'a> ExportReader<'a> {
         Ok(None)
     }
 
-    /// Returns whether the last line was cut short and left out, once there is none after it.
+    /// Returns whether the end is missing, once the last record was read: its line was cut short, or
+    /// the file announces more.
     #[must_use]
     pub fn is_torn(&self) -> bool {
         self.entries.torn

@@ -58,8 +58,9 @@ fn fork(
     let inserted = transaction.execute(
         "INSERT OR IGNORE INTO sessions
          (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title,
-          directory, turns, open)
-         SELECT ?1, ?2, ?2, 0, ?3, ?4, id, ?3, title, directory, ?6, ?7
+          directory, turns, open, imported)
+         SELECT ?1, ?2, ?2, 0, ?3, ?4, id, ?3, title, directory, ?6, ?7,
+          imported
          FROM sessions WHERE id = ?5",
         (
             new.as_str(),

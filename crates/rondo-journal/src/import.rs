@@ -3,7 +3,7 @@
 use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
-use crate::export::{Entries, Header, Lines, read_header};
+use crate::export::{Announced, Entries, Header, Lines, read_header};
 use crate::lock;
 use crate::owned::checked;
 use crate::read;
@@ -30,8 +30,14 @@ pub struct Imported {
     pub session: SessionId,
     /// Its records.
     pub records: u64,
-    /// Whether the last line was cut short and left out.
+    /// Whether its end is missing: the last line was cut short and left out, or there are fewer
+    /// records than the file announces.
     pub torn: bool,
+    /// How many records the file announces; files of before do not say.
+    pub announced: Option<u64>,
+    /// The directory that it worked in, as the file says. The session works in none until
+    /// [`Store::set_directory`]: anybody may have written that.
+    pub directory: String,
 }
 
 impl Store {
@@ -39,7 +45,7 @@ impl Store {
     ///
     /// Each record is checked on its way. The session has none until all are there: one whose
     /// import was cut off is empty, and importing it again begins anew. A last line that was cut
-    /// short is left out, and said.
+    /// short is left out, and said. The session is marked as imported, and so are its forks.
     ///
     /// # Errors
     /// When a line is no record or does not follow the one before it, when the id is taken or
@@ -51,13 +57,18 @@ impl Store {
     ) -> Result<Imported, StoreError> {
         let mut lines = Lines::new(input);
         let header = read_header(&mut lines)?;
-        let session = id.map_or_else(|| SessionId::new(&header.id), SessionId::clone);
+        let session = match id {
+            Some(id) => id.clone(),
+            None => header.session()?,
+        };
+        let announced = header.announced()?;
+        let directory = header.directory.clone();
         let _lock = lock::lock(&self.locks_dir(), checked(&session)?)?;
         let name = session.clone();
         let row = self
             .writer()
             .run(move |connection| begin(connection, &name, &header))?;
-        let imported = self.take_lines(&mut lines, session, row);
+        let imported = self.take_lines(&mut lines, session, row, (announced, directory));
         if imported.is_err() {
             // What was wrong with the file is worth more than that its remains stay for a while.
             let _ = self
@@ -72,8 +83,9 @@ impl Store {
         lines: &mut Lines<'_>,
         session: SessionId,
         row: i64,
+        (announced, directory): (Option<Announced>, String),
     ) -> Result<Imported, StoreError> {
-        let (mut entries, mut end) = (Entries::default(), End::default());
+        let (mut entries, mut end) = (Entries::of(announced), End::default());
         loop {
             let batch = batch(&mut entries, lines)?;
             let Some(last) = batch.last() else {
@@ -91,6 +103,8 @@ impl Store {
             session,
             records,
             torn: entries.torn,
+            announced: announced.map(|it| it.records),
+            directory,
         })
     }
 }
@@ -119,7 +133,7 @@ impl Default for End {
 impl End {
     fn at(&mut self, last: &Entry) {
         (self.seq, self.hash) = (last.seq, last.hash);
-        (self.epoch, self.at_ms) = (last.epoch, last.at.0);
+        (self.epoch, self.at_ms) = (last.epoch.max(FIRST_EPOCH), last.at.0);
     }
 }
 
@@ -143,16 +157,7 @@ fn begin(
     header: &Header,
 ) -> Result<i64, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let cut_off: Option<i64> = transaction
-        .query_row(
-            "SELECT id FROM sessions WHERE name = ?1 AND epoch = ?2 AND head_seq = 0",
-            (session.as_str(), to_i64(UNFINISHED_EPOCH)),
-            |row| row.get(0),
-        )
-        .optional()?;
-    if let Some(row) = cut_off {
-        remove(&transaction, row)?;
-    }
+    remove_unfinished(&transaction, session)?;
     if read::exists(&transaction, session)? {
         return Err(StoreError::Exists {
             session: session.clone(),
@@ -160,20 +165,40 @@ fn begin(
     }
     transaction.execute(
         "INSERT INTO sessions
-         (name, created_ms, updated_ms, epoch, head_seq, head_hash, title, directory, open)
-         VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5, ?6, 1)",
+         (name, created_ms, updated_ms, epoch, head_seq, head_hash, title, open, imported)
+         VALUES (?1, ?2, ?2, ?3, 0, ?4, ?5, 1, 1)",
         (
             session.as_str(),
             to_i64(header.created_ms),
             to_i64(UNFINISHED_EPOCH),
             ChainHash::GENESIS.0,
             title(&header.title),
-            &header.directory,
         ),
     )?;
     let row = transaction.last_insert_rowid();
     transaction.commit()?;
     Ok(row)
+}
+
+/// Removes what an import left behind that was cut off; whoever has the session's lock calls this.
+pub(crate) fn discard_unfinished(
+    connection: &mut Connection,
+    session: &SessionId,
+) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    remove_unfinished(&transaction, session)?;
+    Ok(transaction.commit()?)
+}
+
+fn remove_unfinished(connection: &Connection, session: &SessionId) -> Result<(), StoreError> {
+    let cut_off: Option<i64> = connection
+        .query_row(
+            "SELECT id FROM sessions WHERE name = ?1 AND epoch = ?2 AND head_seq = 0",
+            (session.as_str(), to_i64(UNFINISHED_EPOCH)),
+            |row| row.get(0),
+        )
+        .optional()?;
+    cut_off.map_or(Ok(()), |row| remove(connection, row))
 }
 
 fn store(connection: &mut Connection, row: i64, batch: &[Entry]) -> Result<(), StoreError> {

@@ -29,6 +29,7 @@ mod history;
 mod import;
 mod lock;
 mod owned;
+mod place;
 mod read;
 mod retention;
 mod schema;

@@ -22,7 +22,8 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Store
     let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            note_holder(&file).map_err(failed)?;
+            // Who has it is told only where the disk has room for that.
+            let _ = note_holder(&file);
             Ok(SessionLock { _file: file })
         }
         Err(Errno::WOULDBLOCK) => Err(StoreError::InUse {
@@ -35,7 +36,7 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Store
 
 /// Returns whether some process owns the session right now.
 pub(crate) fn is_held(dir: &Path, session: &SessionId) -> bool {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let Ok(file) = rustix::fs::open(path(dir, session), flags, Mode::empty()) else {
         return false;
     };

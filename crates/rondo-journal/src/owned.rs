@@ -1,4 +1,5 @@
 use crate::error::StoreError;
+use crate::import;
 use crate::lock::{self, SessionLock};
 use crate::read;
 use crate::sessions::title;
@@ -76,6 +77,11 @@ impl Store {
     /// When there is one of that id, or another process just begins it, or the disk fails.
     pub fn begin(&self, new: NewSession) -> Result<OwnedSession, StoreError> {
         let lock = lock::lock(&self.locks_dir(), checked(&new.id)?)?;
+        if read::exists(&self.reader(), &new.id)? {
+            let name = new.id.clone();
+            self.writer()
+                .run(move |connection| import::discard_unfinished(connection, &name))?;
+        }
         if read::exists(&self.reader(), &new.id)? {
             return Err(StoreError::Exists { session: new.id });
         }
@@ -199,7 +205,8 @@ fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq)
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let taken: Option<(i64, i64)> = transaction
         .query_row(
-            "UPDATE sessions SET epoch = epoch + 1 WHERE name = ?1 RETURNING epoch, head_seq",
+            "UPDATE sessions SET epoch = epoch + 1
+             WHERE name = ?1 AND NOT (epoch = 0 AND head_seq = 0) RETURNING epoch, head_seq",
             [session.as_str()],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
@@ -209,13 +216,6 @@ fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq)
             session: session.to_string(),
         });
     };
-    if head == 0 {
-        // What an import left behind that was cut off.
-        transaction.execute(
-            "DELETE FROM records WHERE session = (SELECT id FROM sessions WHERE name = ?1)",
-            [session.as_str()],
-        )?;
-    }
     transaction.commit()?;
     let fence = Fence {
         session: session.clone(),

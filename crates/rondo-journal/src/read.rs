@@ -134,7 +134,12 @@ pub(crate) fn exists(connection: &Connection, session: &SessionId) -> Result<boo
 
 /// Finds a session's row.
 pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<SessionRow, StoreError> {
-    by(connection, "name = ?1", session.as_str())?.ok_or_else(|| StoreError::Unknown {
+    by(
+        connection,
+        "name = ?1 AND NOT (epoch = 0 AND head_seq = 0)",
+        session.as_str(),
+    )?
+    .ok_or_else(|| StoreError::Unknown {
         session: session.to_string(),
     })
 }

@@ -31,7 +31,8 @@ CREATE TABLE sessions (
     title TEXT NOT NULL DEFAULT '',
     directory TEXT NOT NULL DEFAULT '',
     turns INTEGER NOT NULL DEFAULT 0,
-    open INTEGER NOT NULL DEFAULT 0
+    open INTEGER NOT NULL DEFAULT 0,
+    imported INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX sessions_parent ON sessions(parent) WHERE parent IS NOT NULL;
 CREATE INDEX sessions_updated ON sessions(updated_ms);
@@ -78,6 +79,7 @@ pub(crate) fn open_writer(
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages)?;
     migrate(&mut connection, path)?;
+    mark_imported(&mut connection)?;
     Ok(connection)
 }
 
@@ -112,6 +114,26 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.commit()?;
     Ok(())
+}
+
+/// Adds what journals of before lack. An older program reads them as before, so their version stays.
+fn mark_imported(connection: &mut Connection) -> Result<(), StoreError> {
+    if has_mark(connection)? {
+        return Ok(());
+    }
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    if !has_mark(&transaction)? {
+        let add = "ALTER TABLE sessions ADD COLUMN imported INTEGER NOT NULL DEFAULT 0";
+        transaction.execute_batch(add)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn has_mark(connection: &Connection) -> Result<bool, StoreError> {
+    let count = "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'imported'";
+    Ok(connection.query_row(count, [], |row| row.get(0))?)
 }
 
 fn version(connection: &Connection) -> Result<u32, StoreError> {

@@ -4,6 +4,7 @@ use crate::lock;
 use crate::read;
 use crate::store::Store;
 use crate::writer::{to_i64, to_u64};
+use rondo_core::clock::Clock;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, Params, Row, TransactionBehavior};
@@ -36,6 +37,9 @@ pub struct SessionInfo {
     pub turns: u32,
     /// Where its last turn stands.
     pub state: SessionState,
+    /// Whether its records, or those that it is a fork of, came from a file: anybody may have written
+    /// them.
+    pub imported: bool,
 }
 
 /// Where a session's last turn stands.
@@ -51,8 +55,13 @@ pub enum SessionState {
 
 const INFO: &str =
     "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title,
-            s.directory, s.turns, s.open
-     FROM sessions s LEFT JOIN sessions p ON p.id = s.parent";
+            s.directory, s.turns, s.open, s.imported
+     FROM sessions s LEFT JOIN sessions p ON p.id = s.parent
+     WHERE NOT (s.epoch = 0 AND s.head_seq = 0)";
+
+/// How far ahead of the clock a session may have been written to count as just written: one from the
+/// future would be the latest for ever.
+const AHEAD_MAX_MS: u64 = 60_000;
 
 impl Store {
     /// Lists sessions, the one that was written last first, at most `limit`.
@@ -61,18 +70,20 @@ impl Store {
     /// When the disk fails.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError> {
         self.infos(
-            "ORDER BY s.updated_ms DESC, s.id DESC LIMIT ?1",
-            [i64::try_from(limit).unwrap_or(i64::MAX)],
+            "ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT ?1",
+            (i64::try_from(limit).unwrap_or(i64::MAX), soon()),
         )
     }
 
-    /// Returns the session that was written last of those that work in a directory.
+    /// Returns the session that was written last of those that work in a directory. One that was
+    /// imported is never meant by that.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let newest = "WHERE s.directory = ?1 ORDER BY s.updated_ms DESC, s.id DESC LIMIT 1";
-        Ok(self.infos(newest, [directory])?.pop())
+        let newest = "AND s.imported = 0 AND s.directory = ?1
+             ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT 1";
+        Ok(self.infos(newest, (directory, soon()))?.pop())
     }
 
     fn infos(&self, rest: &str, key: impl Params) -> Result<Vec<SessionInfo>, StoreError> {
@@ -93,7 +104,7 @@ impl Store {
     /// # Errors
     /// When there is no such session, or the disk fails.
     pub fn session(&self, session: &SessionId) -> Result<SessionInfo, StoreError> {
-        let mut found = self.infos("WHERE s.name = ?1", [session.as_str()])?;
+        let mut found = self.infos("AND s.name = ?1", [session.as_str()])?;
         found.pop().ok_or_else(|| StoreError::Unknown {
             session: session.to_string(),
         })
@@ -105,7 +116,8 @@ impl Store {
         lock::is_held(&self.locks_dir(), session)
     }
 
-    /// Finds a session by its id, by a prefix that fits only one, or by `latest`.
+    /// Finds a session by its id, by a prefix that fits only one, or by `latest`, which never is one
+    /// that was imported.
     ///
     /// # Errors
     /// When none fits, when several do, or when the disk fails.
@@ -114,7 +126,9 @@ impl Store {
             session: text.to_owned(),
         };
         if text == LATEST {
-            let latest = self.sessions(1)?.pop();
+            let newest = "AND s.imported = 0
+                 ORDER BY s.updated_ms > ?1, s.updated_ms DESC, s.id DESC LIMIT 1";
+            let latest = self.infos(newest, [soon()])?.pop();
             return latest.map(|it| it.id).ok_or_else(unknown);
         }
         let mut names = self.beginning_with(text)?;
@@ -139,6 +153,7 @@ impl Store {
         let connection = self.reader();
         let mut statement = connection.prepare_cached(
             "SELECT name FROM sessions WHERE substr(name, 1, length(?1)) = ?1
+             AND NOT (epoch = 0 AND head_seq = 0)
              ORDER BY name LIMIT ?2",
         )?;
         let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);
@@ -156,6 +171,19 @@ impl Store {
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET title = ?2 WHERE name = ?1";
             connection.execute(sql, (session.as_str(), title))?;
+            Ok(())
+        })
+    }
+
+    /// Says in which directory a session works.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), StoreError> {
+        let (session, directory) = (session.clone(), directory.to_owned());
+        self.writer().run(move |connection| {
+            let sql = "UPDATE sessions SET directory = ?2 WHERE name = ?1";
+            connection.execute(sql, (session.as_str(), directory))?;
             Ok(())
         })
     }
@@ -228,7 +256,13 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         } else {
             SessionState::Done
         },
+        imported: row.get(10)?,
     })
+}
+
+/// The last instant that counts as now.
+pub(crate) fn soon() -> i64 {
+    to_i64(Clock::system().now().0.saturating_add(AHEAD_MAX_MS))
 }
 
 /// Makes one line of a text, of a bounded length.

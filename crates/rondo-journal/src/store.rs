@@ -1,5 +1,6 @@
 use crate::error::StoreError;
 use crate::lock;
+use crate::place::{self, Place};
 use crate::schema;
 use crate::writer::{self, Writer};
 use rusqlite::Connection;
@@ -77,13 +78,15 @@ impl Store {
         fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
         lock::refuse_network(dir)?;
         let path = dir.join(FILE_NAME);
+        place::refuse_others(&path, &locks)?;
         private_file(&path)?;
         let connection = schema::open_writer(&path, options.durability, options.checkpoint_pages)?;
         let reader = schema::open_reader(&path)?;
+        let place = Place::of(&path)?;
         Ok(Self {
             shared: Arc::new(Shared {
                 dir: dir.to_owned(),
-                writer: writer::start(connection).map_err(StoreError::io(path))?,
+                writer: writer::start(connection, place).map_err(StoreError::io(path))?,
                 reader: Mutex::new(reader),
             }),
         })

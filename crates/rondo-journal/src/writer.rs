@@ -4,6 +4,8 @@ use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::owned::NewSession;
+use crate::place::Place;
+use crate::sessions::soon;
 use crate::tally::Tally;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
@@ -44,11 +46,11 @@ pub(crate) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-pub(crate) fn start(connection: Connection) -> io::Result<Writer> {
+pub(crate) fn start(connection: Connection, place: Place) -> io::Result<Writer> {
     let (jobs, waiting) = sync_channel(APPENDS_MAX + TASKS_MAX);
     let thread = thread::Builder::new()
         .name("rondo-journal".to_owned())
-        .spawn(move || Thread::new(connection, waiting).run())?;
+        .spawn(move || Thread::new(connection, place, waiting).run())?;
     Ok(Writer {
         jobs: Some(jobs),
         places: Arc::new(Semaphore::new(APPENDS_MAX)),
@@ -115,6 +117,7 @@ fn closed() -> AppendError {
 
 struct Thread {
     connection: Connection,
+    place: Place,
     waiting: Receiver<Job>,
     /// Set by a failed sync: what the kernel dropped then, it will not say again, so nothing that
     /// follows may count as durable.
@@ -122,9 +125,10 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(connection: Connection, waiting: Receiver<Job>) -> Self {
+    fn new(connection: Connection, place: Place, waiting: Receiver<Job>) -> Self {
         Self {
             connection,
+            place,
             waiting,
             is_broken: false,
         }
@@ -174,6 +178,13 @@ impl Thread {
             return group
                 .into_iter()
                 .for_each(|append| answer(append.reply, Err(closed())));
+        }
+        if let Err(reason) = self.place.check() {
+            self.is_broken = true;
+            return group.into_iter().for_each(|append| {
+                let error = io::Error::other(reason.clone());
+                answer(append.reply, Err(AppendError::Io(error)));
+            });
         }
         let (replies, work): (Vec<_>, Vec<_>) =
             group.into_iter().map(|it| (it.reply, it.work)).unzip();
@@ -361,10 +372,10 @@ pub(crate) fn advance(
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached(
-            "UPDATE sessions SET head_seq = ?2, head_hash = ?3, updated_ms = MAX(updated_ms, ?4)
-             WHERE id = ?1",
+            "UPDATE sessions SET head_seq = ?2, head_hash = ?3, updated_ms = CASE
+             WHEN updated_ms > ?5 THEN ?4 ELSE MAX(updated_ms, ?4) END WHERE id = ?1",
         )?
-        .execute((session, to_i64(seq.0), hash.0, to_i64(at_ms)))?;
+        .execute((session, to_i64(seq.0), hash.0, to_i64(at_ms), soon()))?;
     Ok(())
 }
 

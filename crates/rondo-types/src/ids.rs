@@ -50,7 +50,38 @@ string_id!(
 /// Digits of the fixed-width fields of an engine-made call id.
 const BASE36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
+/// Bytes of a session's id.
+const SESSION_ID_BYTES_MAX: usize = 128;
+
+/// Why a text is no session's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct BadSessionId {
+    reason: &'static str,
+}
+
 impl SessionId {
+    /// Takes an id from outside, such as a file or a command line: one that can be typed, shown and
+    /// made part of a name.
+    ///
+    /// # Errors
+    /// When it is empty, longer than 128 bytes, has anything in it but letters, digits and `-_.:@+`,
+    /// begins like an option or a hidden file, or stands for something else.
+    pub fn parse(id: &str) -> Result<Self, BadSessionId> {
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.:@+".contains(c);
+        let reason = match id {
+            "" => "it is empty",
+            "latest" => "it stands for the session that was written last",
+            _ if id.len() > SESSION_ID_BYTES_MAX => "it is longer than 128 bytes",
+            _ if id.starts_with('-') => "it begins like an option",
+            _ if id.starts_with('.') => "it begins like a hidden file",
+            _ if id.ends_with(".jsonl") => "it looks like the file of an exported session",
+            _ if !id.chars().all(is_plain) => "only letters, digits and any of -_.:@+ may be in it",
+            _ => return Ok(Self::new(id)),
+        };
+        Err(BadSessionId { reason })
+    }
+
     /// Returns the id of a session that begins at `at`, which `unique` tells from all others of
     /// that millisecond: `s-` and both in hexadecimal, so that ids sort by time.
     #[must_use]
@@ -101,6 +132,32 @@ mod tests {
             CallId::generated(46_655, 46_655, 1_295).as_str(),
             "rzzzzzzzz"
         );
+    }
+
+    #[test]
+    fn an_id_from_outside_is_a_name_and_no_path() {
+        let long = "x".repeat(129);
+        let odd = [
+            "",
+            "latest",
+            "-c",
+            ".",
+            "..",
+            "../../x",
+            "/tmp/x",
+            "a/b",
+            "a b",
+            "a\n",
+            "a\u{1b}[2J",
+            "x.jsonl",
+            &long,
+        ];
+        for id in odd {
+            assert!(SessionId::parse(id).is_err(), "{id:?}");
+        }
+        for id in ["s-19a-b", "a.b", "me@host:1", "\u{e4}rger"] {
+            assert_eq!(SessionId::parse(id), Ok(SessionId::new(id)));
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod turn_event;
 mod usage;
 
 pub use error::{ErrorClass, ModelError};
-pub use ids::{CallId, SessionId, TurnId};
+pub use ids::{BadSessionId, CallId, SessionId, TurnId};
 pub use limits::{Limits, Overflow, RetryPolicy};
 pub use message::{
     Media, MediaKind, MediaSource, Message, Opaque, Origin, Part, ReasoningPart, Role, TextPart,

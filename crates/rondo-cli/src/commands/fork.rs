@@ -18,6 +18,9 @@ use rondo_types::{SessionId, TurnId};
 const TURN_STARTED: &str = "turn_started";
 /// The kind of its last.
 const FINAL: &str = "final";
+/// What the machine adds by itself to a step, once its calls are over. It may be recorded under the
+/// number of the next one.
+const ADDED: [&str; 3] = ["call_resolved", "message_added", "answer_refused"];
 
 /// Runs the command.
 ///
@@ -119,8 +122,10 @@ impl Found {
             return;
         }
         self.last_step = self.last_step.max(entry.step);
-        let is_final = entry.kind() == FINAL;
-        if self.end.is_none() && (is_final || entry.step > step) {
+        let kind = entry.kind();
+        let is_final = kind == FINAL;
+        if self.end.is_none() && (is_final || entry.step > step && !ADDED.contains(&kind.as_str()))
+        {
             let before = Seq(entry.seq.0.saturating_sub(1));
             self.end = Some(match entry.step > step {
                 true => End {

@@ -33,6 +33,8 @@ pub(crate) struct CutOff {
     pub(crate) profile: Profile,
     /// Who is asked, as `provider/model`: never none.
     pub(crate) models: Vec<String>,
+    /// Whether its records came from a file and nobody said yet that it may go on all the same.
+    pub(crate) needs_consent: bool,
 }
 
 impl Conversation {
@@ -76,7 +78,8 @@ impl Conversation {
             let entries = entries?.into_iter();
             let records = entries.filter_map(Entry::into_record);
             let records = records.filter(|it| it.body.is_of_turn()).collect();
-            taken.cut_off = Some(Box::new(CutOff::of(records)?));
+            let cut_off = CutOff::of(records, info.imported)?;
+            taken.cut_off = Some(Box::new(cut_off));
             // It has its number already.
             taken.turns = open.number.saturating_sub(1);
         }
@@ -148,7 +151,7 @@ impl CutOff {
         first.map_or_else(|| TurnId::new(""), |record| record.turn.clone())
     }
 
-    fn of(records: Vec<Record>) -> Result<Self> {
+    fn of(records: Vec<Record>, needs_consent: bool) -> Result<Self> {
         let began = records.iter().find_map(|record| match &record.body {
             RecordBody::TurnStarted {
                 profile, models, ..
@@ -163,6 +166,7 @@ impl CutOff {
             records,
             profile,
             models,
+            needs_consent,
         })
     }
 }

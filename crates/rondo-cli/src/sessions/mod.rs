@@ -64,7 +64,11 @@ pub(crate) fn failed(error: StoreError) -> CliError {
                 "`rondo session fsck {session} --repair` keeps what is sound; other sessions are not touched"
             )),
         ),
-        StoreError::BadExport { .. } | StoreError::BadId { .. } => (Exit::Input, None),
+        StoreError::BadExport { .. } => (Exit::Input, None),
+        StoreError::BadId { .. } => (
+            Exit::Input,
+            Some("`rondo session import --as NAME` gives it another".to_owned()),
+        ),
         StoreError::Exists { .. }
         | StoreError::HasForks { .. }
         | StoreError::NoSuchRecord { .. } => (Exit::Error, None),
@@ -72,6 +76,7 @@ pub(crate) fn failed(error: StoreError) -> CliError {
             Exit::Journal,
             Some("install the version that wrote it, or a later one".to_owned()),
         ),
+        StoreError::NotAJournal { .. } => (Exit::Journal, None),
         StoreError::NetworkFileSystem { .. } => (Exit::Journal, Some(ELSEWHERE.to_owned())),
         StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {
             (Exit::Journal, None)

@@ -103,10 +103,17 @@ async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
     let other = TestEnv::new().stdin(&written);
     let imported = other.run(&["session", "import"]).await;
     assert_eq!(imported.stdout, format!("{id}\n"), "{imported:?}");
-    let again = other.run(&["session", "export", "-o", "again.jsonl"]).await;
+    assert!(imported.stderr.contains("it worked in `"), "{imported:?}");
+    // What came from a file is meant by its name alone.
+    let latest = other.run(&["session", "export", "-o", "again.jsonl"]).await;
+    assert_eq!(latest.code, Some(45), "{latest:?}");
+    let again = other
+        .run(&["session", "export", &id, "-o", "again.jsonl"])
+        .await;
     again.check("", "", 0);
     let again = std::fs::read_to_string(other.project().join("again.jsonl")).unwrap();
-    assert_eq!(again, written);
+    let own = format!(",\"directory\":\"{}\"", env.project().display());
+    assert_eq!(again, written.replacen(&own, "", 1));
     let again = other.run(&["session", "import", "-"]).await;
     assert_eq!(again.code, Some(1), "{again:?}");
 
@@ -114,8 +121,12 @@ async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
     let other = TestEnv::new().stdin(torn);
     let imported = other.run(&["session", "import", "--as", "mine"]).await;
     assert_eq!(imported.stdout, "mine\n");
-    assert!(imported.stderr.contains("the last line was cut short"));
+    assert!(imported.stderr.contains("the file was cut short: "));
     assert_eq!(listed(&other).await[0]["state"], "cut_off");
+    // Its turn goes on only if somebody says so, and nobody is there.
+    let resumed = other.run(&["resume", "mine"]).await;
+    assert_eq!(resumed.code, Some(44), "{resumed:?}");
+    assert!(resumed.stderr.contains("was imported"), "{resumed:?}");
 }
 
 #[tokio::test]
@@ -200,8 +211,8 @@ async fn an_id_that_commands_could_not_be_given_is_refused() {
     }
     let kept = other.run(&["session", "import", "--as=user:42@web"]).await;
     assert_eq!(kept.stdout, "user:42@web\n");
-    let own = env.project().display().to_string();
-    assert_eq!(listed(&other).await[0]["directory"], own);
+    assert_eq!(listed(&other).await[0]["directory"], "");
+    assert_eq!(listed(&other).await[0]["imported"], true);
 }
 
 #[tokio::test]

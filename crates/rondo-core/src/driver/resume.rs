@@ -332,21 +332,24 @@ impl Driver {
     }
 
     /// Returns what the gate of now says of a call.
-    async fn verdict(&self, call: &PlannedCall) -> Verdict {
-        let Some(tool) = self.setup.tools.get(&call.name) else {
-            return Verdict::Deny {
-                reason: format!("there is no tool `{}` any more", call.name),
-            };
-        };
-        let request = GateRequest {
+    fn verdict(&self, call: &PlannedCall) -> impl Future<Output = Verdict> + Send + use<> {
+        let judge = self.judge();
+        let tool = self.setup.tools.get(&call.name);
+        let request = tool.map(|tool| GateRequest {
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             step: self.machine.steps(),
             call_id: call.call_id.clone(),
             spec: tool.spec(),
             arguments: call.arguments.clone(),
-        };
-        self.judge().verdict(request).await
+        });
+        let missing = format!("there is no tool `{}` any more", call.name);
+        async move {
+            match request {
+                Some(request) => judge.verdict(request).await,
+                None => Verdict::Deny { reason: missing },
+            }
+        }
     }
 
     /// Returns the calls that may run: those that a record alone has cleared only after the gate of now

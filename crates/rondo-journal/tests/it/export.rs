@@ -1,6 +1,6 @@
 use crate::support::{Journal, append, id, journal, meddle, said, say, three};
 use rondo_core::ports::Seq;
-use rondo_journal::{Exported, NewSession, SessionState, StoreError};
+use rondo_journal::{Exported, NewSession, StoreError};
 use rondo_types::TimeMs;
 
 fn exported(journal: &Journal, name: &str) -> Vec<u8> {
@@ -65,7 +65,9 @@ async fn a_file_cut_anywhere_keeps_its_whole_lines() {
         let last_is_whole = part.len() == file.len() - 1 || is_record(&part[header_end..]);
         let expected = whole + u64::from(!ends_whole && last_is_whole);
         assert_eq!(imported.records, expected, "cut at {cut}");
-        assert_eq!(imported.torn, !ends_whole && !last_is_whole, "cut at {cut}");
+        // What is missing shows, also where the cut is at a line's end.
+        assert_eq!(imported.torn, expected < 3, "cut at {cut}");
+        assert_eq!(imported.announced, Some(3));
         assert_eq!(to.store.check(&name).unwrap().defect, None);
     }
 }
@@ -141,11 +143,13 @@ async fn the_directory_goes_with_the_session_and_may_be_missing() {
     };
     say(&from.store.begin(new).unwrap(), Seq(0), &["one"]).await;
     let file = exported(&from, "a");
-    to.store.import(&mut file.as_slice(), None).unwrap();
-    assert_eq!(
-        to.store.session(&id("a")).unwrap().directory,
-        "/home/me/notes"
-    );
+    let imported = to.store.import(&mut file.as_slice(), None).unwrap();
+    assert_eq!(imported.directory, "/home/me/notes");
+    // It is told, and not worked in before somebody says so.
+    let works_in = || to.store.session(&id("a")).unwrap().directory;
+    assert_eq!(works_in(), "");
+    to.store.set_directory(&id("a"), "/home/me/notes").unwrap();
+    assert_eq!(works_in(), "/home/me/notes");
     let without = String::from_utf8(file).unwrap();
     let without = without.replace(",\"directory\":\"/home/me/notes\"", "");
     assert!(!without.contains("directory"));
@@ -196,12 +200,16 @@ async fn a_long_file_is_imported_in_parts_and_whole_or_not_at_all() {
     assert_eq!(imported.records, 2501);
     assert_eq!(exported(&to, "a"), file);
     let info = |journal: &Journal| journal.store.session(&id("a")).unwrap();
-    assert_eq!(info(&to), info(&from));
+    let expected = rondo_journal::SessionInfo {
+        imported: true,
+        ..info(&from)
+    };
+    assert_eq!(info(&to), expected);
 }
 
 /// What a process leaves that was killed in an import: the row, and some of the records.
 #[tokio::test]
-async fn an_import_that_was_cut_off_is_begun_anew_or_gone_on_from_nothing() {
+async fn an_import_that_was_cut_off_is_no_session_and_is_begun_anew() {
     let from = journal();
     drop(three(&from, "a").await);
     let file = exported(&from, "a");
@@ -216,13 +224,86 @@ async fn an_import_that_was_cut_off_is_begun_anew_or_gone_on_from_nothing() {
         journal
     };
     let again = cut_off();
-    let state = again.store.session(&id("a")).unwrap().state;
-    assert_eq!(state, SessionState::CutOff);
-    assert!(again.store.load(&id("a")).unwrap().is_empty());
+    let gone = again.store.session(&id("a"));
+    assert!(matches!(gone, Err(StoreError::Unknown { .. })), "{gone:?}");
+    assert_eq!(again.store.sessions(9).unwrap(), []);
+    let owned = again.store.own(&id("a"));
+    assert!(matches!(owned, Err(StoreError::Unknown { .. })));
+    assert!(again.store.load(&id("a")).is_err());
     again.store.import(&mut file.as_slice(), None).unwrap();
     assert_eq!(exported(&again, "a"), file);
     let other = cut_off();
-    let owned = other.store.own(&id("a")).unwrap();
+    let owned = other.store.create(&id("a"), TimeMs(1)).unwrap();
     say(&owned, Seq(0), &["anew"]).await;
     assert_eq!(other.store.check(&id("a")).unwrap().sound, 1);
+}
+
+#[tokio::test]
+async fn what_was_imported_is_marked_with_its_forks_and_is_never_the_latest() {
+    let (from, to) = (journal(), journal());
+    drop(three(&from, "a").await);
+    let file = exported(&from, "a");
+    to.store.import(&mut file.as_slice(), None).unwrap();
+    to.store
+        .fork(&id("a"), Seq(2), &id("f"), TimeMs(9_000))
+        .unwrap();
+    assert!(to.store.resolve("latest").is_err());
+    assert_eq!(to.store.latest_in("").unwrap(), None);
+    drop(three(&to, "own").await);
+    say(&to.store.own(&id("a")).unwrap(), Seq(3), &["later"]).await;
+    assert_eq!(to.store.resolve("latest").unwrap(), id("own"));
+    let marks = ["a", "f", "own"].map(|name| to.store.session(&id(name)).unwrap().imported);
+    assert_eq!(marks, [true, true, false]);
+    // It can be named.
+    assert_eq!(to.store.resolve("a").unwrap(), id("a"));
+}
+
+#[tokio::test]
+async fn an_id_in_a_file_that_is_a_path_is_refused() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = String::from_utf8(exported(&from, "a")).unwrap();
+    for odd in ["../../x", "/tmp/x", "..", "-c", "latest", "a b"] {
+        let text = file.replace("\"id\":\"a\"", &format!("\"id\":\"{odd}\""));
+        let to = journal();
+        let refused = to.store.import(&mut text.as_bytes(), None);
+        assert!(matches!(refused, Err(StoreError::BadId { .. })), "{odd}");
+        assert!(Exported::read(&mut text.as_bytes()).is_err(), "{odd}");
+        let named = to.store.import(&mut text.as_bytes(), Some(&id("b")));
+        assert_eq!(named.unwrap().records, 3);
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_is_not_the_announced_one_is_refused() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    let file = String::from_utf8(exported(&from, "a")).unwrap();
+    let hash = from.store.read_all(&id("a")).unwrap()[1].hash.to_string();
+    let last = from.store.read_all(&id("a")).unwrap()[2].hash.to_string();
+    let header_of_two =
+        file.replacen(&last, &hash, 1)
+            .replacen("\"records\":3", "\"records\":2", 1);
+    let another_end = file.replacen(&last, &hash, 1);
+    for text in [header_of_two, another_end] {
+        let refused = journal().store.import(&mut text.as_bytes(), None);
+        assert!(matches!(refused, Err(StoreError::BadExport { .. })));
+    }
+    // Files of before say neither.
+    let old =
+        file.replace(",\"records\":3", "")
+            .replacen(&format!(",\"end_hash\":\"{last}\""), "", 1);
+    let imported = journal().store.import(&mut old.as_bytes(), None).unwrap();
+    assert_eq!((imported.records, imported.announced), (3, None));
+}
+
+#[tokio::test]
+async fn a_damaged_session_is_not_exported() {
+    let from = journal();
+    drop(three(&from, "a").await);
+    meddle(&from, "DELETE FROM records WHERE seq = 2");
+    let mut file = Vec::new();
+    let refused = from.store.export(&id("a"), &mut file);
+    assert!(matches!(refused, Err(StoreError::Damaged { seq: 2, .. })));
+    assert_eq!(file, b"");
 }

@@ -9,6 +9,7 @@ mod export;
 mod fork;
 mod history;
 mod owner;
+mod place;
 mod sessions;
 mod support;
 mod versions;

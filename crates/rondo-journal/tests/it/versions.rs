@@ -63,7 +63,11 @@ fn kept(version: &str) -> Journal {
 fn exported(store: &Store, name: &str) -> String {
     let mut file = Vec::new();
     store.export(&id(name), &mut file).unwrap();
-    String::from_utf8(file).unwrap()
+    let file = String::from_utf8(file).unwrap();
+    let (header, records) = file.split_once('\n').unwrap();
+    // What the first line says of the file's end is newer than the files that are compared.
+    let (header, _) = header.split_once(",\"records\":").unwrap();
+    format!("{header}}}\n{records}")
 }
 
 #[test]
@@ -188,7 +192,9 @@ async fn what_a_newer_minor_version_adds_is_kept_and_passed_over() {
     append(&owned, Seq(records), vec![said("and today")])
         .await
         .unwrap();
-    assert!(exported(store, "plain").starts_with(&file));
+    let records = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    let now = records(&exported(store, "plain"));
+    assert!(now.starts_with(&records(&file)));
     assert_eq!(store.check(&id("plain")).unwrap().defect, None);
 }
 

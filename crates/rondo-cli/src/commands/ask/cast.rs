@@ -41,8 +41,13 @@ impl Cast {
     /// Takes whom and what the turn began with.
     ///
     /// # Errors
-    /// When its models are not known here.
+    /// When its models are not known here, or it was imported and nobody said that it may go on.
     pub(crate) fn of_cut_off(turn: &CutOff, settings: &Settings, output: &Output) -> Result<Self> {
+        if turn.needs_consent {
+            let message = "the turn that was cut off was imported: anybody may have written it";
+            let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
+            return Err(CliError::new(Exit::ApprovalNeeded, message).hint(hint));
+        }
         let mut settings = settings.clone();
         let mut models = turn.models.iter().cloned();
         settings.values.model = models.next();

@@ -7,6 +7,7 @@ use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::render::sanitize;
 use crate::secrets;
 use crate::sessions::{self, Conversation, CutOff};
 use crate::settings::Settings;
@@ -14,9 +15,14 @@ use crate::tools;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
 use rondo_types::Message;
+use rustix::termios::isatty;
 use serde_json::Value;
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+
+/// Bytes of a typed answer.
+const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,10 +98,13 @@ pub(super) fn prepare(
     let message = message.map(|message| secrets.message(message));
     let title = message.as_ref().map(Message::text).unwrap_or_default();
     let mut conversation = place.conversation(&settings, title)?;
-    let carried = match aim {
+    let mut carried = match aim {
         Aim::Ask if args.is_fork => conversation.leave_open_turn(),
         _ => conversation.cut_off.take(),
     };
+    if let Some(cut_off) = &mut carried {
+        ask_for_consent(cut_off, &conversation, &output);
+    }
     let turns = planned(
         carried,
         cast.zip(message),
@@ -113,6 +122,24 @@ pub(super) fn prepare(
         conversation,
         turns,
     })
+}
+
+/// Asks whether a turn that came from a file may go on, where somebody sits at a terminal.
+fn ask_for_consent(cut_off: &mut CutOff, conversation: &Conversation, output: &Output) {
+    if !cut_off.needs_consent || !(isatty(io::stdin()) && isatty(io::stderr())) {
+        return;
+    }
+    let (session, models) = (&conversation.session, cut_off.models.join(", "));
+    output.stderr(&sanitize::plain(&format!(
+        "Session `{session}` was imported, and its last turn was cut off. Whoever wrote the file chose \
+         its messages, its limits and its models ({models}).\nCarry it on? [y/N, then Enter] "
+    )));
+    let mut answer = String::new();
+    let read = io::stdin()
+        .lock()
+        .take(ANSWER_BYTES_MAX)
+        .read_line(&mut answer);
+    cut_off.needs_consent = !(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"));
 }
 
 /// Something new that is asked.

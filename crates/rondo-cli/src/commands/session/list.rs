@@ -51,6 +51,7 @@ pub(super) fn json(sessions: &[SessionInfo]) -> String {
             "records": it.head,
             "directory": it.directory,
             "title": it.title,
+            "imported": it.imported,
             "forked_from": it.parent.as_ref().map(|(parent, _)| parent),
         });
         let _ = writeln!(text, "{line}");
@@ -119,6 +120,7 @@ mod tests {
             directory: "/a/very/long/path/to/some/project/of/mine".to_owned(),
             turns: 2,
             state,
+            imported: false,
         }
     }
 

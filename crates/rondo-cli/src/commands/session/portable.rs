@@ -1,7 +1,9 @@
+use crate::commands::run::current_dir;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions;
+use crate::render::sanitize;
+use crate::sessions::{self, directory_name};
 use rondo_journal::Store;
 use rondo_types::SessionId;
 use std::fs::{File, OpenOptions};
@@ -56,10 +58,27 @@ pub(super) fn import(
     };
     let id = id.map(named).transpose()?;
     let imported = store.import(&mut input, id.as_ref())?;
-    if imported.torn {
+    let count = imported.records;
+    match imported.announced {
+        Some(announced) if imported.torn => output.note(&format!(
+            "the file was cut short: {count} of {announced} records are there"
+        )),
+        None if imported.torn => output.note(&format!(
+            "the last line was cut short and is left out; {count} records are there"
+        )),
+        None => output.note(&format!(
+            "an older version wrote the file, which does not say how many records it should have; {count} are there"
+        )),
+        Some(_) => {}
+    }
+    // What the file says is no reason to work anywhere: only where the user stands already.
+    let here = directory_name(&current_dir()?);
+    if imported.directory == here {
+        store.set_directory(&imported.session, &here)?;
+    } else if !imported.directory.is_empty() {
         output.note(&format!(
-            "the last line was cut short and is left out; {} records are there",
-            imported.records
+            "it worked in `{}` where it was recorded; here it works where it is gone on with",
+            sanitize::plain(&imported.directory)
         ));
     }
     Ok(format!("{}\n", imported.session))
@@ -67,16 +86,10 @@ pub(super) fn import(
 
 /// Takes the id that an imported session is to have: one that other commands can be given.
 fn named(id: &str) -> Result<SessionId> {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.:@+".contains(c);
-    let reason = match id {
-        "latest" => "it stands for the session that was written last",
-        _ if id.starts_with('-') => "it begins like an option",
-        _ if id.ends_with(".jsonl") => "it looks like the file of an exported session",
-        _ if !id.chars().all(is_plain) => "only letters, digits and any of -_.:@+ may be in it",
-        _ => return Ok(SessionId::new(id)),
-    };
-    let message = format!("{id:?} cannot be a session's id: {reason}");
-    Err(CliError::new(Exit::Input, message))
+    SessionId::parse(id).map_err(|bad| {
+        let message = format!("{id:?} cannot be a session's id: {bad}");
+        CliError::new(Exit::Input, message)
+    })
 }
 
 fn unusable(path: &Path, err: io::Error) -> CliError {

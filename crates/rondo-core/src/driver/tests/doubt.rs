@@ -368,7 +368,7 @@ async fn what_recovery_a_call_has_is_its_tools_to_say_and_not_the_records() {
     }
     let (setup, _) = bench(Recovery::AtMostOnce).setup();
     let (_handle, control) = control();
-    let history = Transcript::new();
+    let history = rondo_types::Transcript::new();
     let ran = observe(async |events| {
         let resumed = resume_turn(setup, history, &records, events, control);
         resumed.await.unwrap()

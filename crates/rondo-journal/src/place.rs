@@ -1,0 +1,69 @@
+//! The journal's file as it was opened: what is appended to one that is gone is nowhere.
+
+use crate::error::StoreError;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes that the smallest journal has: one page of the smallest kind.
+const BYTES_MIN: u64 = 512;
+
+/// Where a journal was opened, and which file that was.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+impl Place {
+    /// Notes which file is there now.
+    pub(crate) fn of(path: &Path) -> Result<Self, StoreError> {
+        let metadata = fs::metadata(path).map_err(StoreError::io(path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: id(&metadata),
+        })
+    }
+
+    /// Says what happened where that file is not there any more.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let path = self.path.display();
+        match fs::metadata(&self.path) {
+            Ok(metadata) if id(&metadata) == self.file => Ok(()),
+            Ok(_) => Err(format!("another file took the place of `{path}` meanwhile")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(format!("`{path}` was removed or renamed meanwhile"))
+            }
+            Err(error) => Err(format!("`{path}` cannot be looked at any more: {error}")),
+        }
+    }
+}
+
+fn id(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Refuses what is no journal before anything waits for it or writes over it. `locks` is the directory
+/// of the sessions' locks: where there are any, a journal without a page has lost them.
+pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), StoreError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StoreError::io(path)(error)),
+    };
+    let refused = |reason: String| StoreError::NotAJournal {
+        path: path.to_owned(),
+        reason,
+    };
+    if !metadata.is_file() {
+        return Err(refused("it is no regular file".to_owned()));
+    }
+    let bytes = metadata.len();
+    let had_sessions = || fs::read_dir(locks).is_ok_and(|mut it| it.next().is_some());
+    if (1..BYTES_MIN).contains(&bytes) || (bytes == 0 && had_sessions()) {
+        let what = "so its sessions are lost: put a copy of it back, or move it away to begin anew";
+        return Err(refused(format!("it has {bytes} bytes, {what}")));
+    }
+    Ok(())
+}

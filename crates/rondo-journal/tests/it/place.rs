@@ -1,0 +1,72 @@
+//! What lies in the journal's place, before it is opened and while it is used.
+
+use crate::support::{append, id, journal, said, three};
+use rondo_core::ports::{AppendError, Seq};
+use rondo_journal::{Options, Store, StoreError};
+use std::fs;
+
+#[tokio::test]
+async fn nothing_is_appended_to_a_journal_that_is_gone() {
+    for another in [false, true] {
+        let journal = journal();
+        let session = three(&journal, "a").await;
+        let path = journal.store.path();
+        fs::rename(&path, path.with_extension("old")).unwrap();
+        if another {
+            fs::write(&path, "").unwrap();
+        }
+        let refused = append(&session, Seq(3), vec![said("four")]).await;
+        assert!(matches!(refused, Err(AppendError::Io(_))), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_journal_is_refused_and_left_as_it_is() {
+    for (bytes, is_refused) in [("", true), ("x", true)] {
+        let journal = journal();
+        drop(three(&journal, "a").await);
+        let (path, dir) = (journal.store.path(), journal.dir);
+        drop(journal.store);
+        fs::write(&path, bytes).unwrap();
+        let opened = Store::open(dir.path(), Options::default());
+        assert_eq!(
+            matches!(opened, Err(StoreError::NotAJournal { .. })),
+            is_refused
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_pipe_in_the_journals_place_is_refused_and_not_waited_for() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("journal.db");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let refused = Store::open(dir.path(), Options::default());
+    assert!(matches!(refused, Err(StoreError::NotAJournal { .. })));
+}
+
+#[test]
+fn an_empty_file_where_no_session_was_is_a_new_journal() {
+    let dir = tempfile::TempDir::new().unwrap();
+    fs::write(dir.path().join("journal.db"), "").unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(store.sessions(9).unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_session_from_the_future_is_not_the_latest_for_ever() {
+    let journal = journal();
+    let ahead = three(&journal, "ahead").await;
+    let mut record = said("from the future");
+    record.at_ms = rondo_types::TimeMs(u64::MAX >> 2);
+    append(&ahead, Seq(3), vec![record]).await.unwrap();
+    drop(three(&journal, "b").await);
+    assert_eq!(journal.store.resolve("latest").unwrap(), id("b"));
+    // Written again, it has the time of that.
+    let mut record = said("now");
+    record.at_ms = rondo_types::TimeMs(5_000);
+    append(&ahead, Seq(4), vec![record]).await.unwrap();
+    assert_eq!(journal.store.resolve("latest").unwrap(), id("ahead"));
+}
