@@ -25,6 +25,7 @@ pub(crate) struct Fixture {
     pub(crate) options: ExecOptions,
     pub(crate) cancel: CancellationToken,
     pub(crate) live: Arc<Mutex<String>>,
+    calls: AtomicU32,
 }
 
 pub(crate) fn supervisor() -> SupervisorCommand {
@@ -46,6 +47,7 @@ impl Fixture {
             options,
             cancel: CancellationToken::new(),
             live: Arc::default(),
+            calls: AtomicU32::new(0),
         }
     }
 
@@ -74,7 +76,11 @@ impl Fixture {
 
     pub(crate) async fn call(&self, arguments: Value) -> ToolOutcome {
         let tool = ExecTool::exec(self.options.clone());
-        tool.call(self.invocation(arguments)).await
+        let mut invocation = self.invocation(arguments);
+        // As a journal's keys are, each call's is its own.
+        let count = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        invocation.idempotency_key = format!("key-{count}");
+        tool.call(invocation).await
     }
 
     pub(crate) async fn run(&self, command: &str) -> Value {

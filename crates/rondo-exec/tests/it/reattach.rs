@@ -71,7 +71,7 @@ async fn a_command_that_still_runs_is_found_again_with_its_output() {
     let fixture = Fixture::new();
     cut_off(&fixture, "echo before", "echo after; exit 3");
     let next = Next::new(&fixture).await;
-    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    assert_eq!(next.reconcile().await, Reconciled::Running);
     let seen = async {
         while !fixture.live().contains("before") {
             tokio::task::yield_now().await;
@@ -108,7 +108,7 @@ async fn a_command_that_ends_between_the_question_and_the_call_is_not_run_again(
     let fixture = Fixture::new();
     let spec = cut_off(&fixture, "true", "exit 5");
     let next = Next::new(&fixture).await;
-    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    assert_eq!(next.reconcile().await, Reconciled::Running);
     open(&fixture).await;
     wait_for_end(&spec);
     assert_eq!(result(next.call(&fixture).await)["exitCode"], 5);
@@ -120,7 +120,7 @@ async fn a_long_output_from_before_is_told_with_both_ends() {
     let fixture = Fixture::new();
     cut_off(&fixture, "seq 1000", "true");
     let next = Next::new(&fixture).await;
-    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    assert_eq!(next.reconcile().await, Reconciled::Running);
     let seen = async {
         while !fixture.live().contains("1000\n") {
             tokio::task::yield_now().await;
@@ -174,7 +174,7 @@ async fn a_command_whose_supervisor_died_too_is_in_doubt() {
     let status = CallStatus::read(&spec.state_dir, &spec.key).unwrap();
     let status = status.unwrap();
     // A call that was found running, too.
-    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    assert_eq!(next.reconcile().await, Reconciled::Running);
     let killed = Command::new("kill")
         .args(["-KILL", &status.pid.to_string()])
         .status();
@@ -187,9 +187,18 @@ async fn a_command_whose_supervisor_died_too_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_not_in_doubt_runs_anew() {
+async fn a_call_whose_state_tells_that_it_was_begun_is_in_doubt_and_overwrites_nothing() {
     let fixture = Fixture::new();
-    assert_eq!(fixture.stdout("echo one").await, "one\n");
+    assert_eq!(fixture.stdout("echo one >> made; echo one").await, "one\n");
+    let path = fixture.state.path().join("key-1.json");
+    let before = std::fs::read(&path).unwrap();
+    let tool = rondo_exec::ExecTool::exec(fixture.options.clone());
+    let again = serde_json::json!({"command": "echo two >> made"});
+    let error = failure(tool.call(fixture.invocation(again)).await);
+    assert_eq!(error.code, ToolErrorCode::InDoubt);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let made = std::fs::read_to_string(fixture.path().join("made")).unwrap();
+    assert_eq!(made, "one\n");
     assert_eq!(fixture.stdout("echo two").await, "two\n");
 }
 
@@ -201,7 +210,7 @@ async fn the_time_of_a_command_counts_from_its_first_start() {
     let spec = spec(&fixture, &command, LONG_ENOUGH_SECONDS * 1000);
     kill_agent_of(&spec);
     let next = Next::new(&fixture).await;
-    assert_eq!(next.reconcile().await, Reconciled::NotDone);
+    assert_eq!(next.reconcile().await, Reconciled::Running);
     let error = failure(next.call(&fixture).await);
     assert_eq!(error.code, ToolErrorCode::Timeout);
     assert_eq!(survivors(&mark), [""; 0]);
@@ -215,7 +224,7 @@ async fn a_cancel_of_a_command_that_was_found_again_ends_what_tried_to_escape() 
         let before = format!("export M={mark}; {escape}\ntrue");
         cut_off(&fixture, &before, "true");
         let next = Next::new(&fixture).await;
-        assert_eq!(next.reconcile().await, Reconciled::NotDone);
+        assert_eq!(next.reconcile().await, Reconciled::Running);
         fixture.cancel.cancel();
         let error = failure(next.call(&fixture).await);
         assert_eq!(error.code, ToolErrorCode::Cancelled, "{escape}");

@@ -20,7 +20,13 @@ async fn commands_start_where_the_shell_is_from_the_next_call_on() {
     let mut fixture = Fixture::new();
     fixture.options.workdir = Some(kept.workdir.clone());
     let tool = ExecTool::exec(fixture.options.clone());
-    let run = async |arguments: Value| tool.call(fixture.invocation(arguments)).await;
+    let count = std::cell::Cell::new(0);
+    let run = async |arguments: Value| {
+        let mut invocation = fixture.invocation(arguments);
+        count.set(count.get() + 1);
+        invocation.idempotency_key = format!("key-{}", count.get());
+        tool.call(invocation).await
+    };
     kept.run("mkdir -p sub/inner; cd sub; export A=1 SOME_API_KEY=x PAGER=less; B=2")
         .await;
     let seen = json!({ "command": "echo \"${PWD##*/} $A ${B-none} ${SOME_API_KEY-none} $PAGER\"" });
