@@ -30,6 +30,7 @@ mod place;
 pub mod probe;
 mod secret;
 mod transport;
+mod unix;
 
 pub use download::{Download, DownloadError, download};
 pub use endpoint::{Auth, Endpoint, ModelCard};

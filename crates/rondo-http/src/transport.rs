@@ -1,4 +1,4 @@
-use crate::{HttpError, Network};
+use crate::{HttpError, Network, unix};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect, retry};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -17,6 +17,8 @@ const POOL_IDLE_PER_HOST_MAX: usize = 1024;
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The bound on certificate authorities read from a file.
 const CA_CERTIFICATES_MAX: usize = 10_000;
+/// The bound on that file, in bytes.
+const CA_BYTES_MAX: u64 = 32 << 20;
 
 /// The connections to all providers that share a [`Network`]. Clones share them too.
 ///
@@ -99,12 +101,10 @@ fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpErr
         path: path.to_owned(),
         source,
     };
-    let found = CertificateDer::pem_file_iter(path)
-        .and_then(|certificates| {
-            certificates
-                .take(CA_CERTIFICATES_MAX)
-                .collect::<Result<Vec<_>, _>>()
-        })
+    let pem = unix::read_regular(path, CA_BYTES_MAX).map_err(|error| fail(error.into()))?;
+    let found = CertificateDer::pem_slice_iter(&pem)
+        .take(CA_CERTIFICATES_MAX)
+        .collect::<Result<Vec<_>, _>>()
         .map_err(|error| fail(error.into()))?;
     if found.is_empty() {
         return Err(fail("no certificate in it".into()));
