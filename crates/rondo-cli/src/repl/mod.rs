@@ -204,11 +204,10 @@ impl Repl {
             Some(text) => sessions::find(store, text)?,
             None => sessions::latest(store, &directory)?,
         };
-        if args.turn.directory.is_none() {
-            let own = PathBuf::from(&info.directory);
-            if own.is_dir() {
-                self.set_directory(own);
-            }
+        if args.turn.directory.is_none()
+            && let Some(own) = sessions::own_directory(&info, &directory)?
+        {
+            self.set_directory(own);
         }
         self.take(&info)?;
         match restores {

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::settings::Settings;
 use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
 use rondo_types::{SessionId, TimeMs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens the journal of all sessions.
 ///
@@ -114,6 +114,28 @@ pub(crate) fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
 pub(crate) fn directory_name(directory: &Path) -> String {
     let real = directory.canonicalize();
     real.as_deref().unwrap_or(directory).display().to_string()
+}
+
+/// Returns a session's own directory, where that is another one than `here`.
+///
+/// # Errors
+/// When it is gone: what the session does would be done elsewhere.
+pub(crate) fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>> {
+    if info.directory.is_empty() || info.directory == directory_name(here) {
+        return Ok(None);
+    }
+    let directory = PathBuf::from(&info.directory);
+    if directory.is_dir() {
+        return Ok(Some(directory));
+    }
+    Err(CliError::new(
+        Exit::Input,
+        format_args!(
+            "the directory of session `{}` is gone: `{}`",
+            info.id, info.directory
+        ),
+    )
+    .hint("name the directory to go on in with `-C DIR`: `-C .` is this one"))
 }
 
 /// Names the session that this process begins.

@@ -308,3 +308,30 @@ async fn a_full_disk_stops_the_turn_before_the_effect_and_it_goes_on_when_there_
     assert_eq!(effect.unwrap(), "done\n");
     assert_eq!(server.requests().len(), 3);
 }
+
+#[tokio::test]
+async fn a_session_whose_directory_is_gone_goes_on_nowhere_unless_one_is_named() {
+    let server = serve(vec![says("one"), says("two")]).await;
+    let env = TestEnv::new();
+    env.write("sub/file", "");
+    rondo(&env, &server, "ask", &["-C", "sub", "x"]).await;
+    let (sub, moved) = (env.project().join("sub"), env.project().join("moved"));
+    std::fs::rename(&sub, &moved).unwrap();
+    for (command, args) in [
+        ("resume", &["latest"][..]),
+        ("ask", &["--session", "latest", "x"]),
+        ("ask", &["-c", "x"]),
+    ] {
+        let refused = rondo(&env, &server, command, args).await;
+        assert_eq!(refused.code, Some(42), "{refused:?}");
+        assert!(
+            refused.stderr.contains("`[ROOT]/project/sub`"),
+            "{refused:?}"
+        );
+        assert!(refused.stderr.contains("`-C DIR`"), "{refused:?}");
+    }
+    assert_eq!(server.requests().len(), 1);
+    let args = ["--session", "latest", "-C", "moved", "x"];
+    let named = rondo(&env, &server, "ask", &args).await;
+    assert_eq!(named.stdout, "two\n", "{named:?}");
+}

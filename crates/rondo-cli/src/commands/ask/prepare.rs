@@ -74,7 +74,7 @@ pub(super) fn prepare(
     let directory = working_directory(args.turn.directory.as_deref())?;
     let mut settings = Settings::load(env.clone(), directory, args, &early)?;
     let place = Place::find(args, aim, &settings)?;
-    if let Some(own) = place.directory(args, &settings) {
+    if let Some(own) = place.directory(args, &settings)? {
         settings = Settings::load(env, own, args, &early)?;
     }
     if args.is_fork {
@@ -235,15 +235,16 @@ impl Place {
     }
 
     /// Returns the session's own directory, where that is another one and nobody named any.
-    fn directory(&self, args: &AskArgs, settings: &Settings) -> Option<PathBuf> {
-        let Self::Known(_, info) = self else {
-            return None;
-        };
-        let here = sessions::directory_name(&settings.directory);
-        if args.turn.directory.is_some() || info.directory.is_empty() || info.directory == here {
-            return None;
+    ///
+    /// # Errors
+    /// When it is gone.
+    fn directory(&self, args: &AskArgs, settings: &Settings) -> Result<Option<PathBuf>> {
+        match self {
+            Self::Known(_, info) if args.turn.directory.is_none() => {
+                sessions::own_directory(info, &settings.directory)
+            }
+            _ => Ok(None),
         }
-        Some(PathBuf::from(&info.directory)).filter(|directory| directory.is_dir())
     }
 
     fn conversation(self, settings: &Settings, title: String) -> Result<Conversation> {
