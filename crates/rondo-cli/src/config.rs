@@ -4,12 +4,13 @@ use crate::cli::{AskArgs, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, 
 use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::files;
 use crate::models::ModelTable;
 use crate::providers::Provider;
 use rondo_types::Effort;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The bound on a configuration file, in bytes.
@@ -92,11 +93,29 @@ impl Layer {
         let Some(text) = read_bounded(path)? else {
             return Ok(Self::default());
         };
-        toml::from_str(&text).map_err(|err| {
-            let context = format!("failed to parse `{}`", path.display());
-            let shown = anyhow::Error::msg(err.to_string().trim_end().to_owned());
-            CliError::caused(Exit::Config, shown.context(context))
-        })
+        toml::from_str(&text).map_err(|err| unparsed(path, &err))
+    }
+
+    /// Reads the configuration file of a folder that nobody trusts: what narrows, and the names of
+    /// what else it sets.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file).
+    pub(crate) fn from_untrusted_file(path: &Path) -> Result<(Self, Vec<String>)> {
+        let Some(text) = read_bounded(path)? else {
+            return Ok((Self::default(), Vec::new()));
+        };
+        Self::untrusted(&text).map_err(|err| unparsed(path, &err))
+    }
+
+    fn untrusted(text: &str) -> Result<(Self, Vec<String>), toml::de::Error> {
+        // What is ignored must make sense all the same.
+        toml::from_str::<Self>(text)?;
+        let mut table: toml::Table = toml::from_str(text)?;
+        let keys = table.iter().filter(|(key, value)| !may_be_set(key, value));
+        let ignored: Vec<String> = keys.map(|(key, _)| key.clone()).collect();
+        table.retain(|key, value| may_be_set(key, value));
+        Ok((table.try_into()?, ignored))
     }
 
     /// Reads the variables that mirror the settings.
@@ -195,96 +214,96 @@ impl Layer {
         }
         Ok(())
     }
+}
 
-    /// Takes out what a folder that nobody trusts may not set, and returns the names of what was
-    /// set: whatever sends data or keys elsewhere, runs something, opens a permission, speaks for
-    /// the user, or raises a bound.
-    pub(crate) fn remove_unsafe(&mut self) -> Vec<&'static str> {
-        let mut removed = Vec::new();
-        macro_rules! remove {
-            ($($field:ident),*) => {$(
-                if self.$field.take().is_some() {
-                    removed.push(stringify!($field));
-                }
-            )*};
-        }
-        remove!(
-            base_url,
-            max_steps,
-            max_tool_calls,
-            max_tokens_total,
-            max_budget_usd,
-            deadline,
-            allowed_tools,
-            yolo,
-            add_dirs,
-            system_prompt,
-            append_system_prompt,
-            strict_complete,
-            durability,
-            ephemeral,
-            ca_file
-        );
-        for (name, empty) in [
-            ("providers", self.providers.is_empty()),
-            ("models", self.models.is_empty()),
-            ("profiles", self.profiles.is_empty()),
-        ] {
-            if !empty {
-                removed.push(name);
-            }
-        }
-        self.providers.clear();
-        self.models.clear();
-        self.profiles.clear();
-        removed
+/// What the configuration of a folder that nobody trusts may do with a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Narrowing {
+    /// The number counts where it is lower than what is in force below it.
+    Lowers,
+    /// The switch can be put into this position only.
+    Only(bool),
+    /// The names are added to those of the layers below.
+    Adds,
+}
+
+/// All that a folder that nobody trusts may set. What is not named here it may not: a setting that
+/// is new is the user's alone until it is entered.
+const UNTRUSTED: [(&str, Narrowing); 9] = [
+    ("deadline", Narrowing::Lowers),
+    ("disallowed_tools", Narrowing::Adds),
+    ("max_budget_usd", Narrowing::Lowers),
+    ("max_output_tokens", Narrowing::Lowers),
+    ("max_steps", Narrowing::Lowers),
+    ("max_tokens_total", Narrowing::Lowers),
+    ("max_tool_calls", Narrowing::Lowers),
+    ("offline", Narrowing::Only(true)),
+    ("yolo", Narrowing::Only(false)),
+];
+
+fn may_be_set(key: &str, value: &toml::Value) -> bool {
+    let found = UNTRUSTED.iter().find(|(known, _)| *known == key);
+    match found.map(|(_, narrowing)| *narrowing) {
+        Some(Narrowing::Only(position)) => value.as_bool() == Some(position),
+        Some(Narrowing::Lowers | Narrowing::Adds) => true,
+        None => false,
     }
 }
 
+fn unparsed(path: &Path, err: &toml::de::Error) -> CliError {
+    let context = format!("failed to parse `{}`", path.display());
+    let shown = anyhow::Error::msg(err.to_string().trim_end().to_owned());
+    CliError::caused(Exit::Config, shown.context(context))
+}
+
 fn read_bounded(path: &Path) -> Result<Option<String>> {
-    let failed = |err: std::io::Error| {
-        let context = format!("failed to read `{}`", path.display());
-        CliError::caused(Exit::Config, anyhow::Error::new(err).context(context))
-    };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
+    match files::read_text(path, CONFIG_BYTES_MAX) {
+        Ok(text) => Ok(Some(text)),
         // A home such as `/dev/null` has no files either.
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+            Ok(None)
         }
-        Err(err) => return Err(failed(err)),
-    };
-    let mut text = String::new();
-    file.take(CONFIG_BYTES_MAX + 1)
-        .read_to_string(&mut text)
-        .map_err(failed)?;
-    if u64::try_from(text.len()).unwrap_or(u64::MAX) > CONFIG_BYTES_MAX {
-        return Err(CliError::new(
-            Exit::Config,
-            format_args!(
-                "`{}` is larger than {CONFIG_BYTES_MAX} bytes",
-                path.display()
-            ),
-        ));
+        Err(err) => {
+            let context = format!("failed to read `{}`", path.display());
+            let error = anyhow::Error::new(err).context(context);
+            Err(CliError::caused(Exit::Config, error))
+        }
     }
-    Ok(Some(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Every setting, with a value that would widen something.
+    const WIDE: &str = "model = 'hf:a/b/c.gguf'\nfallbacks = ['./trap.gguf']\nprofile = 'python'\n\
+        base_url = 'http://evil'\nallowed_tools = ['exec']\nyolo = true\noffline = false\n\
+        add_dirs = ['/']\nsystem_prompt = 'x'\nappend_system_prompt = 'x'\ntemperature = 2.0\n\
+        effort = 'high'\noutput_format = 'json'\ndurability = 'normal'\nephemeral = true\n\
+        strict_complete = false\nquiet = true\ncolor = 'always'\nedit_keys = 'vi'\n\
+        ca_file = '/x'\ntrusted_folders = ['/']\n[providers.p]\ndialect = 'gemini'\n\
+        [models.'a/b']\ninput_usd = 0.0\n[profiles.default]\nallowed_tools = ['exec']\n";
+
     #[test]
-    fn an_untrusted_project_sets_only_what_is_harmless() {
-        let mut layer: Layer = toml::from_str(
-            "model = 'gemini/x'\nyolo = true\nbase_url = 'http://evil'\nquiet = true\n\
-             disallowed_tools = ['exec']\n[providers.p]\ndialect = 'gemini'\nbase_url = 'http://e'\n",
-        )
-        .unwrap();
-        assert_eq!(layer.remove_unsafe(), ["base_url", "yolo", "providers"]);
-        assert_eq!(layer.model.as_deref(), Some("gemini/x"));
-        assert!(layer.disallowed_tools.is_some());
-        assert!(layer.providers.is_empty() && layer.yolo.is_none());
+    fn an_untrusted_project_sets_nothing_that_widens() {
+        let (layer, mut ignored) = Layer::untrusted(WIDE).unwrap();
+        assert_eq!(format!("{layer:?}"), format!("{:?}", Layer::default()));
+        let table: toml::Table = toml::from_str(WIDE).unwrap();
+        let mut all: Vec<_> = table.keys().cloned().collect();
+        all.sort();
+        ignored.sort();
+        assert_eq!(ignored, all);
+    }
+
+    #[test]
+    fn an_untrusted_project_sets_what_narrows() {
+        let text = "deadline = '2s'\ndisallowed_tools = ['exec']\nmax_budget_usd = 0.5\n\
+            max_output_tokens = 9\nmax_steps = 2\nmax_tokens_total = 7\nmax_tool_calls = 3\n\
+            offline = true\nyolo = false\n";
+        let whole: Layer = toml::from_str(text).unwrap();
+        let (layer, ignored) = Layer::untrusted(text).unwrap();
+        assert_eq!(ignored, Vec::<String>::new());
+        assert_eq!(format!("{layer:?}"), format!("{whole:?}"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod env;
 mod error;
 mod exit;
 mod fallbacks;
+mod files;
 mod log;
 mod models;
 mod output;

@@ -21,11 +21,14 @@ const EXTENDS: &str = "extends";
 /// When no profile has that name, or a layer sets what a profile does not have.
 pub(crate) fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
     let base = base_of(settings, name)?;
-    let layers: Vec<_> = settings
-        .sources
-        .iter()
-        .flat_map(|source| layers_of(source, name, base != name))
-        .collect();
+    let mut layers = Vec::new();
+    for source in &settings.sources {
+        let mut own = layers_of(source, name, base != name);
+        if !source.is_trusted {
+            keep_lower(&mut own, &base, &layers)?;
+        }
+        layers.extend(own);
+    }
     profile::resolve(&base, &layers).map_err(|err| CliError::caused(Exit::Config, err))
 }
 
@@ -85,6 +88,26 @@ fn layers_of(source: &Source, name: &str, renamed: bool) -> Vec<profile::Layer> 
         });
     }
     layers
+}
+
+/// Leaves out the numbers that are not lower than what the layers below and the profile say.
+fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) -> Result<()> {
+    let failed = |err| CliError::caused(Exit::Config, err);
+    let below = profile::resolve(base, below).map_err(failed)?.profile;
+    let below = Table::try_from(&below)
+        .map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+    for layer in own {
+        for (section, values) in &mut layer.table {
+            let (Some(below), Value::Table(values)) = (below.get(section), values) else {
+                continue;
+            };
+            values.retain(|key, value| {
+                let in_force = below.get(key).and_then(Value::as_integer);
+                in_force.is_none_or(|it| value.as_integer().is_some_and(|own| own < it))
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Returns what a layer sets in a profile, with the profile's keys.

@@ -9,10 +9,8 @@ use rondo_types::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The function that evaluates anything. Its design enables it, so that profile lets it run.
-pub(crate) const EVALUATES: &str = "eval_expr";
-/// The profile of that design.
-const PROFILE: &str = "python";
+/// The function that evaluates anything.
+const EVALUATES: &str = "eval_expr";
 /// Names the interpreter, where it is not that of the virtual environment or the search path.
 const PROGRAM: &str = "RONDO_PYTHON";
 /// What cannot be found is told when it is first needed.
@@ -77,16 +75,12 @@ pub(crate) fn looks(profile: &Profile, settings: &Settings) -> Looks {
     }
 }
 
-/// Returns whether the profile lets any expression be evaluated without asking.
-pub(crate) fn is_enabled(profile: &Profile) -> bool {
-    profile.name == PROFILE
-}
-
 fn evaluates_freely(profile: &Profile, settings: &Settings) -> bool {
     let values = &settings.values;
-    let named = |names: &Option<Vec<String>>| names.iter().flatten().any(|it| it == EVALUATES);
-    let is_allowed = is_enabled(profile) || values.yolo == Some(true);
-    (is_allowed || named(&values.allowed_tools)) && !named(&values.disallowed_tools)
+    let named = |names: &[String]| names.iter().any(|it| it == EVALUATES);
+    let listed = |names: &Option<Vec<String>>| named(names.as_deref().unwrap_or_default());
+    let is_allowed = named(&profile.allowed_tools) || values.yolo == Some(true);
+    (is_allowed || listed(&values.allowed_tools)) && !listed(&values.disallowed_tools)
 }
 
 fn program(env: &Env, directory: &Path) -> PathBuf {

@@ -40,6 +40,9 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// What it sets.
     pub(crate) layer: Layer,
+    /// Whether it is the user's word. Where not, its numbers count only where they are lower than
+    /// those in force below.
+    pub(crate) is_trusted: bool,
 }
 
 impl Settings {
@@ -86,7 +89,11 @@ impl Settings {
 
 impl Source {
     fn new(name: String, layer: Layer) -> Self {
-        Self { name, layer }
+        Self {
+            name,
+            layer,
+            is_trusted: true,
+        }
     }
 }
 
@@ -94,37 +101,45 @@ fn read_project(directory: &Path, user: &Layer, output: &Output) -> Result<Optio
     let Some(file) = project_config(directory) else {
         return Ok(None);
     };
-    let mut layer = Layer::from_file(&file)?;
-    layer.trusted_folders = None;
-    if !is_trusted(&file, user) {
-        let removed = layer.remove_unsafe();
-        if !removed.is_empty() {
-            output.note(&format!(
-                "`{}` is not trusted, so its {} is ignored; add its folder to `trusted_folders` in your own configuration to honour it",
-                file.display(),
-                names(&removed),
-            ));
-        }
+    let name = file.display().to_string();
+    if is_trusted(&file, user) {
+        let mut layer = Layer::from_file(&file)?;
+        layer.trusted_folders = None;
+        return Ok(Some(Source::new(name, layer)));
     }
-    Ok(Some(Source::new(file.display().to_string(), layer)))
+    let (layer, ignored) = Layer::from_untrusted_file(&file)?;
+    if !ignored.is_empty() {
+        output.note(&format!(
+            "`{name}` is not trusted, so its {} {} ignored; add its folder to `trusted_folders` in your own configuration to honour it",
+            names(&ignored),
+            if ignored.len() == 1 { "is" } else { "are" },
+        ));
+    }
+    Ok(Some(Source {
+        is_trusted: false,
+        ..Source::new(name, layer)
+    }))
 }
 
-/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder.
+/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder:
+/// both the folder that is worked in and the file must lie in one. A link to the configuration of
+/// another folder, which is trusted, speaks for that one only.
 fn is_trusted(file: &Path, user: &Layer) -> bool {
-    let Some(root) = file.canonicalize().ok() else {
+    let folder = project_root(file).and_then(|root| root.canonicalize().ok());
+    let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
         return false;
     };
-    let Some(root) = project_root(&root) else {
+    let Some(root) = project_root(&real) else {
         return false;
     };
     let trusted = user.trusted_folders.iter().flatten();
     trusted
         .filter(|folder| folder.is_absolute())
         .filter_map(|folder| folder.canonicalize().ok())
-        .any(|folder| root.starts_with(folder))
+        .any(|trusted| folder.starts_with(&trusted) && root.starts_with(&trusted))
 }
 
-fn names(list: &[&str]) -> String {
+fn names(list: &[String]) -> String {
     list.iter()
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
@@ -133,7 +148,11 @@ fn names(list: &[&str]) -> String {
 
 fn merge(sources: &[Source]) -> Layer {
     let mut values = Layer::default();
-    for Source { layer, .. } in sources {
+    for source in sources {
+        let mut layer = source.layer.clone();
+        if !source.is_trusted {
+            keep_lower(&mut layer, &values);
+        }
         macro_rules! override_with {
             ($($field:ident),*) => {$(
                 if layer.$field.is_some() {
@@ -185,6 +204,26 @@ fn merge(sources: &[Source]) -> Layer {
     values
 }
 
+/// Leaves out the numbers of a layer that are not lower than those below it.
+fn keep_lower(layer: &mut Layer, below: &Layer) {
+    macro_rules! lower {
+        ($($field:ident),*) => {$(
+            layer.$field = layer.$field.filter(|own| below.$field.is_none_or(|it| *own < it));
+        )*};
+    }
+    lower!(
+        max_steps,
+        max_tool_calls,
+        max_tokens_total,
+        max_budget_usd,
+        max_output_tokens
+    );
+    let span = below.deadline.map(|it| it.0);
+    layer.deadline = layer
+        .deadline
+        .filter(|own| span.is_none_or(|it| own.0 < it));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +245,12 @@ mod tests {
             fs::create_dir(scene.project.path().join(".rondo")).unwrap();
             fs::write(scene.project.path().join(".rondo/config.toml"), project).unwrap();
             scene
+        }
+
+        /// Replaces the user's file by one that trusts the project.
+        fn trust(&self, user: &str) {
+            let trusted = format!("trusted_folders = [{:?}]\n{user}", self.project.path());
+            fs::write(self.home.path().join("config.toml"), trusted).unwrap();
         }
 
         fn load(&self, env: &[(&str, &str)], args: &AskArgs) -> Settings {
@@ -242,7 +287,8 @@ mod tests {
 
     #[test]
     fn flags_win_over_environment_over_project_over_user() {
-        let scene = Scene::new("model = 'user/m'\neffort = 'low'", "model = 'project/m'");
+        let scene = Scene::new("", "model = 'project/m'");
+        scene.trust("model = 'user/m'\neffort = 'low'");
         let flags = AskArgs {
             turn: TurnArgs {
                 model: Some("flag/m".into()),
@@ -265,9 +311,50 @@ mod tests {
         let scene = Scene::new("", "yolo = true\nbase_url = 'http://evil'");
         let values = scene.load(&[], &AskArgs::default()).values;
         assert_eq!((values.yolo, values.base_url), (None, None));
-        let trusted = format!("trusted_folders = [{:?}]", scene.project.path());
-        fs::write(scene.home.path().join("config.toml"), trusted).unwrap();
+        scene.trust("");
         assert_eq!(scene.load(&[], &AskArgs::default()).values.yolo, Some(true));
+    }
+
+    #[test]
+    fn a_project_without_trust_lowers_limits_and_raises_none() {
+        let limits = |user: &str, project: &str, profile: &str| {
+            let settings = Scene::new(user, project).load(&[], &AskArgs::default());
+            let resolved = profiles::resolve(&settings, profile).unwrap();
+            let of_profile = resolved.profile.limits;
+            (
+                settings.values.max_steps,
+                of_profile.max_steps,
+                of_profile.max_tokens,
+            )
+        };
+        let high = "max_steps = 100\nmax_tokens_total = 9000000";
+        assert_eq!(
+            limits("max_steps = 5", high, "default"),
+            (Some(5), 5, Some(2_000_000))
+        );
+        assert_eq!(limits("", high, "shell").1, 10);
+        let low = "max_steps = 3\nmax_tokens_total = 9";
+        assert_eq!(
+            limits("max_steps = 5", low, "default"),
+            (Some(3), 3, Some(9))
+        );
+    }
+
+    #[test]
+    fn a_link_to_the_configuration_of_a_trusted_folder_lends_no_trust() {
+        let scene = Scene::new("", "yolo = true");
+        let clone = tempfile::tempdir_in(scene.project.path().parent().unwrap()).unwrap();
+        let own = scene.project.path().join(".rondo");
+        std::os::unix::fs::symlink(own, clone.path().join(".rondo")).unwrap();
+        scene.trust("");
+        let home = scene.home.path().to_str().unwrap();
+        let settings = Settings::load(
+            Env::of(&[("RONDO_HOME", home)]),
+            clone.path().to_owned(),
+            &AskArgs::default(),
+            &Output::silent(),
+        );
+        assert_eq!(settings.unwrap().values.yolo, None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::python;
 use crate::settings::Settings;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{
-    AllowedDirs, ExecOptions, ExecTool, GateOptions, HUB_BLACKLIST, StandardGate, SupervisorCommand,
+    AllowedDirs, ExecOptions, ExecTool, GateOptions, StandardGate, SupervisorCommand,
 };
 use rondo_tools::Workspace;
 use rondo_types::{Profile, SessionId};
@@ -27,8 +27,6 @@ const TOOLS: [&str; 7] = [
 ];
 /// Forbids every tool.
 const ALL: &str = "*";
-/// The profile whose design refuses some programs whatever anybody allows.
-const BLACKLISTED_PROFILE: &str = "hub";
 /// Only the user may read what commands printed.
 const PRIVATE: u32 = 0o700;
 
@@ -192,15 +190,10 @@ pub(crate) fn gate_options(
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
-    if python::is_enabled(profile) {
-        options.allowed_tools.push(python::EVALUATES.to_owned());
-    }
-    if profile.name == BLACKLISTED_PROFILE {
-        options.blacklist = HUB_BLACKLIST
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect();
-    }
+    options
+        .allowed_tools
+        .extend_from_slice(&profile.allowed_tools);
+    options.blacklist.clone_from(&profile.forbidden_programs);
     Ok(options)
 }
 

@@ -26,6 +26,13 @@ pub struct Profile {
     pub context: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
+    /// Tools, or patterns of calls as `exec(git status *)`, that run without asking, since its design
+    /// says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// Programs that are refused whatever else allows them, since its design says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbidden_programs: Vec<String>,
     /// How tool results are shown to the model.
     pub results: ResultRendering,
     /// What a reply without text and calls is.

@@ -1,6 +1,5 @@
 //! Where the prompt stands: directory and branch, as people write them.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a file of git that are read.
@@ -52,11 +51,7 @@ fn git_dir(git: PathBuf) -> Option<PathBuf> {
 }
 
 fn small_file(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(GIT_FILE_BYTES_MAX)
-        .read_to_string(&mut text)
-        .ok()?;
+    let text = crate::files::read_text(path, GIT_FILE_BYTES_MAX).ok()?;
     Some(text.trim().to_owned())
 }
 
@@ -78,6 +73,21 @@ mod tests {
         fs::write(tree.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
         assert_eq!(branch(&main.join("src")).as_deref(), Some("feature/x"));
         assert_eq!(branch(&tree).as_deref(), Some("0123456"));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_of_git_is_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let git = root.path().join(".git");
+        let pipe = |path: &Path| {
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+        };
+        pipe(&git);
+        assert_eq!(branch(root.path()), None);
+        fs::remove_file(&git).unwrap();
+        fs::create_dir(&git).unwrap();
+        pipe(&git.join("HEAD"));
+        assert_eq!(branch(root.path()), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-use crate::harness::{TestEnv, says, serve};
+use crate::harness::{TestEnv, calls, says, serve};
 use rondo_testkit::{ReplyScript, Server, gemini};
+use serde_json::json;
 
 #[tokio::test]
 async fn a_missing_key_names_its_variable() {
@@ -83,13 +84,72 @@ async fn a_project_cannot_send_the_key_elsewhere() {
             trap.url("/v1")
         ),
     );
-    let shown = env.run(&["ask", "x"]).await;
+    let shown = env.run(&["ask", "-m", "openai/m", "x"]).await;
     shown.check(
         "ok\n",
-        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `base_url`, `yolo` is ignored; add its folder to `trusted_folders` in your own configuration to honour it\n",
+        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model`, `base_url`, `yolo` are ignored; add its folder to `trusted_folders` in your own configuration to honour it\n",
         0,
     );
     assert!(trap.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_projects_profile_lets_nothing_run_unasked() {
+    let call = calls("eval_expr", &json!({"expr": "open('made', 'w')"}));
+    let server = serve(vec![call, says("ok")]).await;
+    let env = TestEnv::new();
+    env.write(
+        ".rondo/config.toml",
+        "profile = 'python'\n[profiles.default]\ntools = ['eval_expr']\nallowed_tools = ['eval_expr']\n",
+    );
+    let shown = env.ask(&server, &["x"]).await;
+    assert!(
+        shown.stderr.contains("`profile`, `profiles` are ignored"),
+        "{}",
+        shown.stderr
+    );
+    assert!(!env.project().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_profile_built_on_hub_refuses_what_hub_refuses() {
+    let call = calls("exec", &json!({"command": "rm -f made"}));
+    let server = serve(vec![call, says("ok")]).await;
+    let env = TestEnv::new();
+    env.user_config("[profiles.own]\nextends = 'hub'\n");
+    env.write("made", "x");
+    let shown = env.ask(&server, &["--profile", "own", "--yolo", "x"]).await;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(env.project().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let server = serve(vec![]).await;
+    let env = TestEnv::new();
+    env.user_config("");
+    let file = env.home().join(".config/rondo/config.toml");
+    std::fs::remove_file(&file).unwrap();
+    let pipe = |path: &std::path::Path| {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+    };
+    pipe(&file);
+    env.ask(&server, &["x"]).await.check(
+        "",
+        "error: failed to read `[ROOT]/home/.config/rondo/config.toml`\n  caused by: it is not a regular file\n",
+        52,
+    );
+    std::fs::remove_file(&file).unwrap();
+    let authorities = env.project().join("ca.pem");
+    pipe(&authorities);
+    let env = env.var("RONDO_CA_FILE", authorities.to_str().unwrap());
+    let shown = env.ask(&server, &["x"]).await;
+    assert_eq!(shown.code, Some(52), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("it is not a regular file"),
+        "{}",
+        shown.stderr
+    );
 }
 
 #[tokio::test]

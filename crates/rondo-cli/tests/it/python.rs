@@ -88,7 +88,7 @@ async fn code_is_asked_about_outside_of_the_design_and_looks_call_nothing() {
     .await;
     let env = env(&server);
     env.user_config(
-        "[profiles.mine]\nextends = 'python'\ntools = ['run_code', 'eval_expr', 'get_repr']\n",
+        "[profiles.mine]\nextends = 'python'\ntools = ['run_code', 'eval_expr', 'get_repr']\nallowed_tools = []\n",
     );
     env.run(&["ask", "--profile", "mine", "What is x?"]).await;
     let responses = responses(&server.requests()[1].json());

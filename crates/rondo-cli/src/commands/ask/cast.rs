@@ -53,7 +53,8 @@ impl Cast {
         settings.values.model = models.next();
         settings.values.fallbacks = Some(models.collect());
         let choice = Choice::make(&settings)?;
-        Self::new(turn.profile.clone(), choice, &settings, output)
+        let profile = permitted_now(turn.profile.clone(), &settings);
+        Self::new(profile, choice, &settings, output)
     }
 
     fn new(profile: Profile, choice: Choice, settings: &Settings, output: &Output) -> Result<Self> {
@@ -106,6 +107,18 @@ impl Cast {
     }
 }
 
+/// What runs without asking is the profile's of now, never a record's; what was forbidden stays so.
+fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
+    let now = profiles::resolve(settings, &recorded.name).ok();
+    let now = now.map(|resolved| resolved.profile);
+    let (allowed, forbidden) = now
+        .map(|profile| (profile.allowed_tools, profile.forbidden_programs))
+        .unwrap_or_default();
+    recorded.allowed_tools = allowed;
+    recorded.forbidden_programs.extend(forbidden);
+    recorded
+}
+
 /// A small model needs limits and words of its own, unless the user chooses others.
 fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
     match (&settings.values.profile, &choice.weights) {
@@ -147,4 +160,35 @@ async fn key_in_time(
         let message = "the deadline came before the `api_key_command` printed the key";
         Err(CliError::new(Exit::Deadline, message))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::AskArgs;
+    use crate::env::Env;
+
+    #[test]
+    fn a_record_grants_nothing_and_lifts_no_ban() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::of(&[("RONDO_HOME", home.path().to_str().unwrap())]);
+        let directory = home.path().to_owned();
+        let settings =
+            Settings::load(env, directory, &AskArgs::default(), &Output::silent()).unwrap();
+        for (name, allowed, is_forbidden) in [
+            ("default", vec![], false),
+            ("hub", vec![], true),
+            ("python", vec!["eval_expr".to_owned()], false),
+            ("gone", vec![], false),
+        ] {
+            let mut recorded = rondo_core::profile::builtin("default").unwrap();
+            recorded.name = name.to_owned();
+            recorded.allowed_tools = vec!["exec".to_owned()];
+            recorded.forbidden_programs = vec!["own".to_owned()];
+            let permitted = permitted_now(recorded, &settings);
+            assert_eq!(permitted.allowed_tools, allowed, "{name}");
+            let has = |program: &str| permitted.forbidden_programs.iter().any(|it| it == program);
+            assert_eq!((has("own"), has("rm")), (true, is_forbidden), "{name}");
+        }
+    }
 }
