@@ -5,7 +5,8 @@ use std::process::Command;
 
 /// What of the agent's environment a command gets.
 ///
-/// Keys of providers are withheld unless asked for, pagers and prompts are switched off.
+/// Keys of providers are withheld unless asked for, so is what changes how the shell reads a command;
+/// pagers and prompts are switched off and the locale is a fixed one of UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Ends of names that are withheld, such as `_API_KEY`.
@@ -36,21 +37,39 @@ const SECRET_SUFFIXES: [&str; 13] = [
     "_HEADERS",
 ];
 
-/// `BASH_ENV` runs a file before every command, `PROMPT_COMMAND` means nothing without a prompt; the
-/// others change what a command means that was judged: where `cd` leads, what a pattern matches,
-/// which words are options.
-const WITHHELD: [&str; 8] = [
-    "BASH_ENV",
+/// What changes how bash reads a command, what it runs before it and where it finds what it names, so
+/// that what was judged would not be what runs; and where locales come from.
+const WITHHELD: [&str; 17] = [
     "BASHOPTS",
+    "BASH_COMPAT",
+    "BASH_ENV",
+    "BASH_LOADABLES_PATH",
+    "BASH_XTRACEFD",
     "CDPATH",
     "ENV",
+    "EXECIGNORE",
     "GLOBIGNORE",
+    "GREP_OPTIONS",
+    "LANGUAGE",
+    "LOCPATH",
+    "NLSPATH",
     "POSIXLY_CORRECT",
     "PROMPT_COMMAND",
+    "PS4",
     "SHELLOPTS",
 ];
 
-const SET: [(&str, &str); 7] = [
+/// Where a shell reads the characters that were judged.
+const LOCALE: &str = if cfg!(target_os = "macos") {
+    "en_US.UTF-8"
+} else {
+    "C.UTF-8"
+};
+
+const SET: [(&str, &str); 9] = [
+    // Over all others, such as `LC_CTYPE`: in some encodings a character ends with a backslash.
+    ("LC_ALL", LOCALE),
+    ("LANG", LOCALE),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("MANPAGER", "cat"),

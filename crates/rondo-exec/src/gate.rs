@@ -1,4 +1,6 @@
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
+use crate::environment::Environment;
+use crate::lookup::Lookup;
 use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
@@ -26,6 +28,7 @@ const WORDS_CHARS_MAX: usize = 200;
 pub struct StandardGate {
     dirs: AllowedDirs,
     workdir: Option<Workdir>,
+    environment: Environment,
     exec_tools: Vec<String>,
     allows_all: bool,
     allowed: Vec<Pattern>,
@@ -40,6 +43,8 @@ pub struct GateOptions {
     pub dirs: AllowedDirs,
     /// Where commands run instead, as their tool has it; they may not look into more for that.
     pub workdir: Option<Workdir>,
+    /// What commands find in their environment, as their tool has it.
+    pub environment: Environment,
     /// Tools whose argument `command` is a shell command.
     pub exec_tools: Vec<String>,
     /// Allows everything that is not refused.
@@ -59,6 +64,7 @@ impl GateOptions {
         Self {
             dirs,
             workdir: None,
+            environment: Environment::default(),
             exec_tools: vec!["exec".to_owned(), "execute_command".to_owned()],
             yolo: false,
             allowed_tools: Vec::new(),
@@ -143,6 +149,7 @@ impl StandardGate {
             refused: parse(&options.disallowed_tools)?,
             dirs: options.dirs,
             workdir: options.workdir,
+            environment: options.environment,
             exec_tools: options.exec_tools,
             allows_all: options.yolo,
             blacklist: options.blacklist,
@@ -190,22 +197,38 @@ impl StandardGate {
             .dirs
             .in_directory(&current.join(directory.unwrap_or(".")))
         else {
-            return deny("the command's directory does not exist".to_owned());
+            return deny(
+                "the command's directory does not exist, or is another one for it".to_owned(),
+            );
         };
         let analysis = analyse(command, &dirs);
         if let Some(reason) = self.refusal(tool, &analysis) {
             return deny(reason);
         }
-        let reason = match analysis.judgement() {
-            Judgement::ReadOnly => return Verdict::Allow,
-            Judgement::Effects { reason, .. } | Judgement::Unknown { reason } => reason,
+        let misled = self.misled(&analysis, &dirs);
+        let is_known = misled.is_none();
+        let reason = match (analysis.judgement(), misled) {
+            (Judgement::ReadOnly, None) => return Verdict::Allow,
+            (Judgement::ReadOnly, Some(reason))
+            | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
-        if self.allows_all || self.is_allowed(tool, &analysis) {
+        if self.allows_all || self.is_allowed(tool, &analysis, is_known) {
             return Verdict::Allow;
         }
         Verdict::Ask {
             prompt: question(tool, &dirs, &analysis, arguments, &reason),
         }
+    }
+
+    /// Returns why a command that only looks may do something else where it runs.
+    fn misled(&self, analysis: &Analysis, dirs: &AllowedDirs) -> Option<String> {
+        let variables = self.workdir.as_ref().and_then(Workdir::environment);
+        let lookup = Lookup {
+            rules: &self.environment,
+            variables: variables.as_ref(),
+            dirs,
+        };
+        lookup.refusal(&analysis.names())
     }
 
     fn refusal(&self, tool: &str, analysis: &Analysis) -> Option<String> {
@@ -242,10 +265,13 @@ impl StandardGate {
         })
     }
 
-    fn is_allowed(&self, tool: &str, analysis: &Analysis) -> bool {
+    /// What looks is allowed with what the patterns name, if its programs are known to be those that
+    /// run.
+    fn is_allowed(&self, tool: &str, analysis: &Analysis, is_known: bool) -> bool {
         let patterns = || self.allowed.iter().filter(|pattern| pattern.names(tool));
         patterns().any(|pattern| pattern.words.is_none())
-            || analysis.all_fit(|words| patterns().any(|pattern| pattern.begins(words)))
+            || (is_known
+                && analysis.all_fit(|words| patterns().any(|pattern| pattern.begins(words))))
     }
 }
 

@@ -11,6 +11,7 @@ mod environment;
 mod follow;
 mod gate;
 mod live;
+mod lookup;
 mod outcome;
 pub mod shell;
 pub mod supervisor;

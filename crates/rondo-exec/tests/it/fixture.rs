@@ -118,7 +118,8 @@ pub(crate) fn failure(outcome: ToolOutcome) -> ToolError {
 pub(crate) fn marker() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("rondo_marker_{}_{next}", std::process::id())
+    // Its end is marked too: the first would otherwise be found in the tenth.
+    format!("rondo_marker_{}_{next}_end", std::process::id())
 }
 
 /// Lists the processes that carry the marker in their command line or environment.

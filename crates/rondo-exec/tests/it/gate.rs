@@ -1,7 +1,8 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
-use rondo_exec::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate};
+use rondo_exec::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use tempfile::TempDir;
 
 struct Fixture {
@@ -369,4 +370,97 @@ async fn the_question_shows_what_else_a_command_is_given() {
         prompt.contains("\n  command: touch \\u{e0041}x\n  timeout: 7\n"),
         "{prompt}"
     );
+}
+
+impl Fixture {
+    /// Sets what commands find in their environment.
+    fn with_variables(&mut self, variables: &[(&str, &str)]) {
+        let workdir = Workdir::new(self.work.path().to_owned());
+        let pairs = variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        workdir.set_environment(pairs.collect::<Variables>());
+        self.options.workdir = Some(workdir);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_lies_in_the_workspace_is_not_taken_for_one_that_looks() {
+    let mut fixture = Fixture::new();
+    let bin = fixture.work.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("ls"), "#!/bin/sh\ntouch x\n").unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&bin, outside.path().join("link")).unwrap();
+    let link = outside.path().join("link").display().to_string();
+    for path in [
+        "bin:/bin",
+        "./bin:/usr/bin:/bin",
+        &format!("{}:/usr/bin:/bin", bin.display()),
+        &format!("{link}:/usr/bin:/bin"),
+    ] {
+        fixture.with_variables(&[("PATH", path)]);
+        assert!(is_ask(&fixture.exec("ls").await), "{path}");
+        assert!(is_ask(&fixture.exec("pwd | ls").await), "{path}");
+        assert_eq!(fixture.exec("pwd").await, Verdict::Allow, "{path}");
+        assert_eq!(fixture.exec("wc -l < bin/ls").await, Verdict::Allow);
+    }
+    fixture.with_variables(&[("PATH", ":/usr/bin:/bin")]);
+    assert_eq!(fixture.exec("ls").await, Verdict::Allow);
+    assert!(is_ask(&fixture.exec("cd bin && ls").await));
+    fixture.with_variables(&[("PATH", &format!("/usr/bin:/bin:{}", bin.display()))]);
+    assert_eq!(fixture.exec("ls").await, Verdict::Allow);
+}
+
+#[tokio::test]
+async fn a_lookalike_is_asked_about_beside_what_is_allowed_by_name() {
+    let mut fixture = Fixture::new();
+    std::fs::write(fixture.work.path().join("ls"), "").unwrap();
+    fixture.options.allowed_tools = vec!["exec(touch *)".to_owned()];
+    fixture.with_variables(&[("PATH", "/usr/bin:/bin")]);
+    assert_eq!(fixture.exec("ls; touch x").await, Verdict::Allow);
+    fixture.with_variables(&[("PATH", ".:/usr/bin:/bin")]);
+    assert!(is_ask(&fixture.exec("ls").await));
+    assert!(is_ask(&fixture.exec("ls; touch x").await));
+}
+
+#[tokio::test]
+async fn variables_that_have_a_program_load_something_are_asked_about() {
+    let mut fixture = Fixture::new();
+    let inside = fixture.work.path().join("rc").display().to_string();
+    for (name, value, command) in [
+        ("RIPGREP_CONFIG_PATH", "rc", "rg x"),
+        ("RIPGREP_CONFIG_PATH", &inside, "rg x"),
+        ("LD_PRELOAD", "./evil.so", "ls"),
+        ("LD_PRELOAD", &inside, "ls"),
+        ("LD_LIBRARY_PATH", "/usr/lib:", "ls"),
+        ("LD_AUDIT", "evil.so", "ls"),
+        ("GIT_EXTERNAL_DIFF", "/bin/evil", "git status"),
+        ("GIT_DIR", "/elsewhere", "git status"),
+        ("GIT_CONFIG_COUNT", "1", "git status"),
+        ("GIT_TRACE", "/tmp/written", "git status"),
+        ("BASH_FUNC_ls%%", "() { touch x; }", "ls"),
+    ] {
+        fixture.with_variables(&[("PATH", "/usr/bin:/bin"), (name, value)]);
+        assert!(is_ask(&fixture.exec(command).await), "{name}={value}");
+    }
+    for (name, value, command) in [
+        ("RIPGREP_CONFIG_PATH", "/etc/ripgreprc", "rg x"),
+        ("RIPGREP_CONFIG_PATH", "rc", "ls"),
+        ("LD_PRELOAD", "libjemalloc.so.2", "ls"),
+        ("LD_LIBRARY_PATH", "/opt/lib", "ls"),
+        ("GIT_DIR", "/elsewhere", "ls"),
+        ("BASH_FUNC_module%%", "() { x; }", "ls"),
+        // They do not reach commands.
+        ("BASH_ENV", "evil", "ls"),
+        ("CDPATH", "/", "cd . && ls"),
+        ("POSIXLY_CORRECT", "1", "ls"),
+    ] {
+        fixture.with_variables(&[("PATH", "/usr/bin:/bin"), (name, value)]);
+        assert_eq!(
+            fixture.exec(command).await,
+            Verdict::Allow,
+            "{name}={value}"
+        );
+    }
 }

@@ -1,0 +1,170 @@
+//! Whether the programs that a command names are those that will run.
+
+use crate::analysis::AllowedDirs;
+use crate::environment::Environment;
+use crate::workdir::Variables;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// What the shell does itself, without a look at the search path.
+const BUILTINS: [&str; 8] = ["cd", "echo", "false", "printf", "pwd", "test", "true", "["];
+
+/// Variables that name files or directories from which any program takes code.
+const LOADED: [&str; 6] = [
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "GCONV_PATH",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+];
+
+/// Variables from which one program takes code or settings.
+const LOADED_BY: [(&str, &str); 7] = [
+    ("awk", "AWKLIBPATH"),
+    ("awk", "AWKPATH"),
+    ("file", "MAGIC"),
+    ("python3", "PYTHONHOME"),
+    ("python3", "PYTHONPATH"),
+    ("python3", "PYTHONSTARTUP"),
+    ("rg", "RIPGREP_CONFIG_PATH"),
+];
+
+/// Variables that send `git` to another repository or have it run or write something.
+const OF_GIT: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIFF_OPTS",
+    "GIT_DIR",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_TRACE",
+    "GIT_WORK_TREE",
+];
+
+/// The programs of a command, and where and with what they start.
+pub(crate) struct Lookup<'a> {
+    pub(crate) rules: &'a Environment,
+    /// The variables; those of this process where there are none.
+    pub(crate) variables: Option<&'a Variables>,
+    pub(crate) dirs: &'a AllowedDirs,
+}
+
+impl Lookup<'_> {
+    /// Returns why one of the programs may be another one than its name says, or do something else.
+    pub(crate) fn refusal(&self, names: &[String]) -> Option<String> {
+        let loaded = LOADED.iter().find(|name| self.loads_from_inside(name));
+        if let Some(name) = loaded {
+            return Some(misleads(name));
+        }
+        names.iter().find_map(|name| self.program(name, names))
+    }
+
+    fn program(&self, name: &str, all: &[String]) -> Option<String> {
+        if self.get(&format!("BASH_FUNC_{name}%%")).is_some() {
+            return Some(format!("the environment has a function named `{name}`"));
+        }
+        let given = self.names().into_iter().find(|given| match name {
+            "git" => OF_GIT.iter().any(|of| given.starts_with(of)) && self.get(given).is_some(),
+            _ => LOADED_BY.iter().any(|(program, variable)| {
+                *program == name && given == variable && self.loads_from_inside(given)
+            }),
+        });
+        if let Some(given) = given {
+            return Some(misleads(&given));
+        }
+        if BUILTINS.contains(&name) || name.contains('/') {
+            return None;
+        }
+        let moves = all.iter().any(|name| name == "cd");
+        self.leads_astray(name, moves)
+            .then(|| format!("`{name}` may be a file of the workspace, by `PATH`"))
+    }
+
+    /// Returns whether the search path finds a program inside the allowed directories, or may.
+    fn leads_astray(&self, name: &str, moves: bool) -> bool {
+        let Some(search_path) = self.get("PATH") else {
+            return false;
+        };
+        for entry in std::env::split_paths(&search_path) {
+            if entry.is_relative() && moves {
+                return true;
+            }
+            let place = self.dirs.current().join(&entry);
+            let found = place.join(name);
+            // A link that leads nowhere, or what cannot be looked at, may be something later.
+            if found.symlink_metadata().is_err() {
+                continue;
+            }
+            let is_ours = |path: &Path| {
+                let real = std::fs::canonicalize(path);
+                real.map_or(true, |real| self.dirs.contains(&real))
+            };
+            if entry.is_relative() || is_ours(&place) || is_ours(&found) {
+                return true;
+            }
+            if found.is_file() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Returns whether a variable names a relative path or one inside the allowed directories.
+    fn loads_from_inside(&self, name: &str) -> bool {
+        let Some(value) = self.get(name).filter(|value| !value.is_empty()) else {
+            return false;
+        };
+        let Some(text) = value.to_str() else {
+            return true;
+        };
+        // Spaces separate too, and a library without a slash is one of the system's.
+        let mut parts = text.split([':', ' ', ';', ',']);
+        parts.any(|part| {
+            let path = Path::new(part);
+            let is_library = name == "LD_PRELOAD" && !part.contains('/');
+            !is_library && self.is_inside(path)
+        })
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        if path.is_relative() {
+            return true;
+        }
+        let nearest = path
+            .ancestors()
+            .find_map(|it| std::fs::canonicalize(it).ok());
+        nearest.is_none_or(|real| self.dirs.contains(&real))
+    }
+
+    /// Returns a variable as the command finds it.
+    fn get(&self, name: &str) -> Option<OsString> {
+        if let Some(value) = self.rules.set.get(name) {
+            return Some(value.into());
+        }
+        if self.rules.is_withheld(name) {
+            return None;
+        }
+        match self.variables {
+            Some(variables) => variables.get(name).map(OsStr::to_owned),
+            None => std::env::var_os(name),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let owned = |name: &OsStr| name.to_string_lossy().into_owned();
+        match self.variables {
+            Some(variables) => variables.iter().map(|(name, _)| owned(name)).collect(),
+            None => std::env::vars_os().map(|(name, _)| owned(&name)).collect(),
+        }
+    }
+}
+
+fn misleads(name: &str) -> String {
+    format!("the variable `{name}` may change what it runs or reads")
+}
