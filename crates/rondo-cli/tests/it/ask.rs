@@ -436,3 +436,17 @@ async fn a_denied_call_is_named_in_the_result_and_in_the_hint() {
         "{shown:?}"
     );
 }
+
+#[tokio::test]
+async fn commands_run_in_a_locale_of_utf_8_whatever_the_users_is() {
+    let print = json!({"command": "printf '%s|%s|%s' \"$LC_ALL\" \"$LANG\" \"$(locale charmap)\""});
+    let server = serve(vec![calls("exec", &print), says("ok")]).await;
+    let env = TestEnv::new()
+        .var("LC_ALL", "zh_CN.GBK")
+        .var("LANG", "zh_CN.GBK");
+    env.ask(&server, &["--yolo", "q"])
+        .await
+        .check("ok\n", "", 0);
+    let result = server.requests()[1].json()["messages"][3]["content"].to_string();
+    assert!(result.contains("C.UTF-8|C.UTF-8|UTF-8"), "{result}");
+}
