@@ -126,7 +126,8 @@ pub(super) fn prepare(
 
 /// Asks whether a turn that came from a file may go on, where somebody sits at a terminal.
 fn ask_for_consent(cut_off: &mut CutOff, conversation: &Conversation, output: &Output) {
-    if !cut_off.needs_consent || !(isatty(io::stdin()) && isatty(io::stderr())) {
+    let has_terminal = isatty(io::stdin()) && isatty(io::stderr());
+    if !(cut_off.needs_consent && has_terminal) {
         return;
     }
     let (session, models) = (&conversation.session, cut_off.models.join(", "));
