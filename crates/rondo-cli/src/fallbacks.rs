@@ -65,6 +65,7 @@ fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<A
     Ok(Arc::new(LateModel {
         info: model.info(),
         server: model.server(),
+        base_url: model.base_url(),
         late: Arc::new(Late {
             choice: choice.clone(),
             profile: profile.clone(),
@@ -78,6 +79,7 @@ fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<A
 struct LateModel {
     info: ModelInfo,
     server: Option<ServerAddress>,
+    base_url: Option<String>,
     late: Arc<Late>,
 }
 
@@ -95,6 +97,10 @@ impl Model for LateModel {
 
     fn server(&self) -> Option<ServerAddress> {
         self.server.clone()
+    }
+
+    fn base_url(&self) -> Option<String> {
+        self.base_url.clone()
     }
 
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {

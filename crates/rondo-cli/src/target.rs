@@ -120,13 +120,7 @@ impl Choice {
 
     /// Returns the address without what may be secret in it: a password, a query.
     pub(crate) fn shown_url(&self) -> String {
-        let url = self.base_url.split(['?', '#']).next().unwrap_or_default();
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return url.to_owned();
-        };
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        format!("{scheme}://{host}{path}")
+        rondo_http::without_credentials(&self.base_url)
     }
 
     /// Returns the wire protocol's name.

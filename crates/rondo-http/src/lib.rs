@@ -37,7 +37,7 @@ pub use endpoint::{Auth, Endpoint, ModelCard};
 pub use error::HttpError;
 pub use limit::RequestLimit;
 pub use listing::list_models;
-pub use model::HttpModel;
+pub use model::{HttpModel, without_credentials};
 pub use network::{CONNECT_TIMEOUT, Network, Proxies};
 pub use secret::Secret;
 pub use transport::Transport;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct HttpModel {
     info: ModelInfo,
+    base_url: String,
     link: Arc<Link>,
     limit: Option<RequestLimit>,
 }
@@ -66,6 +67,7 @@ impl HttpModel {
         };
         Ok(Self {
             info,
+            base_url: without_credentials(&endpoint.base_url),
             link: Arc::new(link),
             limit: None,
         })
@@ -95,9 +97,25 @@ impl Model for HttpModel {
         self.link.place.server()
     }
 
+    fn base_url(&self) -> Option<String> {
+        Some(self.base_url.clone())
+    }
+
     fn stream(&self, request: Arc<ModelRequest>) -> ModelStream {
         exchange::open(Arc::clone(&self.link), self.limit.clone(), request)
     }
+}
+
+/// Returns a URL without its credentials, query and fragment, as it may be shown and recorded.
+#[must_use]
+pub fn without_credentials(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 fn target(endpoint: &Endpoint, origin: Origin) -> Target {

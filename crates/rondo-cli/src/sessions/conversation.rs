@@ -33,6 +33,10 @@ pub(crate) struct CutOff {
     pub(crate) profile: Profile,
     /// Who is asked, as `provider/model`: never none.
     pub(crate) models: Vec<String>,
+    /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
+    pub(crate) addresses: Vec<String>,
+    /// Whether its records came from a file.
+    pub(crate) is_imported: bool,
     /// Whether its records came from a file and nobody said yet that it may go on all the same.
     pub(crate) needs_consent: bool,
 }
@@ -151,14 +155,19 @@ impl CutOff {
         first.map_or_else(|| TurnId::new(""), |record| record.turn.clone())
     }
 
-    fn of(records: Vec<Record>, needs_consent: bool) -> Result<Self> {
+    fn of(records: Vec<Record>, is_imported: bool) -> Result<Self> {
         let began = records.iter().find_map(|record| match &record.body {
             RecordBody::TurnStarted {
-                profile, models, ..
-            } if !models.is_empty() => Some(((**profile).clone(), models.clone())),
+                profile,
+                models,
+                addresses,
+                ..
+            } if !models.is_empty() => {
+                Some(((**profile).clone(), models.clone(), addresses.clone()))
+            }
             _ => None,
         });
-        let Some((profile, models)) = began else {
+        let Some((profile, models, addresses)) = began else {
             let message = "the beginning of the turn that was cut off is not recorded";
             return Err(CliError::new(Exit::Journal, message));
         };
@@ -166,7 +175,9 @@ impl CutOff {
             records,
             profile,
             models,
-            needs_consent,
+            addresses,
+            is_imported,
+            needs_consent: is_imported,
         })
     }
 }

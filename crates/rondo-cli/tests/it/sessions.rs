@@ -335,3 +335,38 @@ async fn a_session_whose_directory_is_gone_goes_on_nowhere_unless_one_is_named()
     let named = rondo(&env, &server, "ask", &args).await;
     assert_eq!(named.stdout, "two\n", "{named:?}");
 }
+
+#[tokio::test]
+async fn a_turn_goes_on_at_the_address_that_it_was_asked_at_and_no_failure_to_connect_ends_it() {
+    let mut frames = openai::frames(&says("partial text"));
+    frames.truncate(2);
+    let cut = Response::sse(frames).step(Step::Stall);
+    let [list, done] =
+        [calls("list_files", &json!({})), says("done")].map(|reply| openai::streamed(&reply));
+    let server = Server::start(Script::from(vec![list, cut, done])).await;
+    let env = TestEnv::new();
+    killed_at(&env, &server, "text_delta", "partial").await;
+
+    // Nobody listens there.
+    let nowhere = ["resume", "latest", "--base-url", "http://127.0.0.1:9/v1"];
+    for _ in 0..2 {
+        let failed = env.run(&nowhere).await;
+        assert!(
+            failed.code.is_some_and(|code| code != 0 && code != 45),
+            "{failed:?}"
+        );
+    }
+    assert_eq!(server.requests().len(), 2);
+
+    let shown = env.run(&["resume", "latest"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("done\n", Some(0)),
+        "{shown:?}"
+    );
+    assert_eq!(server.requests().len(), 3);
+    let over = env.run(&["resume", "latest"]).await;
+    assert_eq!(over.code, Some(45), "{over:?}");
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}

@@ -145,6 +145,8 @@ struct Driver {
     repeats: HashMap<CallId, resume::Repeat>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
+    /// Whether the turn goes on after a crash and nothing has come of that yet.
+    is_resumed_idle: bool,
 }
 
 impl Driver {
@@ -172,6 +174,7 @@ impl Driver {
             asking: Arc::default(),
             repeats: HashMap::new(),
             cleared_before: HashSet::new(),
+            is_resumed_idle: false,
         })
     }
 
@@ -205,6 +208,14 @@ impl Driver {
         spans::note_decision(&input);
         self.events.observe(&Moment::Input(&input));
         let is_cancel = input == Input::Cancel;
+        self.is_resumed_idle &= matches!(
+            input,
+            Input::Time
+                | Input::ReplyFailed {
+                    received: false,
+                    ..
+                }
+        );
         self.writer
             .note_input(self.at, self.machine.steps(), &input);
         if self.repeat(&input).await {
@@ -506,9 +517,14 @@ impl Driver {
         }
         // Last in time too: what ended meanwhile has told of it.
         self.at = self.clock.now();
-        self.writer.note_final(self.at, &outcome);
-        if let Err(error) = self.writer.flush(self.flush_limit()).await {
-            outcome.error.get_or_insert(error);
+        if self.is_resumed_idle && outcome.stop_reason == StopReason::Error {
+            // No model could be reached: the turn stays cut off, and may be carried on later.
+            self.writer.forget_unwritten();
+        } else {
+            self.writer.note_final(self.at, &outcome);
+            if let Err(error) = self.writer.flush(self.flush_limit()).await {
+                outcome.error.get_or_insert(error);
+            }
         }
         if outcome.stop_reason == StopReason::MaxSteps {
             tracing::warn!(

@@ -247,6 +247,7 @@ impl Driver {
         downtime_ms: u64,
     ) -> Outcome {
         self.machine = redriven.machine;
+        self.is_resumed_idle = true;
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
             message: &message,

@@ -43,6 +43,18 @@ pub(super) struct Told {
     pub(super) shown: Vec<EventBody>,
 }
 
+/// Returns where each model is; nothing where none has a server.
+fn addresses(setup: &TurnSetup) -> Vec<String> {
+    let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
+    let all: Vec<String> = models
+        .map(|model| model.base_url().unwrap_or_default())
+        .collect();
+    match all.iter().all(String::is_empty) {
+        true => Vec::new(),
+        false => all,
+    }
+}
+
 impl Writer {
     pub(super) fn new(setup: &TurnSetup) -> Self {
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
@@ -77,6 +89,7 @@ impl Writer {
             seed: setup.seed,
             tools_hash: HEXLOWER.encode(&digest(&[], setup.tools.specs().as_ref())),
             models: self.models.clone(),
+            addresses: addresses(setup),
             turn_number: setup.turn_number,
             history: u32::try_from(history.len()).unwrap_or(u32::MAX),
             brought: if is_first {
@@ -277,6 +290,11 @@ impl Writer {
                 "the turn was stopped because the journal did not answer in time",
             )),
         }
+    }
+
+    /// Drops what was noted since the last flush, and was to announce nothing.
+    pub(super) fn forget_unwritten(&mut self) {
+        self.pending.clear();
     }
 
     fn note(&mut self, at_ms: TimeMs, body: RecordBody) {

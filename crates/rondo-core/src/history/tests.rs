@@ -17,6 +17,7 @@ fn started(number: u32, history: usize) -> RecordBody {
         profile: crate::profile::builtin("default").unwrap().into(),
         seed: 1,
         tools_hash: String::new(),
+        addresses: vec![],
         models: vec![],
         turn_number: number,
         history: u32::try_from(history).unwrap(),

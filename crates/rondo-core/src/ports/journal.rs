@@ -128,6 +128,10 @@ pub enum RecordBody {
         /// Who may be asked, in order, as `provider/model`.
         #[serde(default)]
         models: Vec<String>,
+        /// Their base URLs, in the same order, without credentials; empty for one without a server.
+        /// All are absent where they were not recorded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        addresses: Vec<String>,
         /// The turn's place in its session, from 1; 0 where it was not recorded.
         #[serde(default)]
         turn_number: u32,

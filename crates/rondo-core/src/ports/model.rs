@@ -19,6 +19,12 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Returns the base URL that requests go to, without credentials and query, for the record of the
+    /// turn; `None` for a model without a server.
+    fn base_url(&self) -> Option<String> {
+        None
+    }
+
     /// Sends one request. Nothing happens before the stream is first polled.
     ///
     /// No timers and no repetition here: the driver bounds the wait for the first event, between

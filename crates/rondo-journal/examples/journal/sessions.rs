@@ -52,6 +52,7 @@ pub(crate) fn turn(n: u32, result_bytes: usize, compact_every: u32) -> Vec<Recor
             profile: Arc::new(profile::builtin("default").unwrap_or_else(|_| unreachable!())),
             seed: 1,
             tools_hash: String::new(),
+            addresses: vec![],
             models: vec!["p/m".to_owned()],
             turn_number: n,
             history: (n - 1) % compact_every * TURN_MESSAGES,

@@ -115,6 +115,7 @@ fn started() -> RecordBody {
         profile: profile::builtin("default").unwrap().into(),
         seed: 1,
         tools_hash: String::new(),
+        addresses: vec![],
         models: Vec::new(),
         turn_number: 1,
         history: 0,

@@ -52,9 +52,16 @@ impl Cast {
         let mut models = turn.models.iter().cloned();
         settings.values.model = models.next();
         settings.values.fallbacks = Some(models.collect());
-        let choice = Choice::make(&settings)?;
+        let choice = at_its_address(turn, &mut settings)?;
         let profile = permitted_now(turn.profile.clone(), &settings);
-        Self::new(profile, choice, &settings, output)
+        let cast = Self::new(profile, choice, &settings, output)?;
+        let recorded = turn.addresses.iter().skip(1);
+        for (fallback, recorded) in cast.fallbacks.iter().zip(recorded) {
+            if is_elsewhere(fallback, recorded) {
+                return Err(moved(fallback, recorded));
+            }
+        }
+        Ok(cast)
     }
 
     fn new(profile: Profile, choice: Choice, settings: &Settings, output: &Output) -> Result<Self> {
@@ -117,6 +124,36 @@ fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
     recorded.allowed_tools = allowed;
     recorded.forbidden_programs.extend(forbidden);
     recorded
+}
+
+/// Returns the turn's model where the turn asked it, so that the conversation and the key go to no
+/// other server. An address that is named now counts instead; that of a file is never taken, since it
+/// could have the user's key sent anywhere.
+fn at_its_address(turn: &CutOff, settings: &mut Settings) -> Result<Choice> {
+    let choice = Choice::make(settings)?;
+    let Some(recorded) = turn.addresses.first() else {
+        return Ok(choice);
+    };
+    if settings.values.base_url.is_some() || !is_elsewhere(&choice, recorded) {
+        return Ok(choice);
+    }
+    if turn.is_imported {
+        return Err(moved(&choice, recorded));
+    }
+    settings.values.base_url = Some(recorded.clone());
+    Choice::make(settings)
+}
+
+fn is_elsewhere(choice: &Choice, recorded: &str) -> bool {
+    !recorded.is_empty() && (choice.weights.is_some() || choice.shown_url() != recorded)
+}
+
+fn moved(choice: &Choice, recorded: &str) -> CliError {
+    let (name, now) = (choice.full_name(), choice.shown_url());
+    let recorded = crate::render::sanitize::plain(recorded);
+    let message = format!("the turn asked `{name}` at `{recorded}`, which is at `{now}` now");
+    CliError::new(Exit::Config, message)
+        .hint("name the address to go on at with `--base-url`, or set the provider's as it was")
 }
 
 /// A small model needs limits and words of its own, unless the user chooses others.
