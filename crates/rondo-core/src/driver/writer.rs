@@ -1,6 +1,6 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use crate::ports::{Fence, Journal, Record, RecordBody, Seq};
+use crate::ports::{AppendError, Fence, Journal, Record, RecordBody, Seq};
 use crate::request_hash::{RequestHasher, digest};
 use data_encoding::HEXLOWER;
 use rondo_types::{
@@ -14,6 +14,9 @@ use tokio::time::timeout;
 
 /// How long the journal may take to make records durable.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is said where nothing can be recorded any more.
+const UNWRITTEN: &str = "the turn was stopped because the journal could not be written";
 
 /// Gathers what happened and appends it before the next effect.
 ///
@@ -283,7 +286,10 @@ impl Writer {
             }
             Ok(Err(error)) => Err(ModelError::new(
                 ErrorClass::Internal,
-                format!("the turn was stopped because the journal could not be written: {error}"),
+                match error {
+                    AppendError::Io(cause) => format!("{UNWRITTEN}: {cause}"),
+                    error => format!("{UNWRITTEN}: {error}"),
+                },
             )),
             Err(_) => Err(ModelError::new(
                 ErrorClass::Internal,
