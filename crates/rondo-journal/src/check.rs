@@ -6,7 +6,7 @@ use crate::read;
 use crate::store::Store;
 use crate::tally::Tally;
 use crate::walk::Walk;
-use crate::writer::{advance, set_tally, to_i64};
+use crate::writer::{advance, mark_lost, set_tally, to_i64};
 use rondo_core::ports::{Record, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
@@ -158,6 +158,7 @@ fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<()
     advance(&transaction, row.id, (keep, hash), 0)?;
     let tally = Tally::up_to(&transaction, &row, keep)?;
     set_tally(&transaction, row.id, tally)?;
+    mark_lost(&transaction, row.id)?;
     transaction.commit()?;
     Ok(())
 }

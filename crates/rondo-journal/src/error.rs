@@ -1,4 +1,5 @@
 use rondo_types::SessionId;
+use rusqlite::ErrorCode;
 use std::io;
 use std::path::PathBuf;
 
@@ -103,6 +104,12 @@ pub enum StoreError {
         /// Why not.
         reason: String,
     },
+    /// The journal can be read, and not written.
+    #[error("the journal `{}` is read-only", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
     /// The database failed.
     #[error("the journal's database failed")]
     Database(#[from] rusqlite::Error),
@@ -127,6 +134,32 @@ fn holder(pid: Option<u32>) -> String {
 }
 
 impl StoreError {
+    /// Whether the disk had no room for what was to be written, or for what SQLite writes beside it.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            // SQLite tells of the index of its log only that it could not be made.
+            Self::Database(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the journal is there and this process may not write it.
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ),
+            Self::Database(error) => error.sqlite_error_code() == Some(ErrorCode::ReadOnly),
+            Self::ReadOnly { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

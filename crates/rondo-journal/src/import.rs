@@ -10,7 +10,7 @@ use crate::read;
 use crate::sessions::title;
 use crate::store::Store;
 use crate::tally::Tally;
-use crate::writer::{FIRST_EPOCH, insert, set_tally, to_i64};
+use crate::writer::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use rondo_core::ports::Seq;
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
@@ -97,12 +97,13 @@ impl Store {
                 .run(move |connection| store(connection, row, &batch))?;
         }
         let records = end.seq.0;
+        let torn = entries.torn;
         self.writer()
-            .run(move |connection| finish(connection, row, &end))?;
+            .run(move |connection| finish(connection, row, &end, torn))?;
         Ok(Imported {
             session,
             records,
-            torn: entries.torn,
+            torn,
             announced: announced.map(|it| it.records),
             directory,
         })
@@ -209,7 +210,7 @@ fn store(connection: &mut Connection, row: i64, batch: &[Entry]) -> Result<(), S
     Ok(transaction.commit()?)
 }
 
-fn finish(connection: &mut Connection, row: i64, end: &End) -> Result<(), StoreError> {
+fn finish(connection: &mut Connection, row: i64, end: &End, torn: bool) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(
         "UPDATE sessions SET epoch = ?2, head_seq = ?3, head_hash = ?4,
@@ -223,6 +224,9 @@ fn finish(connection: &mut Connection, row: i64, end: &End) -> Result<(), StoreE
         ),
     )?;
     set_tally(&transaction, row, end.tally)?;
+    if torn {
+        mark_lost(&transaction, row)?;
+    }
     Ok(transaction.commit()?)
 }
 

@@ -31,6 +31,7 @@ mod lock;
 mod owned;
 mod place;
 mod read;
+mod reserve;
 mod retention;
 mod schema;
 mod sessions;

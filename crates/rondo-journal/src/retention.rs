@@ -1,9 +1,16 @@
 use crate::error::StoreError;
+use crate::reserve;
 use crate::sessions::SessionInfo;
 use crate::store::Store;
 use crate::writer::to_u64;
 use rondo_types::TimeMs;
+use rusqlite::Connection;
 use std::collections::HashMap;
+
+/// Free pages that one transaction gives back at first; each may take three in the log.
+const PAGES_MIN: u32 = 16;
+/// Free pages that one transaction gives back at most.
+const PAGES_MAX: u32 = 4096;
 
 /// What may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,14 +53,48 @@ impl Store {
         Ok(sums.collect::<Result<_, _>>()?)
     }
 
-    /// Gives the room of what was removed back to the disk.
+    /// Gives the room of what was removed back to the disk, and returns whether it could: on a full disk
+    /// what is left stays in the file, free for what comes.
     ///
     /// # Errors
-    /// When the disk fails, or has no room for a second copy meanwhile.
-    pub fn vacuum(&self) -> Result<(), StoreError> {
-        self.writer().run(|connection| {
-            connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
-            Ok(())
-        })
+    /// When the disk fails.
+    pub fn vacuum(&self) -> Result<bool, StoreError> {
+        let shrunk = self.writer().run(|connection| shrink(connection));
+        reserve::make(self.dir());
+        match shrunk {
+            Err(error) if error.is_full() => Ok(false),
+            shrunk => shrunk.map(|()| true),
+        }
     }
+}
+
+/// Copies the log into the file and makes it empty.
+pub(crate) fn empty_log(connection: &Connection) -> Result<(), StoreError> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Makes the file smaller, a few pages at a time: each transaction makes room for the next one.
+fn shrink(connection: &Connection) -> Result<(), StoreError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+    empty_log(connection)?;
+    if number("auto_vacuum")? == 0 {
+        // A journal of before: it is written anew as a whole, once.
+        connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;")?;
+        return empty_log(connection);
+    }
+    let (mut pages, mut free) = (PAGES_MIN, number("freelist_count")?);
+    while free > 0 {
+        let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+        let mut rows = statement.query([])?;
+        while rows.next()?.is_some() {}
+        drop(rows);
+        empty_log(connection)?;
+        let left = number("freelist_count")?;
+        if left >= free {
+            break;
+        }
+        (pages, free) = (pages.saturating_mul(2).min(PAGES_MAX), left);
+    }
+    Ok(())
 }

@@ -3,7 +3,8 @@
 use crate::error::StoreError;
 use crate::store::Durability;
 use rusqlite::{Connection, OpenFlags};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The version of the tables, in SQLite's `user_version`.
@@ -16,7 +17,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const APPLICATION_ID: u32 = 0x726e_646f;
 
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
-/// the records, and are kept so that a list need not read them.
+/// the records, and are kept so that a list need not read them. `lost_after` is the last record of a
+/// session whose end was cut off.
 const TABLES: &str = "
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -32,7 +34,8 @@ CREATE TABLE sessions (
     directory TEXT NOT NULL DEFAULT '',
     turns INTEGER NOT NULL DEFAULT 0,
     open INTEGER NOT NULL DEFAULT 0,
-    imported INTEGER NOT NULL DEFAULT 0
+    imported INTEGER NOT NULL DEFAULT 0,
+    lost_after INTEGER
 );
 CREATE INDEX sessions_parent ON sessions(parent) WHERE parent IS NOT NULL;
 CREATE INDEX sessions_updated ON sessions(updated_ms);
@@ -70,6 +73,8 @@ pub(crate) fn open_writer(
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "page_size", 4096)?;
+    // Holds where the file is made, or rewritten as a whole.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match durability {
         Durability::Full => "FULL",
@@ -79,7 +84,7 @@ pub(crate) fn open_writer(
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages)?;
     migrate(&mut connection, path)?;
-    mark_imported(&mut connection)?;
+    add_columns(&mut connection)?;
     Ok(connection)
 }
 
@@ -116,24 +121,89 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Opens a journal that nothing can be written to, nor beside it.
+///
+/// Without a log all of it is in the file. With one, its index must be there too, as a process that was
+/// killed leaves it.
+pub(crate) fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let log = fs::metadata(with_suffix(path, "-wal")).map_or(0, |it| it.len());
+    let connection = match (log, path.to_str()) {
+        (0, Some(name)) => {
+            let uri = format!("file:{}?immutable=1", escaped(name));
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
+        }
+        _ => Connection::open_with_flags(path, flags)?,
+    };
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    match version(&connection)? {
+        SCHEMA_VERSION => {}
+        0 => {
+            return Err(StoreError::NotAJournal {
+                path: path.to_owned(),
+                reason: "it has no tables, and none can be made in it".to_owned(),
+            });
+        }
+        found => {
+            return Err(StoreError::TooNew {
+                path: path.to_owned(),
+                found,
+                known: SCHEMA_VERSION,
+            });
+        }
+    }
+    let mut lacking = String::new();
+    for (name, _) in COLUMNS {
+        if !has_column(&connection, name)? {
+            lacking.push_str(&format!(", NULL AS {name}"));
+        }
+    }
+    if !lacking.is_empty() {
+        let view = format!("CREATE TEMP VIEW sessions AS SELECT *{lacking} FROM main.sessions");
+        connection.execute_batch(&view)?;
+    }
+    Ok(connection)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Escapes what means something in a URI.
+fn escaped(name: &str) -> String {
+    let escaped = name.replace('%', "%25").replace('?', "%3f");
+    escaped.replace('#', "%23")
+}
+
+/// What journals of before lack.
+const COLUMNS: [(&str, &str); 2] = [
+    ("imported", "INTEGER NOT NULL DEFAULT 0"),
+    ("lost_after", "INTEGER"),
+];
+
 /// Adds what journals of before lack. An older program reads them as before, so their version stays.
-fn mark_imported(connection: &mut Connection) -> Result<(), StoreError> {
-    if has_mark(connection)? {
-        return Ok(());
+fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
+    for (name, kind) in COLUMNS {
+        if has_column(connection, name)? {
+            continue;
+        }
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        if !has_column(&transaction, name)? {
+            let add = format!("ALTER TABLE sessions ADD COLUMN {name} {kind}");
+            transaction.execute_batch(&add)?;
+        }
+        transaction.commit()?;
     }
-    let transaction =
-        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    if !has_mark(&transaction)? {
-        let add = "ALTER TABLE sessions ADD COLUMN imported INTEGER NOT NULL DEFAULT 0";
-        transaction.execute_batch(add)?;
-    }
-    transaction.commit()?;
     Ok(())
 }
 
-fn has_mark(connection: &Connection) -> Result<bool, StoreError> {
-    let count = "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = 'imported'";
-    Ok(connection.query_row(count, [], |row| row.get(0))?)
+fn has_column(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+    let count = "SELECT count(*) FROM pragma_table_info('sessions') WHERE name = ?1";
+    Ok(connection.query_row(count, [name], |row| row.get(0))?)
 }
 
 fn version(connection: &Connection) -> Result<u32, StoreError> {

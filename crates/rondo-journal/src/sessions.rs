@@ -2,6 +2,8 @@ use crate::blob;
 use crate::error::StoreError;
 use crate::lock;
 use crate::read;
+use crate::reserve;
+use crate::retention::empty_log;
 use crate::store::Store;
 use crate::writer::{to_i64, to_u64};
 use rondo_core::clock::Clock;
@@ -40,6 +42,9 @@ pub struct SessionInfo {
     /// Whether its records, or those that it is a fork of, came from a file: anybody may have written
     /// them.
     pub imported: bool,
+    /// Whether what came after its last record is lost: a repair cut it off, or an import was cut
+    /// short. It is false again once something was said in it.
+    pub lost_end: bool,
 }
 
 /// Where a session's last turn stands.
@@ -55,7 +60,7 @@ pub enum SessionState {
 
 const INFO: &str =
     "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title,
-            s.directory, s.turns, s.open, s.imported
+            s.directory, s.turns, s.open, s.imported, s.lost_after IS s.head_seq
      FROM sessions s LEFT JOIN sessions p ON p.id = s.parent
      WHERE NOT (s.epoch = 0 AND s.head_seq = 0)";
 
@@ -196,11 +201,22 @@ impl Store {
     pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
         self.session(session)?;
         let _lock = lock::lock(&self.locks_dir(), session)?;
-        let name = session.clone();
-        self.writer()
-            .run(move |connection| remove(connection, &name))?;
+        match self.remove_rows(session) {
+            Err(error) if error.is_full() => {
+                reserve::release(self.dir());
+                self.writer().run(|connection| empty_log(connection))?;
+                self.remove_rows(session)?;
+            }
+            removed => removed?,
+        }
         lock::forget(&self.locks_dir(), session);
         Ok(())
+    }
+
+    fn remove_rows(&self, session: &SessionId) -> Result<(), StoreError> {
+        let name = session.clone();
+        self.writer()
+            .run(move |connection| remove(connection, &name))
     }
 
     /// Removes sessions that were last written before `before`, except those in use and those that
@@ -256,7 +272,8 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         } else {
             SessionState::Done
         },
-        imported: row.get(10)?,
+        imported: row.get::<_, Option<bool>>(10)?.unwrap_or_default(),
+        lost_end: row.get(11)?,
     })
 }
 

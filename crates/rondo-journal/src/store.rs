@@ -1,6 +1,7 @@
 use crate::error::StoreError;
 use crate::lock;
 use crate::place::{self, Place};
+use crate::reserve;
 use crate::schema;
 use crate::writer::{self, Writer};
 use rusqlite::Connection;
@@ -67,6 +68,60 @@ impl Store {
     /// When the directory cannot be used or lies on a network file system, or the file is no
     /// journal, is damaged as a whole, or was written by a later version.
     pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let opened = Self::open_to_write(dir, options);
+        let path = dir.join(FILE_NAME);
+        match opened {
+            Err(error) if path.is_file() && (error.is_read_only() || !may_write(dir)) => {
+                Err(StoreError::ReadOnly { path })
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the journal as [`Store::open`] does; where the disk is full, room that was kept for that
+    /// is given away, so that sessions can be removed.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_to_remove(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        match Self::open(dir, options) {
+            Err(error) if error.is_full() && reserve::release(dir) => Self::open(dir, options),
+            opened => opened,
+        }
+    }
+
+    /// Opens the journal to read from it, also where it is read-only or the disk is full; what writes
+    /// is refused then.
+    ///
+    /// # Errors
+    /// As [`Store::open`], but for these.
+    pub fn open_to_read(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let failed = match Self::open(dir, options) {
+            Ok(store) => return Ok(store),
+            Err(error) => error,
+        };
+        let path = dir.join(FILE_NAME);
+        if !(failed.is_read_only() || failed.is_full()) || !path.is_file() {
+            return Err(failed);
+        }
+        match schema::open_read_only(&path) {
+            Ok(reader) => Ok(Self::of(dir, Writer::refusing(path), reader)),
+            Err(_) if failed.is_full() => Self::open_to_remove(dir, options),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of(dir: &Path, writer: Writer, reader: Connection) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                dir: dir.to_owned(),
+                writer,
+                reader: Mutex::new(reader),
+            }),
+        }
+    }
+
+    fn open_to_write(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let locks = dir.join(LOCKS_DIR);
         for dir in [dir, &locks] {
             DirBuilder::new()
@@ -75,7 +130,7 @@ impl Store {
                 .create(dir)
                 .map_err(StoreError::io(dir))?;
         }
-        fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(StoreError::io(dir))?;
+        keep_private(dir)?;
         lock::refuse_network(dir)?;
         let path = dir.join(FILE_NAME);
         place::refuse_others(&path, &locks)?;
@@ -83,19 +138,19 @@ impl Store {
         let connection = schema::open_writer(&path, options.durability, options.checkpoint_pages)?;
         let reader = schema::open_reader(&path)?;
         let place = Place::of(&path)?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                dir: dir.to_owned(),
-                writer: writer::start(connection, place).map_err(StoreError::io(path))?,
-                reader: Mutex::new(reader),
-            }),
-        })
+        let writer = writer::start(connection, place).map_err(StoreError::io(path))?;
+        reserve::make(dir);
+        Ok(Self::of(dir, writer, reader))
     }
 
     /// Returns the SQLite file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.shared.dir.join(FILE_NAME)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.shared.dir
     }
 
     pub(crate) fn locks_dir(&self) -> PathBuf {
@@ -115,6 +170,23 @@ impl Store {
     }
 }
 
+/// SQLite does not say why it cannot make its files beside the journal.
+fn may_write(dir: &Path) -> bool {
+    rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Takes away what others may do. What the user may not do either stays so: the journal is read-only.
+fn keep_private(path: &Path) -> Result<(), StoreError> {
+    let mode = fs::metadata(path)
+        .map_err(StoreError::io(path))?
+        .permissions();
+    if mode.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let private = Permissions::from_mode(mode.mode() & 0o700);
+    fs::set_permissions(path, private).map_err(StoreError::io(path))
+}
+
 /// SQLite gives its log and its index the mode of the database, so only this file is made here.
 fn private_file(path: &Path) -> Result<(), StoreError> {
     OpenOptions::new()
@@ -124,5 +196,5 @@ fn private_file(path: &Path) -> Result<(), StoreError> {
         .open(path)
         .map(drop)
         .map_err(StoreError::io(path))?;
-    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(StoreError::io(path))
+    keep_private(path)
 }

@@ -10,6 +10,7 @@ use crate::tally::Tally;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -44,6 +45,8 @@ pub(crate) struct Writer {
     jobs: Option<SyncSender<Job>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
+    /// The journal, where it is only read: then there is no thread.
+    read_only: Option<PathBuf>,
 }
 
 pub(crate) fn start(connection: Connection, place: Place) -> io::Result<Writer> {
@@ -55,10 +58,28 @@ pub(crate) fn start(connection: Connection, place: Place) -> io::Result<Writer> 
         jobs: Some(jobs),
         places: Arc::new(Semaphore::new(APPENDS_MAX)),
         thread: Some(thread),
+        read_only: None,
     })
 }
 
 impl Writer {
+    /// Refuses whatever is to be written to a journal that is only read.
+    pub(crate) fn refusing(path: PathBuf) -> Self {
+        Self {
+            jobs: None,
+            places: Arc::new(Semaphore::new(APPENDS_MAX)),
+            thread: None,
+            read_only: Some(path),
+        }
+    }
+
+    fn refused(&self) -> StoreError {
+        match &self.read_only {
+            Some(path) => StoreError::ReadOnly { path: path.clone() },
+            None => StoreError::Closed,
+        }
+    }
+
     /// Appends a batch and returns after its commit.
     pub(crate) async fn append(
         &self,
@@ -79,7 +100,8 @@ impl Writer {
             reply,
             _place: place.map_err(|_| closed())?,
         });
-        let jobs = self.jobs.as_ref().ok_or_else(closed)?;
+        let refused = || AppendError::Io(io::Error::other(self.refused()));
+        let jobs = self.jobs.as_ref().ok_or_else(refused)?;
         jobs.send(job).map_err(|_| closed())?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
@@ -94,7 +116,7 @@ impl Writer {
             // Nobody waits any more when the sending fails.
             let _ = reply.send(connection.and_then(task));
         });
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
+        let jobs = self.jobs.as_ref().ok_or_else(|| self.refused())?;
         jobs.send(Job::Task(task)).map_err(|_| StoreError::Closed)?;
         answer.recv().map_err(|_| StoreError::Closed)?
     }
@@ -312,6 +334,13 @@ pub(crate) fn set_tally(
     connection
         .prepare_cached("UPDATE sessions SET turns = ?2, open = ?3 WHERE id = ?1")?
         .execute((session, tally.turns, tally.open))?;
+    Ok(())
+}
+
+/// Notes that what came after a session's last record is lost.
+pub(crate) fn mark_lost(connection: &Connection, session: i64) -> Result<(), StoreError> {
+    let mark = "UPDATE sessions SET lost_after = head_seq WHERE id = ?1";
+    connection.execute(mark, [session])?;
     Ok(())
 }
 

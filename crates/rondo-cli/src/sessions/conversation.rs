@@ -21,6 +21,8 @@ pub(crate) struct Conversation {
     with_open_turn: Transcript,
     /// The number of its latest turn; 0 before the first.
     pub(crate) turns: u32,
+    /// Whether what came after its last record is lost.
+    pub(crate) lost_end: bool,
     /// The latest turn, where it was cut off.
     pub(crate) cut_off: Option<Box<CutOff>>,
 }
@@ -76,6 +78,7 @@ impl Conversation {
         let mut taken = Self::new(info.id.clone(), journal);
         taken.history = history.before_open_turn();
         taken.turns = history.turns();
+        taken.lost_end = info.lost_end;
         taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
             let entries = store.read(&info.id, open.first, usize::MAX);
@@ -143,6 +146,7 @@ impl Conversation {
             history: Transcript::new(),
             with_open_turn: Transcript::new(),
             turns: 0,
+            lost_end: false,
             cut_off: None,
         }
     }

@@ -20,6 +20,29 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When its directory or its file cannot be used.
 pub(crate) fn open(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open)
+}
+
+/// Opens the journal of all sessions to read from it, also where it is read-only or the disk is full.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub(crate) fn open_to_read(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open_to_read)
+}
+
+/// Opens the journal of all sessions to remove some, also where the disk is full.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub(crate) fn open_to_remove(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open_to_remove)
+}
+
+fn open_by(
+    settings: &Settings,
+    open: fn(&Path, Options) -> std::result::Result<Store, StoreError>,
+) -> Result<Store> {
     let options = Options {
         durability: settings
             .values
@@ -29,7 +52,7 @@ pub(crate) fn open(settings: &Settings) -> Result<Store> {
         ..Options::default()
     };
     let dir = settings.paths.sessions();
-    Store::open(&dir, options).map_err(|error| {
+    open(&dir, options).map_err(|error| {
         let why = failed(error);
         let context = format!("failed to open the journal in `{}`", dir.display());
         CliError {
@@ -75,6 +98,12 @@ pub(crate) fn failed(error: StoreError) -> CliError {
         StoreError::TooNew { .. } => (
             Exit::Journal,
             Some("install the version that wrote it, or a later one".to_owned()),
+        ),
+        StoreError::ReadOnly { .. } => (
+            Exit::Journal,
+            Some(format!(
+                "its sessions can be listed, shown, exported and replayed; {ELSEWHERE}"
+            )),
         ),
         StoreError::NotAJournal { .. } => (Exit::Journal, None),
         StoreError::NetworkFileSystem { .. } => (Exit::Journal, Some(ELSEWHERE.to_owned())),

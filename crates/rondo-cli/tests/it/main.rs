@@ -15,6 +15,7 @@ mod fallback;
 mod faults;
 mod fork;
 mod harness;
+mod journal_file;
 mod keeping;
 mod limits;
 mod local;

@@ -102,6 +102,12 @@ pub(super) fn prepare(
         Aim::Ask if args.is_fork => conversation.leave_open_turn(),
         _ => conversation.cut_off.take(),
     };
+    if conversation.lost_end {
+        output.note(&format!(
+            "the end of session `{}` is missing: it goes on from its last record that is there, and what was done after that is not known",
+            conversation.session
+        ));
+    }
     if let Some(cut_off) = &mut carried {
         ask_for_consent(cut_off, &conversation, &output);
     }

@@ -122,7 +122,7 @@ pub(super) fn find(text: &str, settings: &Settings) -> Result<Recorded> {
     if is_path {
         return Recorded::from_file(&path);
     }
-    let store = sessions::open(settings)?;
+    let store = sessions::open_to_read(settings)?;
     let session = sessions::find(&store, text)?.id;
     Ok(Recorded {
         session,

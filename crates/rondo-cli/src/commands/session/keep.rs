@@ -37,7 +37,20 @@ pub(super) fn remove(
         calls::forget(paths, &info.id);
         let _ = writeln!(text, "removed {}", info.id);
     }
+    if !text.is_empty() {
+        give_back(store, output)?;
+    }
     Ok(text)
+}
+
+fn give_back(store: &Store, output: &Output) -> Result<()> {
+    if !store.vacuum()? {
+        output.note(
+            "the disk is too full to make the journal's file smaller; make some room elsewhere and \
+             remove another session",
+        );
+    }
+    Ok(())
 }
 
 fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
@@ -62,7 +75,12 @@ fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
 ///
 /// # Errors
 /// When the disk fails.
-pub(super) fn prune(store: &Store, paths: &Paths, args: &PruneArgs) -> Result<String> {
+pub(super) fn prune(
+    store: &Store,
+    paths: &Paths,
+    args: &PruneArgs,
+    output: &Output,
+) -> Result<String> {
     let now = Clock::system().now();
     let before = args.older_than.map(|age| {
         let age = u64::try_from(age.0.as_millis()).unwrap_or(u64::MAX);
@@ -101,7 +119,7 @@ pub(super) fn prune(store: &Store, paths: &Paths, args: &PruneArgs) -> Result<St
         left = kept;
     }
     if !text.is_empty() {
-        store.vacuum()?;
+        give_back(store, output)?;
     }
     Ok(text)
 }

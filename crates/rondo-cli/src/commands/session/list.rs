@@ -121,6 +121,7 @@ mod tests {
             turns: 2,
             state,
             imported: false,
+            lost_end: false,
         }
     }
 

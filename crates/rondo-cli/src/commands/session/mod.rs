@@ -23,7 +23,14 @@ use rondo_journal::Store;
 /// When the journal cannot be used, or there is no such session.
 pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
-    let store = sessions::open(&settings)?;
+    let store = match &args.command {
+        SessionCommand::Rm { .. } => sessions::open_to_remove(&settings),
+        SessionCommand::Prune(args) if !args.dry_run => sessions::open_to_remove(&settings),
+        SessionCommand::Import { .. } | SessionCommand::Fsck { repair: true, .. } => {
+            sessions::open(&settings)
+        }
+        _ => sessions::open_to_read(&settings),
+    }?;
     let text = match &args.command {
         SessionCommand::List { limit, json } => {
             let found = store.sessions(*limit)?;
@@ -40,7 +47,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
         SessionCommand::Rm { sessions, yes } => {
             keep::remove(&store, &settings.paths, sessions, *yes, output)?
         }
-        SessionCommand::Prune(args) => keep::prune(&store, &settings.paths, args)?,
+        SessionCommand::Prune(args) => keep::prune(&store, &settings.paths, args, output)?,
         SessionCommand::Export { session, output } => {
             portable::export(&store, session, output.as_deref())?
         }

@@ -1,0 +1,183 @@
+//! The journal's file: gone while it is used, read-only, or on a disk that is full.
+
+use crate::harness::{Shown, TestEnv, calls, says, serve};
+use rondo_testkit::{Gate, Script, Server, Step, openai};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+fn sessions_dir(env: &TestEnv) -> PathBuf {
+    env.home().join(".local/share/rondo/sessions")
+}
+
+async fn ids(env: &TestEnv) -> Vec<String> {
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    let ids = list.iter().map(|it| it["id"].as_str().unwrap().to_owned());
+    ids.collect()
+}
+
+#[tokio::test]
+async fn a_run_whose_journal_is_taken_away_ends_with_its_code() {
+    let ways: [fn(&Path); 3] = [
+        |dir| std::fs::remove_file(dir.join("journal.db")).unwrap(),
+        |dir| std::fs::rename(dir.join("journal.db"), dir.join("old.db")).unwrap(),
+        |dir| std::fs::remove_dir_all(dir).unwrap(),
+    ];
+    for (number, take_away) in ways.into_iter().enumerate() {
+        let gate = Gate::new();
+        let effect = calls("exec", &json!({"command": "echo done > effect"}));
+        let held = openai::streamed(&effect).before(Step::Gate(gate.clone()));
+        let server = Server::start(Script::from(vec![held])).await;
+        let env = TestEnv::new();
+        let url = server.url("/v1");
+        let args = [
+            "ask",
+            "-m",
+            "openai/test",
+            "--base-url",
+            &url,
+            "--yolo",
+            "x",
+        ];
+        let child = env.command(&args).spawn().unwrap();
+        gate.reached().await;
+        take_away(&sessions_dir(&env));
+        gate.open();
+        let shown = env.wait(child).await;
+        assert_eq!(shown.code, Some(54), "{number}: {shown:?}");
+        assert!(shown.stderr.contains("meanwhile"), "{number}: {shown:?}");
+        assert!(!env.project().join("effect").exists(), "{number}");
+    }
+}
+
+/// Runs a script as root of mounts of its own; none where that is refused.
+#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
+async fn with_mounts(env: &TestEnv, script: &str, args: &[&str]) -> Option<Shown> {
+    let allowed = std::process::Command::new("unshare")
+        .args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"])
+        .output();
+    if !allowed.is_ok_and(|it| it.status.success()) {
+        eprintln!("not tried: this process may not mount anything");
+        return None;
+    }
+    let script = format!(
+        "set -e; export DIR=\"$HOME/.local/share/rondo/sessions\" RONDO=\"$0\"; \
+         exec unshare -m bash -ec '{script}' \"$0\" \"$@\""
+    );
+    let output = env.wrapped(&script, args).output().await.unwrap();
+    Some(env.shown(&output))
+}
+
+const READ_ONLY: &str =
+    r#"mount --bind "$DIR" "$DIR"; mount -o remount,bind,ro "$DIR"; exec "$RONDO" "$@""#;
+
+#[tokio::test]
+async fn a_read_only_journal_is_read_and_what_writes_says_so() {
+    let server = serve(vec![calls("list_files", &json!({})), says("First.")]).await;
+    let env = TestEnv::new();
+    assert_eq!(env.ask(&server, &["one"]).await.code, Some(0));
+    let id = ids(&env).await.remove(0);
+    for args in [
+        &["session", "list", "--json"][..],
+        &["session", "show", &id],
+        &["session", "export", &id],
+        &["session", "fsck"],
+        &["replay", &id, "--strict"],
+    ] {
+        let expected = env.run(args).await;
+        assert_eq!(expected.code, Some(0), "{expected:?}");
+        let Some(shown) = with_mounts(&env, READ_ONLY, args).await else {
+            return;
+        };
+        shown.check(&expected.stdout, &expected.stderr, 0);
+        // As a process leaves it that was killed: what was written last is in the log.
+        let left = rusqlite::Connection::open(sessions_dir(&env).join("journal.db")).unwrap();
+        left.execute_batch("UPDATE sessions SET title = title")
+            .unwrap();
+        let shown = with_mounts(&env, READ_ONLY, args).await.unwrap();
+        shown.check(&expected.stdout, &expected.stderr, 0);
+    }
+    let url = server.url("/v1");
+    let ask = ["ask", "-m", "openai/test", "--base-url", &url];
+    for args in [
+        &[&ask[..], &["x"]].concat()[..],
+        &[&ask[..], &["-c", "x"]].concat(),
+        &["resume", &id],
+        &["session", "rm", "--yes", &id],
+        &["session", "prune", "--keep-bytes", "0"],
+    ] {
+        let shown = with_mounts(&env, READ_ONLY, args).await.unwrap();
+        assert_eq!(shown.code, Some(54), "{args:?} {shown:?}");
+        let line = "journal.db` is read-only";
+        assert!(shown.stderr.contains(line), "{args:?} {shown:?}");
+    }
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(ids(&env).await, [id]);
+}
+
+/// Copies the journal to a disk of its own, fills that to the last byte, and works on it.
+const FULL: &str = r#"
+    cp -a "$DIR" "$HOME/kept"; mount -t tmpfs -o size=4m none "$DIR"; cp -a "$HOME/kept/." "$DIR";
+    cat /dev/zero > "$DIR/fill" 2>/dev/null || true;
+    stat -f -c "free %f" "$DIR"; before=$(stat -c %s "$DIR/journal.db");
+    for n in 1 2; do "$RONDO" session list | tail -n +2 | wc -l; done;
+    "$RONDO" session show latest | head -1;
+    "$RONDO" "$@" > "$HOME/said"; echo "exit $?";
+    "$RONDO" session list | tail -n +2 | wc -l;
+    "$RONDO" session fsck | wc -l;
+    after=$(stat -c %s "$DIR/journal.db"); test $((after + 400000)) -lt $before && echo smaller;
+    rm "$DIR/fill"; test -e "$DIR/journal.reserve" && echo reserved"#;
+
+#[tokio::test]
+async fn sessions_are_listed_and_removed_on_a_full_disk() {
+    let long = "x".repeat(500_000);
+    let server = serve(vec![says(&long), says("Second."), says("Third.")]).await;
+    let env = TestEnv::new();
+    for asked in ["one", "two", "three"] {
+        assert_eq!(env.ask(&server, &[asked]).await.code, Some(0));
+    }
+    let first = ids(&env).await.remove(2);
+    for (args, left) in [
+        (&["session", "rm", "--yes", &first][..], 2),
+        (&["session", "prune", "--keep-bytes", "0"], 0),
+    ] {
+        let Some(shown) = with_mounts(&env, FULL, args).await else {
+            return;
+        };
+        std::fs::remove_dir_all(env.home().join("kept")).unwrap();
+        let expected =
+            format!("free 0\n3\n3\n# three\nexit 0\n{left}\n{left}\nsmaller\nreserved\n");
+        shown.check(&expected, "", 0);
+    }
+}
+
+#[tokio::test]
+async fn what_goes_on_without_its_end_says_so_first() {
+    let server = serve(vec![says("First."), says("Second."), says("Third.")]).await;
+    let env = TestEnv::new();
+    assert_eq!(env.ask(&server, &["one"]).await.code, Some(0));
+    let id = ids(&env).await.remove(0);
+    let export = ["session", "export", &id, "-o", "one.jsonl"];
+    assert_eq!(env.run(&export).await.code, Some(0));
+    let exported = std::fs::read_to_string(env.project().join("one.jsonl")).unwrap();
+    let path = sessions_dir(&env).join("journal.db");
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let last = "UPDATE records SET body = body || ' ' WHERE seq = (SELECT head_seq FROM sessions)";
+    assert_eq!(connection.execute(last, []).unwrap(), 1);
+    drop(connection);
+    let repaired = env.run(&["session", "fsck", "--repair"]).await;
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let note = format!("note: the end of session `{id}` is missing");
+    let shown = env.ask(&server, &["-c", "two"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stderr.starts_with(&note), "{shown:?}");
+    // What is said from here on is whole.
+    let shown = env.ask(&server, &["-c", "three"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(!shown.stderr.contains("is missing"), "{shown:?}");
+
+    let lines: Vec<&str> = exported.lines().collect();
+    let other = TestEnv::new().stdin(&lines[..lines.len() - 1].join("\n"));
+    assert_eq!(other.run(&["session", "import"]).await.code, Some(0));
+    let resumed = other.run(&["resume", &id]).await;
+    assert!(resumed.stderr.starts_with(&note), "{resumed:?}");
+}
