@@ -181,3 +181,34 @@ async fn what_goes_on_without_its_end_says_so_first() {
     let resumed = other.run(&["resume", &id]).await;
     assert!(resumed.stderr.starts_with(&note), "{resumed:?}");
 }
+
+#[tokio::test]
+async fn a_command_whose_records_are_lost_does_not_run_again() {
+    // Where its beginning is recorded, its state says how it ended.
+    for (kind, expected) in [
+        ("tool_finished", r#"{"stdout":"","exitCode":0}"#),
+        ("tool_started", "in_doubt"),
+        ("gate_judged", "in_doubt"),
+    ] {
+        let env = TestEnv::new();
+        let effect = calls("exec", &json!({"command": "echo run >> runs"}));
+        let server = serve(vec![effect, says("Done."), says("Gone on.")]).await;
+        assert_eq!(env.ask(&server, &["--yolo", "x"]).await.code, Some(0));
+        let path = sessions_dir(&env).join("journal.db");
+        let connection = rusqlite::Connection::open(path).unwrap();
+        let flip = format!("UPDATE records SET body = body || ' ' WHERE body LIKE '%\"{kind}\"%'");
+        assert_eq!(connection.execute(&flip, []).unwrap(), 1, "{kind}");
+        drop(connection);
+        let repaired = env.run(&["session", "fsck", "--repair"]).await;
+        assert_eq!(repaired.code, Some(0), "{kind}: {repaired:?}");
+        let url = server.url("/v1");
+        let resumed = env.run(&["resume", "--base-url", &url, "--yolo"]).await;
+        assert_eq!(resumed.stdout, "Gone on.\n", "{kind}: {resumed:?}");
+        let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
+        assert_eq!(runs, "run\n", "{kind}");
+        let request = server.requests().pop().unwrap().json();
+        let told = request["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let told = told.as_str().unwrap();
+        assert!(told.contains(expected), "{kind}: {told}");
+    }
+}
