@@ -5,6 +5,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::python;
 use crate::settings::Settings;
+use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{
     AllowedDirs, ExecOptions, ExecTool, GateOptions, StandardGate, SupervisorCommand,
@@ -74,7 +75,7 @@ pub(crate) fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
 }
 
 /// Builds the tools of those names for a profile; commands do not find the variables `keys` in their
-/// environment. What is `live` already, such as the functions of a session that somebody works in, is
+/// environment, and `secrets` are kept out of what they print. What is `live` already, such as the functions of a session that somebody works in, is
 /// taken as it is.
 ///
 /// # Errors
@@ -86,6 +87,7 @@ pub(crate) fn offer(
     settings: &Settings,
     session: &SessionId,
     live: &[Arc<dyn Tool>],
+    secrets: &Secrets,
 ) -> Result<Offer> {
     // A session's own: what other sessions printed is none of this one's business.
     let state_dir = calls::dir(&settings.paths, session);
@@ -97,6 +99,7 @@ pub(crate) fn offer(
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut options = exec_options(&workspace, state_dir, keys, settings);
     options.is_kept = is_kept;
+    options.secrets = secrets.clone();
     // Whoever carries the session on finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
     let mut known = rondo_tools::file_tools(&workspace);

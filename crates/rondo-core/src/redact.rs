@@ -1,37 +1,66 @@
 //! Keeps known secrets out of transcripts: what models are sent, and what journals keep of it.
 
-use crate::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+mod matcher;
+
+pub use matcher::Redactor;
+
+use crate::ports::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};
 use async_trait::async_trait;
+use matcher::Matcher;
 use rondo_types::{Message, Part, ToolContent, ToolOutcome, ToolSpec};
 use serde_json::Value;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stands where a secret stood.
 const MARK: &str = "[redacted]";
 
 /// Values that must not be told: keys, passwords. Cheap to clone.
 ///
-/// They are found where they stand as they are. What encodes or splits a secret hides it.
+/// They are found as they are, in base64 and in hexadecimal digits, across line ends too. What encodes
+/// a secret in another way hides it.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The longest first, since one may be part of another.
+    /// The shortest first.
     values: Arc<[String]>,
+    matcher: Option<Arc<Matcher>>,
 }
 
 impl Secrets {
     /// Bytes of the shortest value that counts: what is shorter may be any word.
     pub const BYTES_MIN: usize = 8;
 
+    /// Bytes of all values that count, of which the shortest come first: keys are short.
+    pub const BYTES_MAX: usize = 256 << 10;
+
     /// Takes values; short ones are left out.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let trimmed = values.into_iter().map(|value| value.trim().to_owned());
         let mut values: Vec<_> = trimmed.filter(|it| it.len() >= Self::BYTES_MIN).collect();
-        values.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        values.sort_by(|one, other| one.len().cmp(&other.len()).then(one.cmp(other)));
         values.dedup();
+        let mut room = Self::BYTES_MAX;
+        values.retain(|value| {
+            let left = room.checked_sub(value.len());
+            room = left.unwrap_or_default();
+            left.is_some()
+        });
         Self {
+            matcher: Matcher::new(&values).map(Arc::new),
             values: values.into(),
         }
+    }
+
+    /// Returns the values themselves, to hand them to a process that keeps them out of its output.
+    #[must_use]
+    pub fn reveal(&self) -> &[String] {
+        &self.values
+    }
+
+    /// Returns what keeps them out of a stream of bytes.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        Redactor::new(self.matcher.clone())
     }
 
     /// Adds values.
@@ -42,13 +71,14 @@ impl Secrets {
 
     /// Returns a text without them.
     #[must_use]
-    pub fn text(&self, mut text: String) -> String {
-        for value in self.values.iter() {
-            if text.contains(value) {
-                text = text.replace(value, MARK);
-            }
+    pub fn text(&self, text: String) -> String {
+        if !self.is_told(&text) {
+            return text;
         }
-        text
+        let mut redactor = self.redactor();
+        let mut told = redactor.push(text.as_bytes()).into_owned();
+        told.append(&mut redactor.finish());
+        String::from_utf8_lossy(&told).into_owned()
     }
 
     /// Returns a message without them. What a provider sent is left as it is.
@@ -80,8 +110,15 @@ impl Secrets {
         outcome
     }
 
-    fn is_empty(&self) -> bool {
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    fn is_told(&self, text: &str) -> bool {
+        let matcher = self.matcher.as_ref();
+        matcher.is_some_and(|matcher| matcher.is_in(text))
     }
 
     fn in_text(&self, text: &mut String) {
@@ -93,8 +130,7 @@ impl Secrets {
             Value::String(text) => self.in_text(text),
             Value::Array(values) => values.iter_mut().for_each(|value| self.in_value(value)),
             Value::Object(fields) => {
-                let told = |name: &String| self.values.iter().any(|it| name.contains(it));
-                if fields.keys().any(told) {
+                if fields.keys().any(|name| self.is_told(name)) {
                     let named = std::mem::take(fields).into_iter();
                     fields.extend(named.map(|(name, value)| (self.text(name), value)));
                 }
@@ -104,6 +140,14 @@ impl Secrets {
         }
     }
 }
+
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+}
+
+impl Eq for Secrets {}
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,8 +175,15 @@ impl Tool for Redacted {
         self.tool.spec()
     }
 
-    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+    async fn call(&self, mut invocation: ToolInvocation) -> ToolOutcome {
+        let live = Arc::new(Live {
+            redactor: Mutex::new(self.secrets.redactor()),
+            to: invocation.output,
+        });
+        let pushed = Arc::clone(&live);
+        invocation.output = OutputSink::new(move |text| pushed.push(&text));
         let outcome = self.tool.call(invocation).await;
+        live.finish();
         self.secrets.outcome(outcome)
     }
 
@@ -146,6 +197,36 @@ impl Tool for Redacted {
         match self.tool.reconcile(call).await {
             Reconciled::Done(outcome) => Reconciled::Done(self.secrets.outcome(outcome)),
             other => other,
+        }
+    }
+}
+
+/// Live output on its way to people.
+struct Live {
+    redactor: Mutex<Redactor>,
+    to: OutputSink,
+}
+
+impl Live {
+    fn push(&self, text: &str) {
+        self.hand_on(|redactor| {
+            let mut told = redactor.push(text.as_bytes()).into_owned();
+            // Nobody tells when a tool goes quiet.
+            told.append(&mut redactor.show());
+            told
+        });
+    }
+
+    fn finish(&self) {
+        self.hand_on(Redactor::finish);
+    }
+
+    /// Under the lock, so that pieces stay in order.
+    fn hand_on(&self, take: impl FnOnce(&mut Redactor) -> Vec<u8>) {
+        let mut redactor = self.redactor.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = take(&mut redactor);
+        if !told.is_empty() {
+            self.to.push(String::from_utf8_lossy(&told).into_owned());
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::supervisor::{
 use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use rondo_core::redact::Secrets;
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -64,6 +65,8 @@ pub struct ExecOptions {
     pub environment: Environment,
     /// The terminal they see.
     pub pty: PtySize,
+    /// What is kept out of their output, live or kept, and out of what is kept of them.
+    pub secrets: Secrets,
 }
 
 impl ExecOptions {
@@ -91,6 +94,7 @@ impl ExecOptions {
             spill_bytes_max: Self::SPILL_BYTES,
             environment: Environment::default(),
             pty: PtySize::default(),
+            secrets: Secrets::default(),
         }
     }
 }
@@ -193,6 +197,7 @@ impl ExecTool {
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
             is_kept: options.is_kept,
+            secrets: options.secrets.clone(),
         })
     }
 

@@ -260,6 +260,51 @@ async fn a_key_is_neither_sent_nor_kept_wherever_it_comes_from() {
     }
 }
 
+/// Returns the files below a directory that hold the text.
+fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.append(&mut files_with(&path, text));
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            let is_in = bytes.windows(text.len()).any(|it| it == text.as_bytes());
+            found.extend(is_in.then_some(path));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_key_that_a_command_prints_in_pieces_or_encoded_is_not_shown_and_in_no_file() {
+    const KEY: &str = "sk-very-secret-0123456789";
+    // In base64, where nothing is before it.
+    const ENCODED: &str = "c2stdmVyeS1zZWNyZXQtMDEyMzQ1Njc4";
+    let command = "head -c 9 key.txt; tail -c +10 key.txt; base64 key.txt; seq 20000; cat key.txt";
+    let server = serve(vec![
+        calls("exec", &json!({"command": format!("{command}; : {KEY}")})),
+        says("done"),
+    ])
+    .await;
+    let env = TestEnv::new().var("OPENAI_API_KEY", KEY);
+    env.write("key.txt", KEY);
+    let asked = ["--yolo", "--output-format", "stream-json", "x"];
+    let shown = rondo(&env, &server, "ask", &asked).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let lines = shown.lines();
+    let live = lines
+        .iter()
+        .filter(|line| line["type"] == "tool_output_delta");
+    let live: String = live.filter_map(|line| line["text"].as_str()).collect();
+    assert!(live.starts_with("[redacted][redacted]"), "{live:.200}");
+    let kept = env.calls("");
+    assert!(!files_with(&kept, "[redacted]").is_empty());
+    for form in [KEY, ENCODED] {
+        assert!(!live.contains(form), "{live:.200}");
+        assert_eq!(files_with(&kept, form), Vec::<PathBuf>::new());
+    }
+}
+
 /// Runs with a bound on the size of files, past which writes fail as on a full disk.
 async fn with_small_files(env: &TestEnv, server: &Server, kib: u32, asked: &str) -> Shown {
     let url = server.url("/v1");

@@ -1,4 +1,5 @@
 use super::clean::Cleaner;
+use rondo_core::redact::{Redactor, Secrets};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 /// Keeps the head and the tail of the output in memory, and the whole in a file once it is more.
 pub(crate) struct Capture {
     cleaner: Cleaner,
+    /// Behind the cleaner: terminal sequences split no secret.
+    redactor: Redactor,
     kept: Kept,
 }
 
@@ -70,6 +73,7 @@ impl Capture {
         let head_max = bytes_max / 2;
         Self {
             cleaner: Cleaner::default(),
+            redactor: Secrets::default().redactor(),
             kept: Kept {
                 head: Vec::new(),
                 head_max,
@@ -81,10 +85,17 @@ impl Capture {
         }
     }
 
+    /// Keeps nothing of these.
+    pub(super) fn without(mut self, secrets: &Secrets) -> Self {
+        self.redactor = secrets.redactor();
+        self
+    }
+
     /// Takes output as the command wrote it.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let kept = &mut self.kept;
-        self.cleaner.feed(bytes, &mut |text| kept.push(text));
+        let (kept, redactor) = (&mut self.kept, &mut self.redactor);
+        self.cleaner
+            .feed(bytes, &mut |text| kept.push(&redactor.push(text)));
     }
 
     /// Returns what is kept by now.
@@ -95,7 +106,8 @@ impl Capture {
             text.extend_from_slice(mark(omitted, None).as_bytes());
         }
         let (front, back) = self.kept.tail.as_slices();
-        for part in [front, back, self.cleaner.unfinished().as_bytes()] {
+        let unfinished = self.redactor.peek(self.cleaner.unfinished().as_bytes());
+        for part in [front, back, &unfinished] {
             text.extend_from_slice(part);
         }
         text
@@ -103,8 +115,10 @@ impl Capture {
 
     /// Returns what was kept.
     pub(crate) fn finish(mut self) -> Captured {
-        let kept = &mut self.kept;
-        self.cleaner.finish(&mut |text| kept.push(text));
+        let (kept, redactor) = (&mut self.kept, &mut self.redactor);
+        self.cleaner
+            .finish(&mut |text| kept.push(&redactor.push(text)));
+        kept.push(&redactor.finish());
         self.kept.finish()
     }
 }

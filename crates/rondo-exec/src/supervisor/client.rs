@@ -43,7 +43,7 @@ pub enum StartError {
     #[error("{0}")]
     Refused(String),
     /// The specification is too long.
-    #[error("the command is longer than {max} bytes", max = SPEC_BYTES_MAX / 2)]
+    #[error("the command is longer than {max} bytes", max = SPEC_BYTES_MAX / 4)]
     TooLong,
 }
 

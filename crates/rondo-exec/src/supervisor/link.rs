@@ -2,6 +2,7 @@
 
 use super::protocol::{CallSpec, END, FrameKind, encode_frame};
 use crate::unix::{self, Door};
+use rondo_core::redact::Redactor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::io;
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 const PENDING_BYTES_MAX: usize = 1 << 20;
 /// How long an agent that does not read is waited for with the final status.
 const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
+/// How long the command is quiet before what is held back of its output is shown, as far as it may be.
+const QUIET: Duration = Duration::from_millis(50);
 /// The longest payload of a frame of output, in bytes.
 pub(super) const OUTPUT_FRAME_BYTES: usize = 16 << 10;
 
@@ -34,6 +37,10 @@ pub(super) struct Link {
     /// Since when there is no agent.
     alone_since: Option<Instant>,
     outlive: Duration,
+    /// What keeps secrets out of the live output.
+    redactor: Redactor,
+    /// When the command is quiet, where something is held back that may be shown then.
+    quiet: Option<Instant>,
     /// Frames being sent; while there are some and the command runs, the terminal is not read.
     pending: Vec<u8>,
 }
@@ -61,6 +68,8 @@ impl Link {
             door: open_door(&spec.state_dir, outlive),
             alone_since: None,
             outlive,
+            redactor: spec.secrets.redactor(),
+            quiet: None,
             pending: Vec::new(),
         }
     }
@@ -116,15 +125,42 @@ impl Link {
         }
     }
 
+    /// Relays output as the command wrote it, but for secrets. What may be the beginning of one is
+    /// held back.
     pub(super) fn relay(&mut self, output: &[u8]) {
-        if self.agent.is_some() && self.pending.len() < PENDING_BYTES_MAX {
-            encode_frame(FrameKind::Output, output, &mut self.pending);
+        let told = self.redactor.push(output);
+        // Without an agent too: the next one comes in between two pieces.
+        self.quiet = self.redactor.can_show().then(|| Instant::now() + QUIET);
+        self.add(&told);
+        self.send();
+    }
+
+    /// Returns when [`Self::show_held`] is to be called, where anything waits for that.
+    pub(super) fn quiet_at(&self) -> Option<Instant> {
+        self.quiet
+    }
+
+    /// Relays what is held back and may be shown, where the command is quiet.
+    pub(super) fn show_held(&mut self, now: Instant) {
+        if self.quiet.is_some_and(|quiet| now >= quiet) {
+            self.quiet = None;
+            let shown = self.redactor.show();
+            self.add(&shown);
             self.send();
         }
     }
 
+    /// A frame is never longer than agents take: what was held back comes with what follows it.
+    fn add(&mut self, output: &[u8]) {
+        if self.agent.is_some() && self.pending.len() < PENDING_BYTES_MAX {
+            for piece in output.chunks(OUTPUT_FRAME_BYTES) {
+                encode_frame(FrameKind::Output, piece, &mut self.pending);
+            }
+        }
+    }
+
     pub(super) fn send(&mut self) {
-        let Some(agent) = self.agent.as_ref() else {
+        let Some(agent) = self.agent.as_ref().filter(|_| !self.pending.is_empty()) else {
             return;
         };
         match rustix::io::write(&agent.frames, &self.pending) {
@@ -136,6 +172,8 @@ impl Link {
 
     /// Sends what is left and the last frame, to an agent that reads it within its time.
     pub(super) fn finish(mut self, status: &[u8]) -> io::Result<()> {
+        let held = self.redactor.finish();
+        self.add(&held);
         let Some(agent) = self.agent else {
             return Ok(());
         };

@@ -3,12 +3,14 @@
 //! Down, on the supervisor's stdin: one JSON line, then single bytes. Up, on its stdout: frames of
 //! one byte kind, four bytes big-endian length, payload.
 
+use rondo_core::redact::Secrets;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The bound on the specification line, in bytes; commands themselves are bounded by the kernel.
-pub(super) const SPEC_BYTES_MAX: usize = 1 << 20;
+/// The bound on the specification line, in bytes; commands themselves are bounded by the kernel, and
+/// so are [secrets](Secrets::BYTES_MAX) by their type.
+pub(super) const SPEC_BYTES_MAX: usize = 2 << 20;
 /// The bound on one frame's payload, in bytes: output twice escaped and the rest of a status.
 pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
 /// The bound on the output kept for the model that a caller may ask for, in bytes.
@@ -48,6 +50,23 @@ pub struct CallSpec {
     /// call is on the disk, and no other agent can find it.
     #[serde(default = "yes")]
     pub is_kept: bool,
+    /// What neither the output nor what is kept of the call may hold.
+    #[serde(default, with = "told", skip_serializing_if = "Secrets::is_empty")]
+    pub secrets: Secrets,
+}
+
+/// Secrets go down the supervisor's stdin, where no other process sees them.
+mod told {
+    use super::Secrets;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(secrets: &Secrets, to: S) -> Result<S::Ok, S::Error> {
+        secrets.reveal().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secrets, D::Error> {
+        Vec::deserialize(from).map(Secrets::new)
+    }
 }
 
 fn yes() -> bool {

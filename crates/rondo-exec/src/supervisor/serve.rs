@@ -50,6 +50,10 @@ fn supervise() -> io::Result<i32> {
     let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     let spec = read_spec(&control)?;
+    if !spec.secrets.is_empty() {
+        // The command could read them in our memory, and in the guard's.
+        unix::hide_environment();
+    }
     unix::leave_session()?;
     match guard::split()? {
         Role::Guard(ward) => {
@@ -266,7 +270,8 @@ impl<'a> Supervision<'a> {
             capture: match spec.is_kept {
                 true => Capture::new(kept, spec.spill_path(), spec.spill_bytes_max),
                 false => Capture::in_memory(kept),
-            },
+            }
+            .without(&spec.secrets),
             phase: Phase::Running {
                 until: now.checked_add(spec.timeout()).unwrap_or(now),
             },
@@ -296,6 +301,7 @@ impl<'a> Supervision<'a> {
             if happened.output {
                 self.take_output(&mut buffer);
             }
+            self.link.show_held(Instant::now());
             self.advance(happened);
         }
         self.finish(status)
@@ -347,7 +353,8 @@ impl<'a> Supervision<'a> {
 
     fn patience(&self) -> Duration {
         let now = Instant::now();
-        match self.phase {
+        let quiet = self.link.quiet_at();
+        let patience = match self.phase {
             Phase::Running { until } => {
                 let alone = self.link.alone_until().unwrap_or(until);
                 until.min(alone).saturating_duration_since(now)
@@ -356,7 +363,10 @@ impl<'a> Supervision<'a> {
             Phase::Draining { until, quiet } => until.min(quiet).saturating_duration_since(now),
             Phase::Killing { until } => until.saturating_duration_since(now).min(KILL_EVERY),
             Phase::Over => Duration::ZERO,
-        }
+        };
+        quiet.map_or(patience, |at| {
+            patience.min(at.saturating_duration_since(now))
+        })
     }
 
     fn take_reaped(&mut self) {

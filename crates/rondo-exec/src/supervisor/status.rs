@@ -24,7 +24,7 @@ pub struct CallStatus {
     pub pid: u32,
     /// When the supervisor started, in the kernel's ticks since boot; 0 where that is not known.
     pub start_time: u64,
-    /// The command.
+    /// The command, without the secrets that its specification names.
     pub command: String,
     /// The exit code; 128 and the signal's number where a signal ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ impl CallStatus {
             state: CallState::Ready,
             pid,
             start_time: crate::unix::start_time(pid).unwrap_or(0),
-            command: spec.command.clone(),
+            command: spec.secrets.text(spec.command.clone()),
             exit_code: None,
             signal: None,
             timed_out: false,

@@ -1,6 +1,7 @@
 //! Agents that are killed.
 
 use crate::fixture::{Fixture, PATIENCE, supervisor};
+use rondo_core::redact::Secrets;
 use rondo_exec::SupervisorCommand;
 use rondo_exec::supervisor::{CallSpec, CallState, CallStatus, PtySize, SUPERVISE_ARG};
 use std::os::unix::process::CommandExt;
@@ -28,6 +29,7 @@ pub(crate) fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpe
         spill_bytes_max: 1000,
         pty: PtySize::default(),
         is_kept: true,
+        secrets: Secrets::default(),
     }
 }
 

@@ -14,6 +14,7 @@ mod gate;
 mod options;
 mod output;
 mod reattach;
+mod secrets;
 mod shell;
 mod tool;
 mod tree;

@@ -142,7 +142,8 @@ pub(crate) fn setup(
     let now = Clock::system().now();
     let session = conversation.session.clone();
     let keys = cast.key_variables();
-    let offer = tools::offer(&cast.tool_names, &keys, profile, settings, &session, live)?;
+    let names = &cast.tool_names;
+    let offer = tools::offer(names, &keys, profile, settings, &session, live, secrets)?;
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",

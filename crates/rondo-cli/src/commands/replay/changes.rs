@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::profiles;
 use crate::settings::Settings;
 use crate::tools;
+use rondo_core::redact::Secrets;
 use rondo_core::replay::Changes;
 use rondo_types::SessionId;
 
@@ -31,6 +32,7 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
         settings,
         &SessionId::new(NOBODY),
         &[],
+        &Secrets::default(),
     )?;
     Ok(Changes {
         system: Some(system_prompt(&profile, settings)),

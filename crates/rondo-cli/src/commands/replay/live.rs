@@ -2,6 +2,7 @@ use super::source::Recorded;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::profiles;
+use crate::secrets;
 use crate::settings::Settings;
 use crate::tools::{self, Offer};
 use rondo_core::ports::{Gate, Record, RecordBody};
@@ -52,6 +53,7 @@ impl Live {
             settings,
             &directory_of(&recorded.session),
             &[],
+            &secrets::of_env(settings),
         )?;
         let gate = tools::standard_gate(tools::gate_options(&offer, &profile, settings)?)?;
         let runtime = Builder::new_current_thread()
