@@ -1,7 +1,7 @@
 //! The tables, and how a connection is set up.
 
 use crate::error::StoreError;
-use crate::store::Durability;
+use crate::store::{Durability, Options};
 use rusqlite::{Connection, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,6 @@ use std::time::Duration;
 
 /// The version of the tables, in SQLite's `user_version`.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
-
-/// How long a statement waits for another process's commit.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Marks the file as a journal of Rondo (`rndo`), so that `file` and a repair tool know it.
 const APPLICATION_ID: u32 = 0x726e_646f;
@@ -65,34 +62,30 @@ CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
 ";
 
 /// Opens the writer's connection and makes the tables where there are none.
-pub(crate) fn open_writer(
-    path: &Path,
-    durability: Durability,
-    checkpoint_pages: u32,
-) -> Result<Connection, StoreError> {
+pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(options.busy_timeout)?;
     connection.pragma_update(None, "page_size", 4096)?;
     // Holds where the file is made, or rewritten as a whole.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = match durability {
+    let synchronous = match options.durability {
         Durability::Full => "FULL",
         Durability::Normal => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages)?;
+    connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection, path)?;
     add_columns(&mut connection)?;
     Ok(connection)
 }
 
 /// Opens a connection that only reads.
-pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(busy_timeout)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
@@ -125,7 +118,10 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
 ///
 /// Without a log all of it is in the file. With one, its index must be there too, as a process that was
 /// killed leaves it.
-pub(crate) fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open_read_only(
+    path: &Path,
+    busy_timeout: Duration,
+) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let log = fs::metadata(with_suffix(path, "-wal")).map_or(0, |it| it.len());
     let connection = match (log, path.to_str()) {
@@ -135,7 +131,7 @@ pub(crate) fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
         }
         _ => Connection::open_with_flags(path, flags)?,
     };
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(busy_timeout)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     match version(&connection)? {
         SCHEMA_VERSION => {}

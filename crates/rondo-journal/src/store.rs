@@ -9,6 +9,7 @@ use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The journal's file in its directory.
 const FILE_NAME: &str = "journal.db";
@@ -32,6 +33,8 @@ pub struct Options {
     pub durability: Durability,
     /// Pages of the write-ahead log at which it is copied into the file; 0 means never, for tests.
     pub checkpoint_pages: u32,
+    /// How long a statement waits for another process that has the file locked.
+    pub busy_timeout: Duration,
 }
 
 impl Default for Options {
@@ -39,6 +42,7 @@ impl Default for Options {
         Self {
             durability: Durability::Full,
             checkpoint_pages: 1000,
+            busy_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -104,7 +108,7 @@ impl Store {
         if !(failed.is_read_only() || failed.is_full()) || !path.is_file() {
             return Err(failed);
         }
-        match schema::open_read_only(&path) {
+        match schema::open_read_only(&path, options.busy_timeout) {
             Ok(reader) => Ok(Self::of(dir, Writer::refusing(path), reader)),
             Err(_) if failed.is_full() => Self::open_to_remove(dir, options),
             Err(error) => Err(error),
@@ -135,8 +139,8 @@ impl Store {
         let path = dir.join(FILE_NAME);
         place::refuse_others(&path, &locks)?;
         private_file(&path)?;
-        let connection = schema::open_writer(&path, options.durability, options.checkpoint_pages)?;
-        let reader = schema::open_reader(&path)?;
+        let connection = schema::open_writer(&path, &options)?;
+        let reader = schema::open_reader(&path, options.busy_timeout)?;
         let place = Place::of(&path)?;
         let writer = writer::start(connection, place).map_err(StoreError::io(path))?;
         reserve::make(dir);

@@ -43,13 +43,17 @@ fn open_by(
     settings: &Settings,
     open: fn(&Path, Options) -> std::result::Result<Store, StoreError>,
 ) -> Result<Store> {
+    let defaults = Options::default();
+    let deadline = settings.values.deadline.map(|span| span.0);
     let options = Options {
+        // A journal that another process has locked must not outlast the turn.
+        busy_timeout: deadline.map_or(defaults.busy_timeout, |it| it.min(defaults.busy_timeout)),
         durability: settings
             .values
             .durability
             .map(Durability::from)
             .unwrap_or_default(),
-        ..Options::default()
+        ..defaults
     };
     let dir = settings.paths.sessions();
     open(&dir, options).map_err(|error| {

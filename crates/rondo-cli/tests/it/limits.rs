@@ -187,3 +187,20 @@ async fn colours_come_when_asked_for_and_go_when_forbidden() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_journal_that_another_process_has_locked_is_waited_for_no_longer_than_the_deadline() {
+    let server = serve(vec![says("one")]).await;
+    let env = TestEnv::new();
+    env.ask(&server, &["q"]).await.check("one\n", "", 0);
+    let journal =
+        rusqlite::Connection::open(env.home().join(".local/share/rondo/sessions/journal.db"))
+            .unwrap();
+    journal.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    // Without a deadline it is ten seconds, for each statement.
+    let asking = env.ask(&server, &["--deadline", "1s", "q"]);
+    let shown = tokio::time::timeout(std::time::Duration::from_secs(8), asking).await;
+    let shown = shown.expect("it ends in time");
+    assert!(shown.code.is_some_and(|code| code != 0), "{shown:?}");
+    assert_eq!(server.requests().len(), 1);
+}
