@@ -152,7 +152,7 @@ impl Lookup<'_> {
         }
         match self.variables {
             Some(variables) => variables.get(name).map(OsStr::to_owned),
-            None => std::env::var_os(name),
+            None => from_env(name),
         }
     }
 
@@ -160,9 +160,20 @@ impl Lookup<'_> {
         let owned = |name: &OsStr| name.to_string_lossy().into_owned();
         match self.variables {
             Some(variables) => variables.iter().map(|(name, _)| owned(name)).collect(),
-            None => std::env::vars_os().map(|(name, _)| owned(&name)).collect(),
+            None => names_from_env(),
         }
     }
+}
+
+fn from_env(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+fn names_from_env() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
 }
 
 fn misleads(name: &str) -> String {
