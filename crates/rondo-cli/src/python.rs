@@ -1,6 +1,7 @@
 //! The live Python session of the process.
 
 use crate::env::Env;
+use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::Tool;
 use rondo_exec::Environment;
@@ -57,10 +58,7 @@ pub(crate) fn session_settings(
     directory: &Path,
 ) -> rondo_python::Settings {
     let mut keys = keys.to_vec();
-    for provider in settings.values.providers.values() {
-        let named = provider.api_key_env.iter().flat_map(|names| &names.0);
-        keys.extend(named.chain(provider.headers_env.values()).cloned());
-    }
+    keys.extend(secrets::variables(settings).cloned());
     let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
     wanted.withheld = withheld(&settings.env, &keys);

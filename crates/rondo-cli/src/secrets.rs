@@ -11,15 +11,19 @@ pub(crate) fn of_env(settings: &Settings) -> Secrets {
         withheld: Vec::new(),
         ..Environment::default()
     };
-    let values = &settings.values;
-    let of_providers = values.providers.values().flat_map(|provider| {
-        let keys = provider.api_key_env.iter().flat_map(|names| &names.0);
-        keys.chain(provider.headers_env.values())
-    });
-    let named: Vec<&String> = of_providers.collect();
+    let named: Vec<&String> = variables(settings).collect();
     let secret = settings
         .env
         .iter()
         .filter(|(name, _)| names.is_withheld(name) || named.iter().any(|it| it == name));
     Secrets::new(secret.map(|(_, value)| value.to_owned()))
+}
+
+/// Returns the variables from which any provider takes a key or a header.
+pub(crate) fn variables(settings: &Settings) -> impl Iterator<Item = &String> {
+    let providers = settings.values.providers.values();
+    providers.flat_map(|provider| {
+        let keys = provider.api_key_env.iter().flat_map(|names| &names.0);
+        keys.chain(provider.headers_env.values())
+    })
 }

@@ -4,11 +4,12 @@ use crate::calls;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::python;
+use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{
-    AllowedDirs, ExecOptions, ExecTool, GateOptions, StandardGate, SupervisorCommand,
+    AllowedDirs, Environment, ExecOptions, ExecTool, GateOptions, StandardGate, SupervisorCommand,
 };
 use rondo_tools::Workspace;
 use rondo_types::{Profile, SessionId};
@@ -152,8 +153,17 @@ fn exec_options(
     let directory = workspace.working_dir().to_owned();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
     options.workdir.clone_from(&settings.workdir);
-    options.environment.withheld.extend_from_slice(keys);
+    withhold_keys(&mut options.environment, keys, settings);
     options
+}
+
+/// Keeps from commands every variable that any provider takes a key or a header from, whatever its
+/// name.
+fn withhold_keys(environment: &mut Environment, keys: &[String], settings: &Settings) {
+    let named = secrets::variables(settings);
+    environment
+        .withheld
+        .extend(keys.iter().chain(named).cloned());
 }
 
 /// Makes a directory that is the user's alone, unless it is there.
@@ -190,6 +200,7 @@ pub(crate) fn gate_options(
         .map_err(|err| CliError::caused(Exit::Input, anyhow::Error::new(err)))?;
     let mut options = GateOptions::new(dirs);
     options.workdir.clone_from(&settings.workdir);
+    withhold_keys(&mut options.environment, &[], settings);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

@@ -450,3 +450,28 @@ async fn commands_run_in_a_locale_of_utf_8_whatever_the_users_is() {
     let result = server.requests()[1].json()["messages"][3]["content"].to_string();
     assert!(result.contains("C.UTF-8|C.UTF-8|UTF-8"), "{result}");
 }
+
+#[tokio::test]
+async fn no_key_of_any_provider_is_in_the_environment_of_commands_whatever_its_name() {
+    let server = serve(vec![calls("exec", &json!({"command": "env"})), says("ok")]).await;
+    let env = TestEnv::new()
+        .var("PLAIN_NAME", "plain-value-of-a-key")
+        .var("ODD_HEADER", "odd-value-of-a-header")
+        .var("INNOCENT", "to-be-seen");
+    env.user_config(
+        "[providers.other]\ndialect = 'openai-chat'\nbase_url = 'http://127.0.0.1:9/v1'\napi_key_env = 'PLAIN_NAME'\n\
+         headers_env = { X-Odd = 'ODD_HEADER' }\n",
+    );
+    let shown = env
+        .ask(&server, &["--yolo", "--output-format", "stream-json", "q"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let sent = server.requests()[1].json().to_string();
+    assert!(sent.contains("INNOCENT=to-be-seen"), "{sent}");
+    for hidden in ["PLAIN_NAME", "ODD_HEADER", "plain-value", "odd-value"] {
+        assert!(
+            !sent.contains(hidden) && !shown.stdout.contains(hidden),
+            "{hidden}: {sent}"
+        );
+    }
+}
