@@ -1,6 +1,5 @@
 //! The system prompt of a turn, from the settings and the machine.
 
-use crate::paths::Paths;
 use crate::settings::Settings;
 use rondo_context::{Environment, InstructionFile, InstructionSource, Parts};
 use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructions};
@@ -54,7 +53,7 @@ fn instructions(found: &RepositoryInstructions, settings: &Settings) -> Vec<Inst
 }
 
 fn user_file(settings: &Settings) -> Option<InstructionFile> {
-    let path = Paths::find(&settings.env).ok()?.config.join(USER_FILE);
+    let path = settings.paths.config.join(USER_FILE);
     Some(InstructionFile {
         text: instruction_file(&path)?,
         path: path.display().to_string(),
