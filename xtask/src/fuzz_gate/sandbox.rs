@@ -3,8 +3,9 @@
 
 use super::protocol::{Reply, Request};
 use anyhow::{Context, Result, bail};
-use std::env;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
@@ -17,8 +18,8 @@ pub(super) struct Sandbox {
     child: Child,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
-    /// Where its file systems are mounted, in its own namespace only.
-    _root: TempDir,
+    /// Where its file systems are mounted, in its own namespace only, and the program that it copies.
+    _place: TempDir,
 }
 
 impl Sandbox {
@@ -27,7 +28,10 @@ impl Sandbox {
     /// # Errors
     /// When this machine does not let us make namespaces, which containers often do not.
     pub(super) fn start() -> Result<Self> {
-        let root = tempfile::tempdir()?;
+        let place = tempfile::tempdir()?;
+        let (root, program) = (place.path().join("root"), place.path().join("program"));
+        fs::create_dir(&root)?;
+        copy_this_program(&program)?;
         let is_root = rustix::process::geteuid().is_root();
         let mut command = Command::new("unshare");
         command.args([
@@ -44,8 +48,8 @@ impl Sandbox {
         }
         command
             .args(["bash", "-c", SETUP, "setup"])
-            .arg(root.path())
-            .arg(env::current_exe()?)
+            .arg(&root)
+            .arg(&program)
             .env_clear()
             .env(
                 "PATH",
@@ -64,7 +68,7 @@ impl Sandbox {
             child,
             requests,
             replies: BufReader::new(replies),
-            _root: root,
+            _place: place,
         };
         match sandbox.receive() {
             Ok(Reply::Ready) => Ok(sandbox),
@@ -94,6 +98,13 @@ impl Sandbox {
         }
         Ok(serde_json::from_str(&line)?)
     }
+}
+
+/// By the kernel's own handle: `cargo test` builds this program anew while it runs, so that the path
+/// that it was started by names nothing any more.
+fn copy_this_program(to: &Path) -> Result<()> {
+    fs::copy("/proc/self/exe", to).context("failed to copy /proc/self/exe")?;
+    Ok(())
 }
 
 impl Drop for Sandbox {
