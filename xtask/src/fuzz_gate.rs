@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use corpus::Finding;
 use grammar::Generator;
 use protocol::{Reply, Request};
-use rondo_exec::{AllowedDirs, Judgement, analysis};
+use rondo_policy::{AllowedDirs, Judgement, analysis};
 use sandbox::Sandbox;
 use std::collections::HashSet;
 use std::thread;

@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::Tool;
-use rondo_exec::Environment;
+use rondo_policy::Environment;
 use rondo_python::{Capability, Looks, Session};
 use rondo_types::Profile;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use rondo_core::redact::Secrets;
-use rondo_exec::Environment;
+use rondo_policy::Environment;
 
 /// Collects the values of all variables whose names say that they hold a key.
 pub(crate) fn of_env(settings: &Settings) -> Secrets {

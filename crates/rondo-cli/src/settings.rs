@@ -9,7 +9,7 @@ use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
-use rondo_exec::Workdir;
+use rondo_policy::Workdir;
 use std::path::{Path, PathBuf};
 
 /// What each layer sets, lowest first, and what follows from all of them together.

@@ -8,9 +8,8 @@ use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
-use rondo_exec::{
-    AllowedDirs, Environment, ExecOptions, ExecTool, GateOptions, StandardGate, SupervisorCommand,
-};
+use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate};
 use rondo_tools::Workspace;
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;

@@ -1,98 +1,8 @@
-use crate::workdir::Variables;
-use std::collections::BTreeMap;
+//! Gives commands their environment, and keeps this process's own from them.
+
+use rondo_policy::{Environment, Variables};
 use std::ffi::OsStr;
 use std::process::Command;
-
-/// What of the agent's environment a command gets.
-///
-/// Keys of providers are withheld unless asked for, so is what changes how the shell reads a command;
-/// pagers and prompts are switched off and the locale is a fixed one of UTF-8.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
-    /// Ends of names that are withheld, such as `_API_KEY`.
-    pub withheld_suffixes: Vec<String>,
-    /// Names that are withheld.
-    pub withheld: Vec<String>,
-    /// Names that are passed on although their ends are withheld.
-    pub passed: Vec<String>,
-    /// Variables that are set.
-    pub set: BTreeMap<String, String>,
-}
-
-/// Ends of names that usually hold secrets.
-const SECRET_SUFFIXES: [&str; 13] = [
-    "_API_KEY",
-    "_APIKEY",
-    "_API_TOKEN",
-    "_ACCESS_TOKEN",
-    "_AUTH_TOKEN",
-    "_TOKEN",
-    "_SECRET",
-    "_SECRET_KEY",
-    "_SECRET_ACCESS_KEY",
-    "_PRIVATE_KEY",
-    "PASSWORD",
-    "PASSPHRASE",
-    // Of `OTEL_EXPORTER_OTLP_HEADERS` and its kin, which carry a collector's key.
-    "_HEADERS",
-];
-
-/// What changes how bash reads a command, what it runs before it and where it finds what it names, so
-/// that what was judged would not be what runs; and where locales come from.
-const WITHHELD: [&str; 17] = [
-    "BASHOPTS",
-    "BASH_COMPAT",
-    "BASH_ENV",
-    "BASH_LOADABLES_PATH",
-    "BASH_XTRACEFD",
-    "CDPATH",
-    "ENV",
-    "EXECIGNORE",
-    "GLOBIGNORE",
-    "GREP_OPTIONS",
-    "LANGUAGE",
-    "LOCPATH",
-    "NLSPATH",
-    "POSIXLY_CORRECT",
-    "PROMPT_COMMAND",
-    "PS4",
-    "SHELLOPTS",
-];
-
-/// Where a shell reads the characters that were judged.
-const LOCALE: &str = if cfg!(target_os = "macos") {
-    "en_US.UTF-8"
-} else {
-    "C.UTF-8"
-};
-
-const SET: [(&str, &str); 9] = [
-    // Over all others, such as `LC_CTYPE`: in some encodings a character ends with a backslash.
-    ("LC_ALL", LOCALE),
-    ("LANG", LOCALE),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("MANPAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("DEBIAN_FRONTEND", "noninteractive"),
-    ("TERM", "xterm-256color"),
-];
-
-impl Default for Environment {
-    fn default() -> Self {
-        let owned = |name: &&str| (*name).to_owned();
-        Self {
-            withheld_suffixes: SECRET_SUFFIXES.iter().map(owned).collect(),
-            withheld: WITHHELD.iter().map(owned).collect(),
-            passed: Vec::new(),
-            set: SET
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-        }
-    }
-}
 
 /// Keeps this process's environment, and the keys in it, from the commands it starts and from other
 /// processes of the same user, where the system can do that (Linux). Memory dumps and debuggers are
@@ -111,33 +21,6 @@ pub fn survive_large_files() {
     crate::unix::survive_large_files();
 }
 
-/// `_TOKEN` stands for `X_TOKEN` and for a bare `TOKEN`.
-fn is_or_ends_with(name: &str, suffix: &str) -> bool {
-    name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)
-}
-
-impl Environment {
-    /// Returns whether a variable of the agent is kept from commands.
-    #[must_use]
-    pub fn is_withheld(&self, name: &str) -> bool {
-        let upper = name.to_ascii_uppercase();
-        !self.passed.iter().any(|passed| passed == name)
-            && (self.withheld.iter().any(|withheld| withheld == name)
-                || self
-                    .withheld_suffixes
-                    .iter()
-                    .any(|suffix| is_or_ends_with(&upper, suffix)))
-    }
-
-    /// Removes and sets variables; what is not named is inherited at the start of the process.
-    fn apply(&self, command: &mut Command) {
-        for name in names_from_env().filter(|name| self.is_withheld(name)) {
-            command.env_remove(name);
-        }
-        command.envs(&self.set);
-    }
-}
-
 /// What is done to which variables.
 pub(crate) struct Given<'a> {
     pub(crate) rules: &'a Environment,
@@ -149,11 +32,19 @@ impl Given<'_> {
     /// Gives the variables to a command.
     pub(crate) fn apply(&self, command: &mut Command) {
         let Some(variables) = self.variables else {
-            return self.rules.apply(command);
+            return self.apply_own(command);
         };
         let is_passed = |name: &OsStr| !self.rules.is_withheld(&name.to_string_lossy());
         let passed = variables.iter().filter(|(name, _)| is_passed(name));
         command.env_clear().envs(passed).envs(&self.rules.set);
+    }
+
+    /// Removes and sets variables; what is not named is inherited at the start of the process.
+    fn apply_own(&self, command: &mut Command) {
+        for name in names_from_env().filter(|name| self.rules.is_withheld(name)) {
+            command.env_remove(name);
+        }
+        command.envs(&self.rules.set);
     }
 }
 
@@ -161,37 +52,14 @@ fn names_from_env() -> impl Iterator<Item = String> {
     std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn the_environment_can_be_hidden() {
         use rustix::process::{DumpableBehavior, dumpable_behavior};
         hide_environment();
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-    }
-
-    #[test]
-    fn keys_are_withheld_unless_asked_for() {
-        let mut environment = Environment::default();
-        for name in [
-            "OPENAI_API_KEY",
-            "GITHUB_TOKEN",
-            "my_api_key",
-            "BASH_ENV",
-            "BASHOPTS",
-            "CDPATH",
-            "OTEL_EXPORTER_OTLP_HEADERS",
-        ] {
-            assert!(environment.is_withheld(name), "{name}");
-        }
-        for name in ["HOME", "PATH", "TOKENIZERS_PARALLELISM", "LANG"] {
-            assert!(!environment.is_withheld(name), "{name}");
-        }
-        environment.passed.push("GITHUB_TOKEN".to_owned());
-        assert!(!environment.is_withheld("GITHUB_TOKEN"));
-        assert!(environment.is_withheld("OPENAI_API_KEY"));
     }
 }

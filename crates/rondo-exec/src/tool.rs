@@ -1,15 +1,16 @@
 use crate::doubt::Doubted;
-use crate::environment::{Environment, Given};
+use crate::environment::Given;
 use crate::follow::{Cut, Followed, follow};
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use crate::supervisor::{
     self, CallSpec, CallState, CallStatus, Known, PtySize, StartError, Supervised,
     SupervisorCommand,
 };
-use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
+use rondo_policy::Environment;
+use rondo_policy::Workdir;
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt as _;

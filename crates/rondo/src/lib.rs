@@ -235,10 +235,8 @@ pub use tool::{FnTool, NoArgs, ToolContext, tool};
 /// The built-in tools (commands on a PTY, files and search beneath a directory) and the gate that
 /// judges their calls.
 pub mod tools {
-    pub use rondo_exec::{
-        AllowedDirs, ExecOptions, ExecTool, GateOptions, PatternError, StandardGate,
-        SupervisorCommand, Workdir,
-    };
+    pub use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+    pub use rondo_policy::{AllowedDirs, GateOptions, PatternError, StandardGate, Workdir};
     pub use rondo_tools::{
         EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,
         file_tools,

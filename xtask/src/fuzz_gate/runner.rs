@@ -3,7 +3,7 @@
 use super::protocol::{Reply, Request};
 use super::world::{self, CANARY, Snapshot, World};
 use anyhow::{Context, Result, bail};
-use rondo_exec::{AllowedDirs, Environment, Judgement, analysis};
+use rondo_policy::{AllowedDirs, Environment, Judgement, analysis};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, WaitOptions, setrlimit, wait};
 use std::fs::{self, File};

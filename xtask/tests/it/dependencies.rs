@@ -5,10 +5,11 @@ use serde::Deserialize;
 use std::process::Command;
 
 /// Crates from the bottom up: each may depend on crates of lower layers only.
-const LAYERS: [&[&str]; 6] = [
+const LAYERS: [&[&str]; 7] = [
     &["rondo-types"],
     &["rondo-context", "rondo-schema", "rondo-wire"],
     &["rondo-core"],
+    &["rondo-policy"],
     &[
         "rondo-exec",
         "rondo-http",

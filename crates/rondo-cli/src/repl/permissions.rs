@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::tools::standard_gate;
 use async_trait::async_trait;
 use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
-use rondo_exec::GateOptions;
-use rondo_exec::analysis::is_wrapper;
+use rondo_policy::GateOptions;
+use rondo_policy::analysis::is_wrapper;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -14,7 +14,7 @@ use crate::sessions::Conversation;
 use crate::turn_loop::{self, Ended, Signals};
 use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
-use rondo_exec::GateOptions;
+use rondo_policy::GateOptions;
 use rondo_types::Outcome;
 use std::sync::Arc;
 use tokio::sync::oneshot;

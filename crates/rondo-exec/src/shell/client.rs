@@ -3,7 +3,7 @@ use super::protocol::{News, Order, Spec};
 use super::session::{Session, Writer};
 use super::stream::{CommandStream, ShellEvent};
 use crate::supervisor::{PtySize, StartError, SupervisorCommand};
-use crate::workdir::Workdir;
+use rondo_policy::Workdir;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,6 @@
 //! in over another, so that a program which reads the terminal never reads the next command.
 
 mod client;
-mod complete;
 mod declarations;
 mod jobs;
 mod marks;
@@ -20,7 +19,6 @@ mod terminal;
 mod unix;
 
 pub use client::{Shell, ShellError, ShellSettings};
-pub use complete::is_complete;
 pub use program::{ProgramError, ShellProgram};
 pub(crate) use serve::serve;
 pub use stream::{CommandEnd, CommandStream, Keyboard, ShellEnd, ShellEvent};

@@ -5,7 +5,7 @@
 //! `export -p` prints; zsh gives the jobs as `$jobstates` does, and each variable as a field.
 
 use super::declarations::declarations;
-use crate::workdir::Variables;
+use rondo_policy::Variables;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -4,7 +4,7 @@ use super::client::{ShellError, ShellSettings};
 use super::protocol::{AtPrompt, FRAME_BYTES_MAX, Frames, News, Order, SPEC_BYTES_MAX, Spec};
 use super::report::{self, Report};
 use crate::supervisor::{SHELL_ARG, SUPERVISE_ARG, StartError};
-use crate::workdir::Workdir;
+use rondo_policy::Workdir;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;

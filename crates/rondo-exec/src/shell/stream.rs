@@ -2,7 +2,7 @@ use super::client::{Common, ShellError, Slot};
 use super::protocol::{AtPrompt, Exit, News, Order};
 use super::{report, session};
 use crate::supervisor::{Capture, PtySize};
-use crate::workdir::Variables;
+use rondo_policy::Variables;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,7 +7,8 @@ use super::protocol::{
 use super::recall::end_orphans;
 use super::status::CallStatus;
 use super::{SUPERVISE_ARG, SupervisorCommand};
-use crate::environment::{Environment, Given};
+use crate::environment::Given;
+use rondo_policy::Environment;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Tests of real commands under a real supervisor, and of the judgement before them.
+//! Tests of real commands under a real supervisor.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,12 +6,8 @@
 )]
 
 mod agent;
-mod analysis;
-mod commands;
 mod deaths;
 mod fixture;
-mod gate;
-mod options;
 mod output;
 mod reattach;
 mod secrets;

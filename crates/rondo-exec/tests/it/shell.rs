@@ -8,10 +8,10 @@ mod kept;
 mod terminal;
 
 use crate::fixture::{PATIENCE, supervisor};
-use rondo_exec::Workdir;
 use rondo_exec::shell::{
     CommandEnd, CommandStream, Shell, ShellError, ShellEvent, ShellProgram, ShellSettings,
 };
+use rondo_policy::Workdir;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 

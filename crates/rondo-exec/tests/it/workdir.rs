@@ -3,11 +3,12 @@
 use crate::fixture::{Fixture, failure, result};
 use crate::shell::Kept;
 use rondo_core::ports::{Gate, GateRequest, Tool, Verdict};
-use rondo_exec::{AllowedDirs, ExecTool, GateOptions, StandardGate, Workdir};
+use rondo_exec::ExecTool;
+use rondo_policy::{AllowedDirs, GateOptions, StandardGate, Workdir};
 use rondo_types::CallId;
 use serde_json::{Value, json};
 
-fn variables(pairs: &[(&str, &str)]) -> rondo_exec::Variables {
+fn variables(pairs: &[(&str, &str)]) -> rondo_policy::Variables {
     let pairs = pairs
         .iter()
         .map(|(name, value)| (name.into(), value.into()));

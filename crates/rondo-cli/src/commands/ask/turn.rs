@@ -23,7 +23,7 @@ use rondo_core::{
     Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, control, events,
     resume_turn, run_turn,
 };
-use rondo_exec::GateOptions;
+use rondo_policy::GateOptions;
 use rondo_types::{Outcome, Transcript, TurnId};
 use serde_json::Value;
 use std::io;

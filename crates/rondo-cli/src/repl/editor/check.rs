@@ -18,7 +18,7 @@ impl Validator for Whole {
         let goes_on = match self.shared.mode() {
             Mode::Agent => ends_open(line),
             Mode::Shell if line.trim_start().starts_with('#') => ends_open(line),
-            Mode::Shell => !rondo_exec::shell::is_complete(line),
+            Mode::Shell => !rondo_policy::is_complete(line),
             Mode::Python => !line.trim().is_empty() && self.shared.is_cell_open(line),
         };
         match goes_on {

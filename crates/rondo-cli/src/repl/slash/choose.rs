@@ -7,7 +7,7 @@ use crate::repl::Repl;
 use crate::repl::mode::Mode;
 use crate::settings::Settings;
 use crate::target::Choice;
-use rondo_exec::GateOptions;
+use rondo_policy::GateOptions;
 
 impl Repl {
     pub(super) fn choose_mode(&mut self, name: &str) -> Result<()> {
@@ -100,7 +100,7 @@ fn profile_name(settings: &Settings) -> String {
 
 fn check(pattern: &str, settings: &Settings) -> Result<()> {
     let failed = |err| CliError::caused(Exit::Input, anyhow::Error::new(err));
-    let dirs = rondo_exec::AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
+    let dirs = rondo_policy::AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
     let mut options = GateOptions::new(dirs);
     options.allowed_tools = vec![pattern.to_owned()];
     crate::tools::standard_gate(options).map(drop)

@@ -1,7 +1,8 @@
 //! What a command writes, and what is kept of it.
 
 use super::{Kept, SHELLS, rest};
-use rondo_exec::shell::{ShellEvent, is_complete};
+use rondo_exec::shell::ShellEvent;
+use rondo_policy::is_complete;
 
 #[tokio::test]
 async fn output_without_a_line_end_is_all_there_is() {

@@ -6,6 +6,7 @@
 //! was used before, needed memory without bound for some of what it does not know. This decides
 //! whether a call is asked about. It is no sandbox.
 
+mod complete;
 mod cut_off;
 mod expansions;
 mod found;
@@ -25,6 +26,7 @@ mod walk;
 mod words;
 mod wrappers;
 
+pub use complete::is_complete;
 pub(crate) use found::Analysis;
 pub use paths::AllowedDirs;
 pub use wrappers::is_wrapper;
@@ -80,7 +82,7 @@ pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
 }
 
 /// Returns whether the text ends in the middle of a command; false where that cannot be told.
-pub(crate) fn is_cut_off(text: &str) -> bool {
+fn is_cut_off(text: &str) -> bool {
     text.len() <= COMMAND_BYTES_MAX && cut_off::is_cut_off(text)
 }
 

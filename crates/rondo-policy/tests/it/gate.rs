@@ -1,5 +1,5 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
-use rondo_exec::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate, Variables, Workdir};
+use rondo_policy::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;

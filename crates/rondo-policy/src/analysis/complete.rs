@@ -1,11 +1,13 @@
+//! Whether a line is a whole command.
+
 /// Returns whether a text is a whole command, or several, as far as that can be told: with an open
 /// quote, here-document, bracket or compound command, or a backslash at its end, it is not.
 ///
 /// What the parser does not understand counts as whole, so that the shell itself complains, and so
-/// does what is longer than [`crate::analysis::COMMAND_BYTES_MAX`].
+/// does what is longer than [`COMMAND_BYTES_MAX`](super::COMMAND_BYTES_MAX).
 #[must_use]
 pub fn is_complete(text: &str) -> bool {
-    !crate::analysis::is_cut_off(text)
+    !super::is_cut_off(text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Every option of the programs that run unasked, one by one.
 
-use rondo_exec::AllowedDirs;
-use rondo_exec::analysis::{Judgement, judge};
+use rondo_policy::AllowedDirs;
+use rondo_policy::analysis::{Judgement, judge};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;

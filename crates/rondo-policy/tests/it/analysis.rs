@@ -1,13 +1,17 @@
 use crate::commands::{NOT_READ_ONLY, READ_ONLY};
 use proptest::prelude::*;
-use rondo_exec::AllowedDirs;
-use rondo_exec::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, judge};
+use rondo_policy::AllowedDirs;
+use rondo_policy::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, judge};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
+
+/// How long a judgement is waited for: no slow machine reaches it.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A project with a repository, next to something private.
 struct Place {
@@ -355,12 +359,12 @@ fn what_cannot_be_parsed_is_given_up_at_once() {
     std::thread::spawn(move || {
         for command in commands {
             let judged = judge(&command, &dirs);
-            let whole = rondo_exec::shell::is_complete(&command);
+            let whole = rondo_policy::is_complete(&command);
             let _ = tx.send((command, judged, whole));
         }
     });
     let mut judged = 0;
-    while let Ok((command, judgement, _)) = rx.recv_timeout(crate::fixture::PATIENCE) {
+    while let Ok((command, judgement, _)) = rx.recv_timeout(PATIENCE) {
         assert_ne!(judgement, Judgement::ReadOnly, "{command}");
         judged += 1;
     }
@@ -413,7 +417,7 @@ fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
         let dirs = place.dirs();
         let (tx, rx) = std::sync::mpsc::channel();
         std::thread::spawn(move || tx.send(judge("git status", &dirs)));
-        let judged = rx.recv_timeout(crate::fixture::PATIENCE);
+        let judged = rx.recv_timeout(PATIENCE);
         assert!(
             !matches!(judged, Ok(Judgement::ReadOnly)),
             "{name}: {judged:?}"

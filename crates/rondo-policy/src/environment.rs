@@ -1,0 +1,140 @@
+//! What of the agent's environment a command gets.
+
+use std::collections::BTreeMap;
+
+/// What of the agent's environment a command gets.
+///
+/// Keys of providers are withheld unless asked for, so is what changes how the shell reads a command;
+/// pagers and prompts are switched off and the locale is a fixed one of UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// Ends of names that are withheld, such as `_API_KEY`.
+    pub withheld_suffixes: Vec<String>,
+    /// Names that are withheld.
+    pub withheld: Vec<String>,
+    /// Names that are passed on although their ends are withheld.
+    pub passed: Vec<String>,
+    /// Variables that are set.
+    pub set: BTreeMap<String, String>,
+}
+
+/// Ends of names that usually hold secrets.
+const SECRET_SUFFIXES: [&str; 13] = [
+    "_API_KEY",
+    "_APIKEY",
+    "_API_TOKEN",
+    "_ACCESS_TOKEN",
+    "_AUTH_TOKEN",
+    "_TOKEN",
+    "_SECRET",
+    "_SECRET_KEY",
+    "_SECRET_ACCESS_KEY",
+    "_PRIVATE_KEY",
+    "PASSWORD",
+    "PASSPHRASE",
+    // Of `OTEL_EXPORTER_OTLP_HEADERS` and its kin, which carry a collector's key.
+    "_HEADERS",
+];
+
+/// What changes how bash reads a command, what it runs before it and where it finds what it names, so
+/// that what was judged would not be what runs; and where locales come from.
+const WITHHELD: [&str; 17] = [
+    "BASHOPTS",
+    "BASH_COMPAT",
+    "BASH_ENV",
+    "BASH_LOADABLES_PATH",
+    "BASH_XTRACEFD",
+    "CDPATH",
+    "ENV",
+    "EXECIGNORE",
+    "GLOBIGNORE",
+    "GREP_OPTIONS",
+    "LANGUAGE",
+    "LOCPATH",
+    "NLSPATH",
+    "POSIXLY_CORRECT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+];
+
+/// Where a shell reads the characters that were judged.
+const LOCALE: &str = if cfg!(target_os = "macos") {
+    "en_US.UTF-8"
+} else {
+    "C.UTF-8"
+};
+
+const SET: [(&str, &str); 9] = [
+    // Over all others, such as `LC_CTYPE`: in some encodings a character ends with a backslash.
+    ("LC_ALL", LOCALE),
+    ("LANG", LOCALE),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("TERM", "xterm-256color"),
+];
+
+impl Default for Environment {
+    fn default() -> Self {
+        let owned = |name: &&str| (*name).to_owned();
+        Self {
+            withheld_suffixes: SECRET_SUFFIXES.iter().map(owned).collect(),
+            withheld: WITHHELD.iter().map(owned).collect(),
+            passed: Vec::new(),
+            set: SET
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        }
+    }
+}
+
+/// `_TOKEN` stands for `X_TOKEN` and for a bare `TOKEN`.
+fn is_or_ends_with(name: &str, suffix: &str) -> bool {
+    name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)
+}
+
+impl Environment {
+    /// Returns whether a variable of the agent is kept from commands.
+    #[must_use]
+    pub fn is_withheld(&self, name: &str) -> bool {
+        let upper = name.to_ascii_uppercase();
+        !self.passed.iter().any(|passed| passed == name)
+            && (self.withheld.iter().any(|withheld| withheld == name)
+                || self
+                    .withheld_suffixes
+                    .iter()
+                    .any(|suffix| is_or_ends_with(&upper, suffix)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_withheld_unless_asked_for() {
+        let mut environment = Environment::default();
+        for name in [
+            "OPENAI_API_KEY",
+            "GITHUB_TOKEN",
+            "my_api_key",
+            "BASH_ENV",
+            "BASHOPTS",
+            "CDPATH",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+        ] {
+            assert!(environment.is_withheld(name), "{name}");
+        }
+        for name in ["HOME", "PATH", "TOKENIZERS_PARALLELISM", "LANG"] {
+            assert!(!environment.is_withheld(name), "{name}");
+        }
+        environment.passed.push("GITHUB_TOKEN".to_owned());
+        assert!(!environment.is_withheld("GITHUB_TOKEN"));
+        assert!(environment.is_withheld("OPENAI_API_KEY"));
+    }
+}

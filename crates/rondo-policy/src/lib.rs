@@ -1,0 +1,17 @@
+//! May it run? Command analysis, the gate that judges calls by it, and what commands get to see.
+//!
+//! Nothing here starts anything: a judgement reads directories, links and a repository's settings, and
+//! says whether a call runs, is asked about or is denied. Whoever runs commands asks here first.
+#![warn(missing_docs)]
+
+pub mod analysis;
+mod environment;
+mod gate;
+mod lookup;
+mod unix;
+mod workdir;
+
+pub use analysis::{AllowedDirs, Judgement, is_complete};
+pub use environment::Environment;
+pub use gate::{GateOptions, HUB_BLACKLIST, PatternError, StandardGate};
+pub use workdir::{Variables, Workdir};

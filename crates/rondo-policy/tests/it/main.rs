@@ -1,0 +1,11 @@
+//! Tests of the judgement of commands and calls.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test sets up must work; helpers are outside of what the lint takes for tests"
+)]
+
+mod analysis;
+mod commands;
+mod gate;
+mod options;
