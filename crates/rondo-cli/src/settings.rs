@@ -12,6 +12,9 @@ use crate::request_limits::RequestLimits;
 use rondo_policy::Workdir;
 use std::path::{Path, PathBuf};
 
+/// The layer of the command line.
+const FLAGS: &str = "flags";
+
 /// What each layer sets, lowest first, and what follows from all of them together.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -64,7 +67,7 @@ impl Settings {
         let mut sources = vec![Source::new(user_file.display().to_string(), user)];
         sources.extend(project);
         sources.push(Source::new("environment".to_owned(), environment));
-        sources.push(Source::new("flags".to_owned(), Layer::from_flags(args)));
+        sources.push(Source::new(FLAGS.to_owned(), Layer::from_flags(args)));
         for source in &sources {
             source.layer.check(&source.name)?;
         }
@@ -79,6 +82,21 @@ impl Settings {
             workdir: None,
             python: LivePython::default(),
         })
+    }
+
+    /// Returns whether the command line names the model.
+    pub(crate) fn names_model(&self) -> bool {
+        self.flags().is_some_and(|flags| flags.model.is_some())
+    }
+
+    /// Returns whether the command line names the address.
+    pub(crate) fn names_address(&self) -> bool {
+        self.flags().is_some_and(|flags| flags.base_url.is_some())
+    }
+
+    fn flags(&self) -> Option<&Layer> {
+        let flags = self.sources.iter().find(|source| source.name == FLAGS);
+        flags.map(|source| &source.layer)
     }
 
     /// Returns the name of the profile in force.

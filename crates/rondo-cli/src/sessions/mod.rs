@@ -1,9 +1,11 @@
 //! Where sessions are kept, and which one is meant.
 
+mod asked;
 mod cells;
 mod conversation;
 mod watched;
 
+pub(crate) use asked::Asked;
 pub(crate) use cells::{Cells, KeptCell};
 pub(crate) use conversation::{Conversation, CutOff};
 pub(crate) use watched::Watched;

@@ -1,7 +1,7 @@
 //! `rondo fork`: the beginning is shared, what follows is another session's own.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::{Server, assert_paired};
+use rondo_testkit::{ReplyScript, Server, assert_paired};
 use serde_json::{Value, json};
 
 const WRITE: &str = "echo line >> effects";
@@ -116,4 +116,80 @@ async fn a_step_that_is_not_there_is_said() {
     }
     let list = env.run(&["session", "list", "--json"]).await.lines();
     assert_eq!(list.len(), 1);
+}
+
+/// Two servers: one of the session, the other of the settings, which name another model too.
+async fn two_servers(of_session: Vec<ReplyScript>) -> (TestEnv, Server, Server) {
+    let server = serve(of_session).await;
+    let other = serve(vec![says("of the settings"), says("of the settings")]).await;
+    let env = TestEnv::new();
+    let url = other.url("/v1");
+    env.user_config(&format!(
+        "model = 'openai/other'\n[providers.openai]\nbase_url = '{url}'\n"
+    ));
+    let shown = env.ask(&server, &["--yolo", "do it"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    (env, server, other)
+}
+
+fn models(server: &Server) -> Vec<Value> {
+    let requests = server.requests().into_iter();
+    requests.map(|it| it.json()["model"].clone()).collect()
+}
+
+#[tokio::test]
+async fn what_is_said_next_in_a_session_goes_to_its_own_model_at_its_own_address() {
+    let replies = ["first", "of the fork", "of the session", "and again"];
+    let (env, server, other) = two_servers(replies.map(says).into()).await;
+    // The address of all providers of the environment is not the session's either.
+    let elsewhere = other.url("/elsewhere");
+    let env = env.var("RONDO_BASE_URL", &elsewhere);
+    let forked = ["fork", "latest", "--at", "1", "--message", "more"];
+    let shown = env.run(&forked).await;
+    assert_eq!(shown.stdout, "of the fork\n", "{shown:?}");
+    let at = format!("`openai/test` is asked at `{}`", server.url("/v1"));
+    assert!(shown.stderr.contains(&at), "{shown:?}");
+    for (args, said) in [
+        (["ask", "-c", "more"].as_slice(), "of the session\n"),
+        (&["ask", "--session", "latest", "more"], "and again\n"),
+    ] {
+        let shown = env.run(args).await;
+        assert_eq!(shown.stdout, said, "{shown:?}");
+    }
+    assert_eq!(models(&server), ["test"; 4]);
+    assert_eq!(other.requests().len(), 0);
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
+#[tokio::test]
+async fn a_model_or_an_address_that_is_named_counts_in_place_of_the_session_s() {
+    let (env, server, other) = two_servers(vec![says("first")]).await;
+    let named = env.run(&["ask", "-c", "-m", "openai/named", "more"]).await;
+    assert_eq!(named.stdout, "of the settings\n", "{named:?}");
+    let url = other.url("/v1");
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    let id = list[0]["id"].as_str().unwrap();
+    let forked = ["fork", id, "--at", "1.1", "--message", "more"];
+    let shown = env
+        .run(&[&forked[..], &["--base-url", &url]].concat())
+        .await;
+    assert_eq!(shown.stdout, "of the settings\n", "{shown:?}");
+    assert_eq!(models(&other), ["named", "test"]);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_does_not_say_who_is_asked_next() {
+    let (env, server, other) = two_servers(vec![says("first")]).await;
+    let exported = env.run(&["session", "export", "-o", "s.jsonl"]).await;
+    exported.check("", "", 0);
+    let imported = env.run(&["session", "import", "s.jsonl", "--as", "copy"]);
+    assert_eq!(imported.await.code, Some(0));
+    let shown = env.run(&["ask", "--session", "copy", "more"]).await;
+    assert_eq!(shown.stdout, "of the settings\n", "{shown:?}");
+    let said = "your settings say who is asked, not the file, which names `openai/test`";
+    assert!(shown.stderr.contains(said), "{shown:?}");
+    assert_eq!(models(&other), ["other"]);
+    assert_eq!(server.requests().len(), 1);
 }

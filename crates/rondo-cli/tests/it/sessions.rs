@@ -389,7 +389,7 @@ async fn a_turn_goes_on_at_the_address_that_it_was_asked_at_and_no_failure_to_co
     let [list, done] =
         [calls("list_files", &json!({})), says("done")].map(|reply| openai::streamed(&reply));
     let server = Server::start(Script::from(vec![list, cut, done])).await;
-    let env = TestEnv::new();
+    let env = TestEnv::new().var("RONDO_BASE_URL", "http://127.0.0.1:9/elsewhere");
     killed_at(&env, &server, "text_delta", "partial").await;
 
     // Nobody listens there.

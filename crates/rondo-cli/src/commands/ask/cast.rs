@@ -1,7 +1,8 @@
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions::CutOff;
+use crate::render::sanitize::plain;
+use crate::sessions::{Asked, CutOff};
 use crate::settings::Settings;
 use crate::target::Choice;
 use crate::{embedded, fallbacks, profiles, tools, transport};
@@ -52,7 +53,8 @@ impl Cast {
         let mut models = turn.models.iter().cloned();
         settings.values.model = models.next();
         settings.values.fallbacks = Some(models.collect());
-        let choice = at_its_address(turn, &mut settings)?;
+        let recorded = turn.addresses.first().map_or("", String::as_str);
+        let choice = at_its_address(recorded, turn.is_imported, &mut settings)?;
         let profile = permitted_now(turn.profile.clone(), &settings);
         let cast = Self::new(profile, choice, &settings, output)?;
         let recorded = turn.addresses.iter().skip(1);
@@ -126,21 +128,74 @@ fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
     recorded
 }
 
-/// Returns the turn's model where the turn asked it, so that the conversation and the key go to no
-/// other server. An address that is named now counts instead; that of a file is never taken, since it
-/// could have the user's key sent anywhere.
-fn at_its_address(turn: &CutOff, settings: &mut Settings) -> Result<Choice> {
-    let choice = Choice::make(settings)?;
-    let Some(recorded) = turn.addresses.first() else {
-        return Ok(choice);
+/// Has the settings name whom the session's latest turn asked, so that the next one asks no other unless
+/// the command line names one. Whoever wrote a file chooses nobody: the settings do.
+///
+/// # Errors
+/// When that model is not known here.
+pub(crate) fn go_on_with(asked: &Asked, settings: &mut Settings, output: &Output) -> Result<()> {
+    let Some(model) = asked.models.first().filter(|_| !settings.names_model()) else {
+        return Ok(());
     };
-    if settings.values.base_url.is_some() || !is_elsewhere(&choice, recorded) {
+    let recorded = asked.addresses.first().map_or("", String::as_str);
+    if asked.is_imported {
+        let (model, recorded) = (plain(model), plain(recorded));
+        let at = match recorded.is_empty() {
+            true => String::new(),
+            false => format!(" at `{recorded}`"),
+        };
+        output.note(&format!(
+            "the session was imported: your settings say who is asked, not the file, which names `{model}`{at}"
+        ));
+        return Ok(());
+    }
+    settings.values.model = Some(model.clone());
+    let is_set = settings.values.base_url.clone();
+    at_its_address(recorded, false, settings).map_err(|error| {
+        let model = plain(model);
+        error.hint(format!(
+            "the session's latest turn asked `{model}`: name another model with `-m`"
+        ))
+    })?;
+    if settings.values.base_url != is_set
+        && let Some(address) = &settings.values.base_url
+    {
+        let address = plain(address);
+        output.note(&format!(
+            "`{model}` is asked at `{address}`, as it was in this session; `--base-url` names another address"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the model where it was asked before, so that the conversation and the key go to no other
+/// server. An address that the command line names counts instead; that of a file is never taken, since it
+/// could have the user's key sent anywhere.
+fn at_its_address(recorded: &str, is_imported: bool, settings: &mut Settings) -> Result<Choice> {
+    let choice = Choice::make(settings)?;
+    let is_there = !recorded.is_empty() && !is_elsewhere(&choice, recorded);
+    if settings.names_address() || is_there {
         return Ok(choice);
     }
-    if turn.is_imported {
+    // What the settings have for every model need not be this one's.
+    let is_set = settings.values.base_url.take();
+    if recorded.is_empty() {
+        let own = Choice::make(settings)
+            .ok()
+            .filter(|it| it.weights.is_some());
+        if own.is_none() {
+            settings.values.base_url = is_set;
+        }
+        return Ok(own.unwrap_or(choice));
+    }
+    let choice = Choice::make(settings)?;
+    if !is_elsewhere(&choice, recorded) {
+        return Ok(choice);
+    }
+    if is_imported {
         return Err(moved(&choice, recorded));
     }
-    settings.values.base_url = Some(recorded.clone());
+    settings.values.base_url = Some(recorded.to_owned());
     Choice::make(settings)
 }
 
@@ -150,7 +205,7 @@ fn is_elsewhere(choice: &Choice, recorded: &str) -> bool {
 
 fn moved(choice: &Choice, recorded: &str) -> CliError {
     let (name, now) = (choice.full_name(), choice.shown_url());
-    let recorded = crate::render::sanitize::plain(recorded);
+    let recorded = plain(recorded);
     let message = format!("the turn asked `{name}` at `{recorded}`, which is at `{now}` now");
     CliError::new(Exit::Config, message)
         .hint("name the address to go on at with `--base-url`, or set the provider's as it was")

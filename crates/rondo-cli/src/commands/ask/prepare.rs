@@ -1,4 +1,4 @@
-use super::cast::Cast;
+use super::cast::{Cast, go_on_with};
 use super::input::read_input;
 use crate::calls;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize;
 use crate::secrets;
-use crate::sessions::{self, Conversation, CutOff};
+use crate::sessions::{self, Asked as LastAsked, Conversation, CutOff};
 use crate::settings::Settings;
 use crate::tools;
 use rondo_core::redact::Secrets;
@@ -86,6 +86,9 @@ pub(super) fn prepare(
             .clone_from(&args.turn.allowed_tools);
     }
     let output = output_of(&settings.values, &settings.env, color);
+    if let (Aim::Ask, Some(last)) = (aim, place.asked()?) {
+        go_on_with(&last, &mut settings, &output)?;
+    }
     let secrets = secrets::of_env(&settings);
     let asked = match aim {
         Aim::Resume => None,
@@ -250,6 +253,17 @@ impl Place {
             Self::Known(_, info) if args.turn.directory.is_none() => {
                 sessions::own_directory(info, &settings.directory)
             }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns whom the session's latest turn asked, where it goes on.
+    ///
+    /// # Errors
+    /// When its records cannot be read.
+    fn asked(&self) -> Result<Option<LastAsked>> {
+        match self {
+            Self::Known(store, info) => LastAsked::last(store, info),
             _ => Ok(None),
         }
     }
