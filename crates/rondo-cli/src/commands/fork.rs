@@ -20,7 +20,12 @@ const TURN_STARTED: &str = "turn_started";
 const FINAL: &str = "final";
 /// What the machine adds by itself to a step, once its calls are over. It may be recorded under the
 /// number of the next one.
-const ADDED: [&str; 3] = ["call_resolved", "message_added", "answer_refused"];
+const ADDED: [&str; 4] = [
+    "call_resolved",
+    "message_added",
+    "answer_refused",
+    "compacted",
+];
 
 /// Runs the command.
 ///

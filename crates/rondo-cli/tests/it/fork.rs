@@ -1,7 +1,7 @@
 //! `rondo fork`: the beginning is shared, what follows is another session's own.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::{ReplyScript, Server, assert_paired};
+use rondo_testkit::{CallScript, ReplyScript, Server, assert_paired};
 use serde_json::{Value, json};
 
 const WRITE: &str = "echo line >> effects";
@@ -192,4 +192,115 @@ async fn a_file_does_not_say_who_is_asked_next() {
     assert!(shown.stderr.contains(said), "{shown:?}");
     assert_eq!(models(&other), ["other"]);
     assert_eq!(server.requests().len(), 1);
+}
+
+/// A session of these turns, whose messages hardly fit its model.
+async fn crowded(turns: &[&[ReplyScript]]) -> (TestEnv, Server) {
+    let replies = turns.iter().copied().flatten().cloned();
+    let forks = (0..9).map(|_| says("of a fork"));
+    let server = serve(replies.chain(forks).collect()).await;
+    let env = TestEnv::new();
+    env.user_config("[models.'openai/test']\ncontext_tokens = 20000\n");
+    for name in ["a", "b", "c"] {
+        env.write(name, format!("{name} {}", "some words\n".repeat(1_200)));
+    }
+    for number in 0..turns.len() {
+        let asked = format!("question {number}");
+        let more: &[&str] = if number == 0 { &[] } else { &["-c"] };
+        let shown = env.ask(&server, &[more, &[&asked]].concat()).await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+    }
+    (env, server)
+}
+
+/// Reads a file. What requests take is estimated from their bytes then.
+fn reads(name: &str) -> ReplyScript {
+    let call = CallScript::new("call_1", "read_file", &json!({"path": name}));
+    ReplyScript::calls([call])
+}
+
+/// Forks a session and runs the fork, which must replay strictly and doubt no call. Returns its first
+/// request's messages.
+async fn forked(env: &TestEnv, server: &Server, parent: &str, args: &[&str]) -> Vec<Value> {
+    let before = server.requests().len();
+    let shown = env.run(&[&["fork", parent], args].concat()).await;
+    assert_eq!(shown.stdout, "of a fork\n", "{args:?}: {shown:?}");
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{args:?}: {replayed:?}");
+    let kept = env.run(&["session", "export", "latest"]).await.stdout;
+    assert!(!kept.contains("in_doubt"), "{args:?}: {kept}");
+    messages(server, before)
+}
+
+async fn only_session(env: &TestEnv) -> String {
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    assert_eq!(list.len(), 1);
+    list[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_fork_at_or_after_a_compaction_has_it() {
+    let cut = [reads("a"), reads("b"), reads("c"), reads("b"), says("end")];
+    let summed_up = [reads("b"), reads("c"), says("the summary"), says("end")];
+    let first = [reads("a"), says("end")];
+    // The steps at which the session is forked, with the request that followed each.
+    for (turns, requests) in [
+        (vec![&cut[..]], vec![("2", 2), ("3", 3), ("4", 4)]),
+        (vec![&first[..], &summed_up[..]], vec![("1", 3), ("3", 5)]),
+    ] {
+        let (env, server) = crowded(&turns).await;
+        let id = only_session(&env).await;
+        for (step, request) in requests {
+            let expected = messages(&server, request);
+            let goes_on = forked(&env, &server, &id, &["--at", step]).await;
+            assert_eq!(goes_on, expected, "{step}");
+            let said = ["--at", step, "--message", "look again"];
+            let said = forked(&env, &server, &id, &said).await;
+            let (last, before) = said.split_last().unwrap();
+            assert_eq!(before, expected, "{step}");
+            assert_eq!(last["content"], "look again", "{step}");
+        }
+    }
+}
+
+/// What the machine answers to a call by itself, or says after its result, is a record like any other.
+#[tokio::test]
+async fn a_fork_reads_the_results_that_the_machine_made_as_they_were() {
+    let write = json!({"command": WRITE});
+    let look = calls("list_files", &json!({}));
+    let two = ReplyScript::calls([
+        CallScript::new("call_1", "list_files", &json!({})),
+        CallScript::new("call_2", "list_files", &json!({"path": "."})),
+    ]);
+    let cases: [(&str, &[&str], Vec<ReplyScript>); 6] = [
+        ("unknown_tool", &[], vec![calls("list_things", &json!({}))]),
+        ("invalid_args", &[], vec![calls("read_file", &json!({}))]),
+        ("denied", &[], vec![calls("exec", &write)]),
+        (
+            "denied",
+            &["--disallowed-tools", "exec(echo *)"],
+            vec![calls("exec", &write)],
+        ),
+        ("not_run", &["--max-tool-calls", "1"], vec![two]),
+        ("do not make it again", &[], vec![look.clone(), look]),
+    ];
+    for (marker, args, replies) in cases {
+        let step = replies.len();
+        let forks = [says("end"), says("of a fork"), says("of a fork")];
+        let server = serve(replies.into_iter().chain(forks).collect()).await;
+        let env = TestEnv::new();
+        env.ask(&server, &[args, &["do it"]].concat()).await;
+        let id = only_session(&env).await;
+        let expected = messages(&server, step);
+        let as_text = serde_json::to_string(&expected).unwrap();
+        assert!(as_text.contains(marker), "{marker}: {as_text}");
+        let at = step.to_string();
+        let goes_on = forked(&env, &server, &id, &["--at", &at]).await;
+        assert_eq!(goes_on, expected, "{marker}");
+        let said = ["--at", &at, "--message", "look again"];
+        let said = forked(&env, &server, &id, &said).await;
+        let (last, before) = said.split_last().unwrap();
+        assert_eq!(before, expected, "{marker}");
+        assert_eq!(last["content"], "look again", "{marker}");
+    }
 }
