@@ -190,20 +190,13 @@
 //! ```
 #![warn(missing_docs)]
 
-pub mod design;
-
-mod agent;
-mod history;
-mod schema;
-mod tool;
-
-#[cfg(feature = "journal")]
-pub use agent::OpenError;
-pub use agent::{
-    Agent, AgentBuilder, ApprovalQuestion, ApprovalQuestions, BuildError, Run, Session, TurnError,
-    Typed, TypedError, approvals,
-};
 pub use async_trait::async_trait;
+#[cfg(feature = "journal")]
+pub use rondo_agent::OpenError;
+pub use rondo_agent::{
+    Agent, AgentBuilder, ApprovalQuestion, ApprovalQuestions, BuildError, FnTool, NoArgs, Run,
+    Session, ToolContext, TurnError, Typed, TypedError, approvals, tool,
+};
 pub use rondo_core;
 pub use rondo_core::events;
 pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
@@ -213,30 +206,39 @@ pub use rondo_core::{
     Model, ModelStream, Tool, ToolInvocation, Toolbox, ToolboxError, TurnControl, TurnHandle,
     TurnSetup, Verdict, control, run_turn,
 };
+#[cfg(feature = "designs")]
+pub use rondo_designs as design;
+#[cfg(feature = "exec")]
 pub use rondo_exec::supervisor;
+#[cfg(feature = "http")]
 pub use rondo_http as http;
+#[cfg(feature = "http")]
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 #[cfg(feature = "journal")]
 pub use rondo_journal as journal;
 #[cfg(feature = "otel")]
 pub use rondo_otel as otel;
+#[cfg(feature = "python")]
 pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
     CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,
     StopReason, ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
 };
+#[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};
 pub use schemars;
 pub use schemars::JsonSchema;
 pub use tokio_util::sync::CancellationToken;
-pub use tool::{FnTool, NoArgs, ToolContext, tool};
 
 /// The built-in tools (commands on a PTY, files and search beneath a directory) and the gate that
 /// judges their calls.
+#[cfg(any(feature = "exec", feature = "files"))]
 pub mod tools {
+    #[cfg(feature = "exec")]
     pub use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
     pub use rondo_policy::{AllowedDirs, GateOptions, PatternError, StandardGate, Workdir};
+    #[cfg(feature = "files")]
     pub use rondo_tools::{
         EditFile, ListFiles, ReadFile, SearchFiles, Workspace, WorkspaceError, WriteFile,
         file_tools,
@@ -250,3 +252,7 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/python.md")]
 struct PythonGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/designs.md")]
+struct DesignsGuide;

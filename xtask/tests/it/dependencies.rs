@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::process::Command;
 
 /// Crates from the bottom up: each may depend on crates of lower layers only.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["rondo-types"],
     &["rondo-context", "rondo-schema", "rondo-wire"],
     &["rondo-core"],
@@ -19,6 +19,7 @@ const LAYERS: [&[&str]; 7] = [
         "rondo-python",
         "rondo-tools",
     ],
+    &["rondo-agent", "rondo-designs"],
     &["rondo"],
     &["rondo-cli"],
 ];

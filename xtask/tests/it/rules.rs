@@ -97,7 +97,7 @@ const RULES: [Rule; 9] = [
         words: &["functionCall", "tool_call_id", "finishReason"],
         view: View::Strings,
         only_in: &[],
-        not_in: &["crates/rondo-wire/", "crates/rondo/src/design/"],
+        not_in: &["crates/rondo-wire/", "crates/rondo-designs/"],
         sample: "map.get(\"tool_call_id\")",
     },
     Rule {

@@ -3,10 +3,13 @@
 //! Unlike [`redrive`](crate::redrive), which decides everything again, this only gathers facts. So
 //! it needs none of what the turns ran with, and another version reads them just as well.
 
+mod last_turn;
 mod turn;
 
 #[cfg(test)]
 mod tests;
+
+pub use last_turn::last_turn;
 
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};

@@ -782,10 +782,10 @@ fn fa_35_the_surface_of_each_design_is_exported_with_examples_that_run() {
             .all(|name| name.starts_with("rondo::design::stream::"))
     );
     let modules = [
-        include_str!("../../src/design/python/mod.rs"),
-        include_str!("../../src/design/stream/mod.rs"),
-        include_str!("../../src/design/react/mod.rs"),
-        include_str!("../../src/design/shell/mod.rs"),
+        include_str!("../../../rondo-designs/src/python/mod.rs"),
+        include_str!("../../../rondo-designs/src/stream/mod.rs"),
+        include_str!("../../../rondo-designs/src/react/mod.rs"),
+        include_str!("../../../rondo-designs/src/shell/mod.rs"),
     ];
     // A fence with nothing behind it is compiled and run.
     for module in modules {

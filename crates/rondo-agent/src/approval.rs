@@ -1,0 +1,132 @@
+use async_trait::async_trait;
+use rondo_core::{Approval, ApprovalRequest, Approver};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+/// Questions that may wait for the program at once; a turn asks one at a time.
+const QUESTIONS_WAITING: usize = 64;
+
+/// Makes an approver that hands its questions to another task, and that task's end.
+///
+/// Where that end is gone, or a question is dropped, the call is denied.
+#[must_use]
+pub fn approvals() -> (impl Approver + 'static, ApprovalQuestions) {
+    let (sender, receiver) = mpsc::channel(QUESTIONS_WAITING);
+    (Questioner(sender), ApprovalQuestions(receiver))
+}
+
+/// The questions of all turns that share an approver, in the order they are asked.
+#[derive(Debug)]
+pub struct ApprovalQuestions(mpsc::Receiver<ApprovalQuestion>);
+
+impl ApprovalQuestions {
+    /// Waits for the next question; `None` when every agent with the approver is gone. Questions
+    /// whose turn has ended in the meantime are left out.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no question is lost.
+    pub async fn next(&mut self) -> Option<ApprovalQuestion> {
+        loop {
+            let question = self.0.recv().await?;
+            if !question.answer.is_closed() {
+                return Some(question);
+            }
+        }
+    }
+}
+
+/// One question, which waits for its answer.
+#[derive(Debug)]
+pub struct ApprovalQuestion {
+    request: ApprovalRequest,
+    answer: oneshot::Sender<Approval>,
+}
+
+impl ApprovalQuestion {
+    /// Returns what is asked: the tool, its arguments, and the question to put to a person.
+    #[must_use]
+    pub fn request(&self) -> &ApprovalRequest {
+        &self.request
+    }
+
+    /// Waits until nobody needs the answer any more: the turn was cancelled, or its time is up. For
+    /// taking a question off the screen.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn withdrawn(&mut self) {
+        self.answer.closed().await;
+    }
+
+    /// Lets the call run.
+    pub fn approve(self) {
+        self.answer(Approval::Approved);
+    }
+
+    /// Refuses the call; the model reads the reason.
+    pub fn deny(self, reason: impl Into<String>) {
+        self.answer(Approval::Denied {
+            reason: reason.into(),
+        });
+    }
+
+    /// Lets the call run with other arguments, where the request's `can_edit` says so. They must fit the
+    /// tool's schema, and the gate may still deny them; the model is told.
+    pub fn edit(self, arguments: Value) {
+        self.answer(Approval::Edited { arguments });
+    }
+
+    fn answer(self, approval: Approval) {
+        // A turn that has ended in the meantime no longer listens.
+        let _ = self.answer.send(approval);
+    }
+}
+
+struct Questioner(mpsc::Sender<ApprovalQuestion>);
+
+#[async_trait]
+impl Approver for Questioner {
+    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+        let (answer, answered) = oneshot::channel();
+        let question = ApprovalQuestion {
+            request: request.clone(),
+            answer,
+        };
+        if self.0.send(question).await.is_err() {
+            return denied("nobody is here to allow it");
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| denied("nobody answered whether it may run"))
+    }
+}
+
+/// There is nobody to ask.
+pub(crate) struct Nobody;
+
+#[async_trait]
+impl Approver for Nobody {
+    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
+        denied("nobody is here to allow it")
+    }
+}
+
+/// Asks a function.
+pub(crate) struct Asks<F>(pub(crate) F);
+
+#[async_trait]
+impl<F, R> Approver for Asks<F>
+where
+    F: Fn(ApprovalRequest) -> R + Send + Sync,
+    R: Future<Output = Approval> + Send,
+{
+    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+        (self.0)(request.clone()).await
+    }
+}
+
+fn denied(reason: &str) -> Approval {
+    Approval::Denied {
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,307 @@
+//! Takes the parts of an agent and checks that they fit.
+
+use crate::Agent;
+use crate::approval::{Asks, Nobody};
+use crate::built_in::BuiltIn;
+use crate::gate::OwnToolsRun;
+use crate::parts::Parts;
+use rondo_core::profile::{self, ProfileError};
+use rondo_core::{Approval, ApprovalRequest, Approver, Gate, Model, Tool, Toolbox, ToolboxError};
+use rondo_schema::Validator;
+use rondo_types::{Limits, Profile, Sampling};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Builds an [`Agent`].
+///
+/// Left alone, an agent has the limits of the profile `default`, no tools, no system prompt, and
+/// nobody to ask.
+///
+/// # What may run
+/// Without a gate of the program's own:
+/// - A tool that the program declares ([`AgentBuilder::tool`]) runs: that it was declared is the
+///   permission. One that is named like a built-in tool that changes something (`exec`,
+///   `execute_command`, `write_file`, `edit_file`) is judged like it, whoever adds it.
+/// - Of all others (files, commands, [`AgentBuilder::judged_tools`]), what only looks inside the
+///   given directories runs, and anything else is asked about.
+/// - Where nobody can be asked, the call gets a `denied` result and the turn goes on.
+#[must_use = "nothing is built before `build`"]
+pub struct AgentBuilder {
+    model: Arc<dyn Model>,
+    fallbacks: Vec<Arc<dyn Model>>,
+    own: Vec<Arc<dyn Tool>>,
+    judged: Vec<Arc<dyn Tool>>,
+    built_in: BuiltIn,
+    gate: Option<Arc<dyn Gate>>,
+    approver: Arc<dyn Approver>,
+    profile: Result<Profile, ProfileError>,
+    /// Whether the profile's own prompt is meant.
+    is_profile_chosen: bool,
+    system: Vec<String>,
+    response_schema: Option<Value>,
+}
+
+/// Why an agent cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Two tools have one name, or there are too many.
+    #[error(transparent)]
+    Tools(#[from] ToolboxError),
+    /// A name that not every provider takes.
+    #[error(
+        "`{name}` cannot be a tool's name: it must be a letter or `_`, then at most 63 letters, digits, `_` or `-`"
+    )]
+    ToolName {
+        /// The name.
+        name: String,
+    },
+    /// The arguments of a tool are no object.
+    #[error(
+        "the arguments of tool `{tool}` are not an object: its type must be a struct with named fields"
+    )]
+    Arguments {
+        /// The tool.
+        tool: String,
+    },
+    /// The schema of the answer is none, or none of an object.
+    #[error("the schema of the answer cannot be used: {problem}")]
+    Answer {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A budget in money is set, and a model may be asked whose price is not known: the budget would
+    /// bound nothing.
+    #[error(
+        "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens` instead"
+    )]
+    Price {
+        /// The model, as `provider/model`.
+        model: String,
+    },
+    /// The directory of the file tools cannot be opened.
+    #[cfg(feature = "files")]
+    #[error(transparent)]
+    Files(#[from] rondo_tools::WorkspaceError),
+    /// A directory cannot be used.
+    #[cfg(any(feature = "exec", feature = "files"))]
+    #[error("failed to open directory `{path}`", path = path.display())]
+    Directory {
+        /// The directory.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A pattern of the gate cannot be read.
+    #[cfg(any(feature = "exec", feature = "files"))]
+    #[error(transparent)]
+    Gate(#[from] rondo_policy::PatternError),
+}
+
+impl AgentBuilder {
+    /// Starts with a model that may be shared.
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            fallbacks: Vec::new(),
+            own: Vec::new(),
+            judged: Vec::new(),
+            built_in: BuiltIn::default(),
+            gate: None,
+            approver: Arc::new(Nobody),
+            profile: profile::builtin("default"),
+            is_profile_chosen: false,
+            system: Vec::new(),
+            response_schema: None,
+        }
+    }
+
+    /// Adds a model that is asked when the one before it fails, for the rest of the turn.
+    pub fn fallback(mut self, model: impl Model + 'static) -> Self {
+        self.fallbacks.push(Arc::new(model));
+        self
+    }
+
+    /// Adds a tool of the program's own, which runs without asking, unless it is named like a
+    /// built-in one.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.own.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds tools of the program's own, as [`AgentBuilder::tool`] does.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.own.extend(tools);
+        self
+    }
+
+    /// Adds tools whose calls are judged: somebody else's, or dangerous ones.
+    pub fn judged_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.judged.extend(tools);
+        self
+    }
+
+    /// Adds the built-in file tools, confined to a directory; writing is asked about.
+    #[cfg(feature = "files")]
+    pub fn files(mut self, directory: impl Into<std::path::PathBuf>) -> Self {
+        self.built_in.files = Some(directory.into());
+        self
+    }
+
+    /// Adds the built-in tool `exec`, which runs shell commands; those that are not known to be
+    /// harmless are asked about.
+    ///
+    /// The program must call [`supervisor::run_if_requested`](rondo_exec::supervisor::run_if_requested)
+    /// first thing in `main`, or name another one that does. The state directory is made where it is
+    /// not there.
+    #[cfg(feature = "exec")]
+    pub fn commands(mut self, options: rondo_exec::ExecOptions) -> Self {
+        self.built_in.commands = Some(options);
+        self
+    }
+
+    /// Judges all calls by a gate of the program's own, those of its own tools included.
+    pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
+        self.gate = Some(Arc::new(gate));
+        self
+    }
+
+    /// Asks this approver where the gate does not know.
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Arc::new(approver);
+        self
+    }
+
+    /// Asks this function where the gate does not know. While it runs, the turn's time does too.
+    pub fn approve_with<F, R>(self, ask: F) -> Self
+    where
+        F: Fn(ApprovalRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Approval> + Send + 'static,
+    {
+        self.approver(Asks(ask))
+    }
+
+    /// Takes limits, wording and prompt of a profile. Its list of tools is not looked at: tools are
+    /// added here.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = Ok(profile);
+        self.is_profile_chosen = true;
+        self
+    }
+
+    /// Changes limits of the profile, which must be chosen before.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        if let Ok(profile) = &mut self.profile {
+            change(&mut profile.limits);
+        }
+        self
+    }
+
+    /// Says how to sample, in place of what the profile, which must be chosen before, says.
+    pub fn sampling(mut self, sampling: Sampling) -> Self {
+        if let Ok(profile) = &mut self.profile {
+            profile.sampling = sampling;
+        }
+        self
+    }
+
+    /// Adds a block to the system prompt. With any, the profile's own prompt is not sent; without,
+    /// it is where a profile was chosen or a built-in tool was added.
+    pub fn system(mut self, block: impl Into<String>) -> Self {
+        self.system.push(block.into());
+        self
+    }
+
+    /// Asks for answers that fit a JSON Schema (draft 2020-12), an object at its root.
+    ///
+    /// [`Agent::run_typed`] derives one from a type instead.
+    pub fn response_schema(mut self, schema: Value) -> Self {
+        self.response_schema = Some(schema);
+        self
+    }
+
+    /// Builds the agent. Nothing is sent, and no tool runs.
+    ///
+    /// # Errors
+    /// When a tool, a schema, the profile or a directory cannot be used, and when
+    /// [`Limits::max_cost`] is set without the price of each model and fallback.
+    pub fn build(mut self) -> Result<Agent, BuildError> {
+        let profile = self.profile?;
+        check_prices(&profile.limits, &self.model, &self.fallbacks)?;
+        let installed = self.built_in.install(&mut self.judged)?;
+        if self.system.is_empty() && (self.is_profile_chosen || installed.is_some()) {
+            self.system.extend(profile.system_prompt.clone());
+        }
+        let (judge, directory) = installed.map(|it| (it.gate, it.directory)).unzip();
+        let gate = self.gate.unwrap_or_else(|| {
+            let own = self.own.iter().map(|tool| tool.spec().name);
+            Arc::new(OwnToolsRun::new(own, judge))
+        });
+        let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
+        check_tools(&tools)?;
+        self.response_schema.as_ref().map_or(Ok(()), check_answer)?;
+        let parts = Parts {
+            model: self.model,
+            fallbacks: self.fallbacks,
+            tools,
+            gate,
+            approver: self.approver,
+            profile: Arc::new(profile),
+            system: self.system,
+            response_schema: self.response_schema,
+            directory,
+        };
+        Ok(Agent {
+            parts: Arc::new(parts),
+        })
+    }
+}
+
+fn check_prices(
+    limits: &Limits,
+    model: &Arc<dyn Model>,
+    fallbacks: &[Arc<dyn Model>],
+) -> Result<(), BuildError> {
+    if limits.max_cost.is_none() {
+        return Ok(());
+    }
+    let mut models = std::iter::once(model).chain(fallbacks);
+    let unpriced = models.find(|model| model.info().price.is_none());
+    unpriced.map_or(Ok(()), |model| {
+        let model = model.info().full_name();
+        Err(BuildError::Price { model })
+    })
+}
+
+fn check_tools(tools: &Toolbox) -> Result<(), BuildError> {
+    for spec in tools.specs().iter() {
+        if !is_name(&spec.name) {
+            let name = spec.name.clone();
+            return Err(BuildError::ToolName { name });
+        }
+        if spec.parameters.get("type").is_none_or(|it| it != "object") {
+            let tool = spec.name.clone();
+            return Err(BuildError::Arguments { tool });
+        }
+    }
+    Ok(())
+}
+
+fn check_answer(schema: &Value) -> Result<(), BuildError> {
+    let wrong = |problem: String| BuildError::Answer { problem };
+    Validator::new(schema).map_err(|error| wrong(error.to_string()))?;
+    if schema.get("type").is_none_or(|it| it != "object") {
+        return Err(wrong("its type is not `object`".to_owned()));
+    }
+    Ok(())
+}
+
+/// `[A-Za-z_][A-Za-z0-9_-]{0,63}`, which every provider takes.
+fn is_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.len() <= 64 && name.starts_with(begins) && name.chars().all(is_word)
+}

@@ -1,0 +1,65 @@
+use async_trait::async_trait;
+use rondo_core::Journal;
+use rondo_core::ports::{AppendError, Fence, Record, Seq};
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// A session's journal, whose appends are carried to their end though the turn is dropped: the next
+/// turn would otherwise begin behind records that nobody told it of.
+pub(crate) struct Ledger {
+    journal: Arc<dyn Journal>,
+    appending: Arc<Mutex<()>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(journal: Arc<dyn Journal>) -> Self {
+        Self {
+            journal,
+            appending: Arc::default(),
+        }
+    }
+
+    /// Waits for the append that a dropped turn left behind.
+    pub(crate) async fn settled(&self) {
+        drop(self.appending.lock().await);
+    }
+}
+
+#[async_trait]
+impl Journal for Ledger {
+    fn head(&self) -> Seq {
+        self.journal.head()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.journal.epoch()
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let place = Arc::clone(&self.appending).lock_owned().await;
+        let (journal, fence) = (Arc::clone(&self.journal), fence.clone());
+        let append = tokio::spawn(async move {
+            let appended = journal.append(&fence, expected, batch).await;
+            // Whoever waits for the place may then open the session again.
+            drop(journal);
+            drop(place);
+            appended
+        });
+        match append.await {
+            Ok(appended) => appended,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Err(AppendError::Io(io::Error::other(
+                    "the runtime was shut down",
+                ))),
+            },
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! An agent, its conversations and its typed tools, from parts that it is given.
+//!
+//! No settings file, no environment variable and no weights are read here: a program hands over a
+//! model, tools and what may run. The crate `rondo` is the front door to it.
+#![warn(missing_docs)]
+
+mod agent;
+mod approval;
+mod builder;
+mod built_in;
+mod cut_off;
+#[cfg(feature = "journal")]
+mod durable;
+mod error;
+mod gate;
+mod ids;
+mod ledger;
+mod parts;
+mod run;
+mod schema;
+mod session;
+mod tool;
+mod typed;
+
+#[cfg(test)]
+mod tests;
+
+pub use agent::Agent;
+pub use approval::{ApprovalQuestion, ApprovalQuestions, approvals};
+pub use builder::{AgentBuilder, BuildError};
+#[cfg(feature = "journal")]
+pub use durable::OpenError;
+pub use error::TurnError;
+pub use run::Run;
+pub use session::Session;
+pub use tool::{FnTool, NoArgs, ToolContext, tool};
+pub use typed::{Typed, TypedError};

@@ -1,0 +1,106 @@
+use crate::ids;
+use crate::run::{Run, Work};
+use crate::typed::Expected;
+use rondo_core::history::last_turn;
+use rondo_core::ports::MemoryJournal;
+use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
+use rondo_types::{Message, Profile, SessionId, Transcript};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Precedes the schema in the system prompt: providers enforce a schema in different degrees, and
+/// some not at all where there are tools.
+const ANSWER_PROMPT: &str = "When you are done, answer with JSON alone, without any words around \
+    it, that fits this JSON Schema:";
+/// Replaces the profile's corrective message, which asks for plain text.
+const ANSWER_CORRECTIVE: &str = "Your last reply could not be used: {problem}. Call a tool, or \
+    answer with JSON alone that fits the schema.";
+/// Replaces the profile's message of the last request.
+const ANSWER_FINALISE: &str = "Stop here: {limit}. No more tools are available. Answer now, with \
+    JSON alone that fits the schema, by what you have found.";
+
+/// What all turns of an agent share.
+pub(crate) struct Parts {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) fallbacks: Vec<Arc<dyn Model>>,
+    pub(crate) tools: Toolbox,
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) system: Vec<String>,
+    pub(crate) response_schema: Option<Value>,
+    /// Where the built-in tools work, for the list of sessions that are kept.
+    #[cfg_attr(
+        not(feature = "journal"),
+        expect(dead_code, reason = "only a journal tells it")
+    )]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// One turn that is asked for.
+pub(crate) struct Task {
+    pub(crate) session: SessionId,
+    pub(crate) turn_number: u32,
+    pub(crate) journal: Arc<dyn Journal>,
+    /// What this turn's answer must fit, in place of the agent's own schema.
+    pub(crate) answer: Option<Expected>,
+}
+
+impl Parts {
+    /// Starts a turn in a session of its own.
+    pub(crate) fn start(
+        &self,
+        history: Transcript,
+        message: Message,
+        answer: Option<Expected>,
+    ) -> Run {
+        let task = Task {
+            session: ids::new_session(),
+            turn_number: turns_of(&history).saturating_add(1),
+            journal: Arc::new(MemoryJournal::default()),
+            answer,
+        };
+        let history = Arc::new(Mutex::new(history));
+        Run::start(self.setup(task), Work::Ask(message), history, None)
+    }
+
+    pub(crate) fn setup(&self, task: Task) -> TurnSetup {
+        let (answer, answer_check) = match task.answer {
+            Some(expected) => (Some(expected.schema), Some(expected.check)),
+            None => (self.response_schema.clone(), None),
+        };
+        let mut profile = Arc::clone(&self.profile);
+        let mut system = self.system.clone();
+        if let Some(schema) = &answer {
+            system.push(format!("{ANSWER_PROMPT}\n{schema}"));
+            let texts = &mut Arc::make_mut(&mut profile).texts;
+            texts.corrective = ANSWER_CORRECTIVE.to_owned();
+            texts.finalise = ANSWER_FINALISE.to_owned();
+        }
+        TurnSetup {
+            turn: ids::turn(&task.session, task.turn_number),
+            session: task.session,
+            turn_number: task.turn_number,
+            model: Arc::clone(&self.model),
+            fallbacks: self.fallbacks.clone(),
+            tools: self.tools.clone(),
+            gate: Arc::clone(&self.gate),
+            approver: Arc::clone(&self.approver),
+            journal: task.journal,
+            profile,
+            system,
+            response_schema: answer,
+            answer_check,
+            seed: ids::random(),
+        }
+    }
+}
+
+/// Returns a number that is at least that of the last turn of a history: each turn adds a message at
+/// least, and a history that was shortened has ids of later turns than it has messages.
+pub(crate) fn turns_of(history: &Transcript) -> u32 {
+    let messages = u32::try_from(history.len()).unwrap_or(u32::MAX);
+    messages.max(last_turn(history))
+}

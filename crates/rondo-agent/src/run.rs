@@ -1,0 +1,185 @@
+use crate::cut_off::CutOff;
+use crate::error::TurnError;
+use crate::ledger::Ledger;
+use futures_util::Stream;
+use rondo_core::{
+    EventReceiver, EventSender, ResumeError, TurnControl, TurnHandle, TurnSetup, control, events,
+    resume_turn, run_turn,
+};
+use rondo_types::{Message, Outcome, StopReason, Transcript, TurnEvent};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::task::{JoinHandle, unconstrained};
+
+/// A running turn: a stream of its events, and the means to stop and to steer it.
+///
+/// The turn goes on whether or not anybody reads: a reader that is far behind loses pieces of text,
+/// which the stream says, and nothing else. The first event is `init`, the last `result`.
+///
+/// Dropping it ends the turn at once, and with it the request and the calls under way, without an
+/// outcome; [`Run::cancel`] followed by [`Run::outcome`] stops a turn and keeps what it has.
+#[must_use = "dropping it ends the turn"]
+pub struct Run {
+    events: EventReceiver,
+    handle: TurnHandle,
+    /// Absent where there is no runtime to run on.
+    task: Option<JoinHandle<Result<Outcome, ResumeError>>>,
+}
+
+/// What a turn begins with.
+pub(crate) enum Work {
+    Ask(Message),
+    CarryOn(CutOff, PutBack),
+}
+
+/// Gives a cut-off turn back to its session.
+pub(crate) type PutBack = Box<dyn FnOnce(CutOff) + Send>;
+
+impl Run {
+    /// Runs a turn on a task of its own, as soon as those have ended that were started before it
+    /// with the same history.
+    pub(crate) fn start(
+        setup: TurnSetup,
+        work: Work,
+        history: Arc<Mutex<Transcript>>,
+        ledger: Option<Arc<Ledger>>,
+    ) -> Self {
+        let name = match &work {
+            Work::Ask(_) => setup.turn.clone(),
+            Work::CarryOn(cut_off, _) => cut_off.turn.clone(),
+        };
+        let (sender, events) = events::channel(setup.session.clone(), name);
+        let (handle, control) = control();
+        let place = in_line(history);
+        let turn = async move {
+            let mut kept = place.await;
+            if let Some(ledger) = ledger {
+                ledger.settled().await;
+            }
+            match work {
+                Work::Ask(message) => {
+                    let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
+                    kept.clone_from(&outcome.transcript);
+                    Ok(outcome)
+                }
+                Work::CarryOn(cut_off, put_back) => {
+                    let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control)).await;
+                    if resumed.is_err() {
+                        put_back(cut_off);
+                    }
+                    resumed
+                }
+            }
+        };
+        let task = Handle::try_current().ok().map(|it| it.spawn(turn));
+        Self {
+            events,
+            handle,
+            task,
+        }
+    }
+
+    /// Waits for the next event; `None` when the turn is over and all were taken.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no event is lost.
+    pub async fn next(&mut self) -> Option<TurnEvent> {
+        self.events.next().await
+    }
+
+    /// Waits for the end of the turn. Events that were not taken are dropped.
+    ///
+    /// # Errors
+    /// When the turn failed: see [`Agent`](crate::Agent).
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the turn.
+    pub async fn outcome(mut self) -> Result<Outcome, TurnError> {
+        let Some(task) = &mut self.task else {
+            return Err(TurnError::NoRuntime);
+        };
+        match task.await {
+            Ok(Err(error)) => Err(error.into()),
+            Ok(Ok(outcome)) if outcome.stop_reason == StopReason::Error => Err(TurnError::Failed {
+                outcome: Box::new(outcome),
+            }),
+            Ok(Ok(outcome)) => Ok(outcome),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks the turn to stop. What runs is told to end and waited for, within the profile's
+    /// `cancel_grace`; every call gets a result, and the outcome has what there is.
+    pub fn cancel(&self) {
+        self.handle.cancel();
+    }
+
+    /// Says something to the model between two steps, and returns whether the turn will take it.
+    ///
+    /// What came too late for the model is in [`Outcome::unheard`].
+    pub fn steer(&self, text: impl Into<String>) -> bool {
+        self.handle.steer(text.into())
+    }
+
+    /// Returns a handle to stop and steer the turn from elsewhere; dropping it does nothing.
+    #[must_use]
+    pub fn handle(&self) -> TurnHandle {
+        self.handle.clone()
+    }
+}
+
+/// Goes on with a turn. Dropped, it leaves what was said before, as any turn does.
+async fn carry_on(
+    setup: TurnSetup,
+    cut_off: &CutOff,
+    kept: &mut Transcript,
+    (sender, control): (EventSender, TurnControl),
+) -> Result<Outcome, ResumeError> {
+    let before = cut_off.before.clone();
+    let as_recorded = std::mem::replace(kept, before.clone());
+    let resumed = resume_turn(setup, before, &cut_off.records, sender, control).await;
+    *kept = match &resumed {
+        Ok(outcome) => outcome.transcript.clone(),
+        Err(_) => as_recorded,
+    };
+    resumed
+}
+
+/// Takes a place in the line for the history at once: tasks begin in any order.
+fn in_line(history: Arc<Mutex<Transcript>>) -> impl Future<Output = OwnedMutexGuard<Transcript>> {
+    let mut place = Box::pin(unconstrained(history.lock_owned()));
+    // A lock lines up when it is polled first; its task waits with a waker of its own.
+    let taken = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    async move {
+        match taken {
+            Poll::Ready(history) => history,
+            Poll::Pending => place.await,
+        }
+    }
+}
+
+impl Stream for Run {
+    type Item = TurnEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
+        Pin::new(&mut self.events).poll_next(context)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Run")
+    }
+}

@@ -1,0 +1,262 @@
+use super::*;
+use crate::approval::Nobody;
+use crate::{BuildError, FnTool, NoArgs, ToolContext};
+use rondo_core::{
+    Approval, ApprovalRequest, Approver, EventReceiver, GateRequest, ModelStream, TurnHandle,
+    TurnSetup, Verdict,
+};
+use rondo_core::{Model, Tool};
+use rondo_exec::{ExecOptions, SupervisorCommand};
+use rondo_types::{CallId, ModelInfo, ModelRequest};
+use rondo_types::{Effects, Origin};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A model that nobody asks.
+struct Mute;
+
+impl Model for Mute {
+    fn info(&self) -> ModelInfo {
+        let origin = Origin {
+            dialect: "none".into(),
+            provider: "none".into(),
+            model: "mute".into(),
+        };
+        ModelInfo {
+            origin,
+            streaming: true,
+            price: None,
+            context_tokens: None,
+        }
+    }
+
+    fn stream(&self, _request: Arc<ModelRequest>) -> ModelStream {
+        Box::pin(futures_util::stream::pending())
+    }
+}
+
+fn named(name: &str) -> FnTool {
+    crate::tool(name, "Does it.", |_: NoArgs, _cx| async {
+        Ok::<_, String>(())
+    })
+}
+
+async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
+    let mut spec = named(name).spec().clone();
+    spec.effects = effects;
+    let request = GateRequest {
+        session: rondo_types::SessionId::new("s"),
+        turn: rondo_types::TurnId::new("s-1"),
+        step: 1,
+        call_id: CallId::new("c"),
+        spec,
+        arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
+    };
+    agent.parts.gate.check(&request).await
+}
+
+#[test]
+fn everything_of_an_agent_may_move_between_threads() {
+    fn check<T: Send + Sync>() {}
+    fn check_future<T: Send>(_: impl FnOnce() -> T) {}
+    check::<(Agent, AgentBuilder, BuildError, Run, Session)>();
+    check::<(Typed<String>, TypedError, TurnError)>();
+    check::<(
+        ApprovalQuestion,
+        ApprovalQuestions,
+        Approval,
+        ApprovalRequest,
+    )>();
+    check::<(
+        FnTool,
+        NoArgs,
+        ToolContext,
+        TurnSetup,
+        TurnHandle,
+        EventReceiver,
+    )>();
+    check_future(|| async {
+        let agent = Agent::builder(Mute).build()?;
+        let session = agent.session();
+        session.run("q").await?;
+        agent.run_typed::<String>("q").await?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    });
+}
+
+#[tokio::test]
+async fn the_programs_own_tools_run_and_others_are_asked_about() {
+    let agent = Agent::builder(Mute)
+        .tool(named("mine"))
+        .judged_tools([Arc::new(named("theirs")) as Arc<dyn Tool>])
+        .build()
+        .unwrap();
+    assert_eq!(
+        judged(&agent, "mine", Effects::Writes).await,
+        Verdict::Allow
+    );
+    assert_eq!(
+        judged(&agent, "theirs", Effects::ReadOnly).await,
+        Verdict::Allow
+    );
+    let verdict = judged(&agent, "theirs", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn a_tool_with_a_built_in_name_is_judged_whoever_adds_it() {
+    let agent = Agent::builder(Mute).tool(named("exec")).build().unwrap();
+    let verdict = judged(&agent, "exec", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn the_built_in_tools_come_with_the_gate_that_knows_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_owned();
+    let commands = ExecOptions::new(
+        SupervisorCommand::CurrentExe,
+        folder.clone(),
+        folder.join("state"),
+    );
+    let agent = Agent::builder(Mute)
+        .tool(named("mine"))
+        .commands(commands)
+        .files(&folder)
+        .build()
+        .unwrap();
+    let names: Vec<String> = agent.tools().iter().map(|it| it.name.clone()).collect();
+    assert_eq!(names[..3], ["mine", "exec", "read_file"]);
+    assert!(folder.join("state").is_dir());
+    let verdict = judged(&agent, "exec", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+    let verdict = judged(&agent, "write_file", Effects::Writes).await;
+    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+    assert_eq!(
+        judged(&agent, "read_file", Effects::ReadOnly).await,
+        Verdict::Allow
+    );
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let build = |tool| Agent::builder(Mute).tool(tool).build();
+    let wrong = crate::tool("number", "Takes one.", |_: u32, _cx| async {
+        Ok::<_, String>(())
+    });
+    let cases = [
+        (
+            build(named("two words")),
+            "`two words` cannot be a tool's name",
+        ),
+        (build(named(&"x".repeat(65))), "cannot be a tool's name"),
+        (
+            build(wrong),
+            "the arguments of tool `number` are not an object",
+        ),
+        (
+            Agent::builder(Mute)
+                .tool(named("a"))
+                .tool(named("a"))
+                .build(),
+            "there are two tools named `a`",
+        ),
+        (
+            Agent::builder(Mute).files("/nowhere/at/all").build(),
+            "failed to open directory `/nowhere/at/all`",
+        ),
+        (
+            Agent::builder(Mute)
+                .response_schema(json!({"type": 5}))
+                .build(),
+            "the schema of the answer cannot be used: not a usable JSON Schema",
+        ),
+        (
+            Agent::builder(Mute)
+                .response_schema(json!({"type": "array"}))
+                .build(),
+            "the schema of the answer cannot be used: its type is not `object`",
+        ),
+    ];
+    for (built, expected) in cases {
+        let message = built.unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    assert!(build(named(&"x".repeat(64))).is_ok());
+}
+
+#[tokio::test]
+async fn nobody_allows_nothing() {
+    let approval = Nobody.ask(&question()).await;
+    assert!(matches!(approval, Approval::Denied { .. }));
+}
+
+#[tokio::test]
+async fn a_question_that_is_dropped_or_that_nobody_takes_is_denied() {
+    let (approver, mut questions) = approvals();
+    let request = question();
+    let (approval, ()) = tokio::join!(approver.ask(&request), async {
+        drop(questions.next().await);
+    });
+    assert!(matches!(approval, Approval::Denied { .. }));
+    drop(questions);
+    let approval = approver.ask(&request).await;
+    assert!(matches!(approval, Approval::Denied { .. }));
+}
+
+#[tokio::test]
+async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
+    let (approver, mut questions) = approvals();
+    let request = question();
+    let asks = approver.ask(&request);
+    let mut shown = tokio::select! {
+        biased;
+        _ = asks => unreachable!("nobody answers"),
+        shown = questions.next() => shown.unwrap(),
+    };
+    shown.withdrawn().await;
+    assert!(futures_util::FutureExt::now_or_never(approver.ask(&request)).is_none());
+    let later = ApprovalRequest {
+        prompt: "and now?".to_owned(),
+        ..question()
+    };
+    let (approval, ()) = tokio::join!(approver.ask(&later), async {
+        let question = questions.next().await.unwrap();
+        assert_eq!(question.request().prompt, "and now?");
+        question.approve();
+    });
+    assert_eq!(approval, Approval::Approved);
+    let arguments = json!({"n": 2});
+    let (approval, ()) = tokio::join!(approver.ask(&later), async {
+        questions.next().await.unwrap().edit(arguments.clone());
+    });
+    let edited = Approval::Edited { arguments };
+    assert_eq!(approval, edited);
+}
+
+#[test]
+fn without_a_runtime_a_turn_fails_instead_of_panicking() {
+    let agent = Agent::builder(Mute).build().unwrap();
+    let ended = futures_util::FutureExt::now_or_never(agent.run("q"));
+    assert!(matches!(ended, Some(Err(TurnError::NoRuntime))));
+}
+
+#[test]
+fn sessions_have_names_of_their_own() {
+    let agent = Agent::builder(Mute).build().unwrap();
+    assert_ne!(agent.session().id(), agent.session().id());
+    assert_eq!(agent.session_named("mine").id().as_str(), "mine");
+}
+
+fn question() -> ApprovalRequest {
+    ApprovalRequest {
+        session: rondo_types::SessionId::new("s"),
+        turn: rondo_types::TurnId::new("s-1"),
+        step: 1,
+        call_id: CallId::new("c"),
+        tool: "t".to_owned(),
+        arguments: json!({}),
+        prompt: "may it?".to_owned(),
+        can_edit: true,
+    }
+}

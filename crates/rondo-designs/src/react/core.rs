@@ -1,0 +1,131 @@
+//! The agent.
+
+use super::client::LlmClient;
+use super::context::TerminalContext;
+use super::event::{AgentEvent, Reader, last};
+use super::tool::{Tool, native};
+use crate::run::{AllowAll, Run};
+use rondo_core::{Gate, Toolbox, profile as profiles};
+use rondo_types::Transcript;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Events that wait in the channel of [`Agent::run`].
+pub const EVENTS_WAITING_MAX: usize = 64;
+
+/// Thinks, acts and observes until it can answer.
+///
+/// Nothing is kept between runs; a run goes on when the agent is dropped or gets more tools.
+pub struct Agent {
+    client: Arc<LlmClient>,
+    tools: Vec<Arc<dyn Tool>>,
+    max_iterations: usize,
+    gate: Arc<dyn Gate>,
+}
+
+impl Agent {
+    /// The default of [`Self::with_max_iterations`].
+    pub const MAX_ITERATIONS: usize = 10;
+
+    /// Takes who is asked. Every call runs that fits its tool's schema; see [`Self::with_gate`].
+    #[must_use]
+    pub fn new(client: Arc<LlmClient>) -> Self {
+        Self {
+            client,
+            tools: Vec::new(),
+            max_iterations: Self::MAX_ITERATIONS,
+            gate: Arc::new(AllowAll),
+        }
+    }
+
+    /// Sets how many requests a run may make, at least 1.
+    #[must_use]
+    pub fn with_max_iterations(mut self, max_iterations: usize) -> Self {
+        self.max_iterations = max_iterations;
+        self
+    }
+
+    /// Has each call judged before it runs.
+    #[must_use]
+    pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.gate = gate;
+        self
+    }
+
+    /// Adds a tool; one of the same name is replaced, in its place.
+    pub fn register_tool(&mut self, tool: Box<dyn Tool>) {
+        let tool: Arc<dyn Tool> = Arc::from(tool);
+        let known = self.tools.iter_mut();
+        match known.into_iter().find(|known| known.name() == tool.name()) {
+            Some(known) => *known = tool,
+            None => self.tools.push(tool),
+        }
+    }
+
+    /// Begins a run and returns what it reports. The run is a task of its own, in the tokio runtime
+    /// of the caller.
+    ///
+    /// A slow receiver does not hold up the run; dropping it cancels the run.
+    ///
+    /// # Cancel safety
+    /// Does not wait for anything.
+    pub async fn run(&self, user_prompt: &str, context: &TerminalContext) -> Receiver<AgentEvent> {
+        let (events, receiver) = mpsc::channel(EVENTS_WAITING_MAX);
+        let run = self.prepare(user_prompt, context);
+        tokio::spawn(async move {
+            match run {
+                Ok(run) => report(run, events).await,
+                // The channel is new and empty, so there is room.
+                Err(message) => drop(events.try_send(AgentEvent::Error(message))),
+            }
+        });
+        receiver
+    }
+
+    fn prepare(&self, user_prompt: &str, context: &TerminalContext) -> Result<Run, String> {
+        if self.max_iterations == 0 {
+            return Err("`max_iterations` must be at least 1".to_owned());
+        }
+        let tools = self.tools.iter().map(native);
+        let mut profile = profiles::builtin("react").map_err(|error| error.to_string())?;
+        profile.limits.max_steps = u32::try_from(self.max_iterations).unwrap_or(u32::MAX);
+        let prompt = profile.system_prompt.clone();
+        Ok(Run {
+            model: self.client.model(),
+            tools: Toolbox::new(tools).map_err(|error| error.to_string())?,
+            gate: Arc::clone(&self.gate),
+            system: prompt.into_iter().chain(context.facts()).collect(),
+            profile,
+            history: Transcript::new(),
+            input: context.message(user_prompt),
+        })
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
+        f.debug_struct("Agent")
+            .field("client", &self.client)
+            .field("tools", &tools)
+            .field("max_iterations", &self.max_iterations)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs the turn and sends what it means here, at the receiver's pace.
+async fn report(run: Run, events: Sender<AgentEvent>) {
+    let (turn, mut listener) = run.begin(events.closed());
+    let listen = async {
+        let mut reader = Reader::default();
+        while let Some(event) = listener.next().await {
+            for event in reader.read(event.body) {
+                // Who has gone needs no event; the turn is told by `closed`.
+                let _ = events.send(event).await;
+            }
+        }
+    };
+    let (outcome, ()) = tokio::join!(turn, listen);
+    let _ = events.send(last(outcome)).await;
+}

@@ -1,0 +1,70 @@
+//! What an agent reports.
+
+use crate::run::text_of;
+use rondo_types::{EventBody, Outcome, StopReason};
+use serde::{Deserialize, Serialize};
+
+/// What an agent reports of its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentEvent {
+    /// What the model said before a call.
+    Thought(String),
+    /// The model calls a tool.
+    ToolCall {
+        /// The tool.
+        name: String,
+        /// Its arguments: JSON, or what the model wrote instead.
+        args: String,
+    },
+    /// What the model reads of a call: its output, or why there is none.
+    ToolOutput(String),
+    /// The run ended without an answer; what was found until then is part of the text. The last
+    /// event.
+    Error(String),
+    /// The answer, or the generic sentence at the limit. The last event.
+    FinalResponse(String),
+}
+
+/// Reads the design's events out of ours.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// The text of the step so far.
+    said: String,
+}
+
+impl Reader {
+    /// Returns what an event of the turn means here, in order.
+    pub(super) fn read(&mut self, event: EventBody) -> Vec<AgentEvent> {
+        match event {
+            EventBody::StepStarted { .. } => self.said.clear(),
+            EventBody::TextDelta { text } => self.said.push_str(&text),
+            EventBody::ToolCallPending {
+                name, arguments, ..
+            } => {
+                let thought = std::mem::take(&mut self.said).trim().to_owned();
+                let thought = Some(thought).filter(|thought| !thought.is_empty());
+                let args = text_of(arguments);
+                let call = AgentEvent::ToolCall { name, args };
+                return thought
+                    .map(AgentEvent::Thought)
+                    .into_iter()
+                    .chain([call])
+                    .collect();
+            }
+            EventBody::ToolCallFinished { result, .. } => {
+                return vec![AgentEvent::ToolOutput(text_of(result))];
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+/// Returns the last event of a run.
+pub(super) fn last(outcome: Outcome) -> AgentEvent {
+    match outcome.stop_reason {
+        StopReason::Complete | StopReason::MaxSteps => AgentEvent::FinalResponse(outcome.text),
+        _ => AgentEvent::Error(outcome.text),
+    }
+}

@@ -1,0 +1,97 @@
+//! Commands: the tool `execute_command`.
+
+use super::super::tool::Tool;
+use crate::run::{fresh_session, text_of};
+use anyhow::bail;
+use async_trait::async_trait;
+use rondo_core::ports::OutputSink;
+use rondo_core::{Tool as _, ToolInvocation};
+use rondo_exec::{ExecOptions, ExecTool};
+use rondo_types::CallId;
+use rondo_types::{ToolOutcome, ToolSpec, TurnId};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Runs shell commands, on a terminal of their own, under a supervisor.
+///
+/// The model reads `{"stdout": string, "exitCode": integer}`, whatever the exit code.
+///
+/// In a program whose `main` begins with [`run_if_requested`](rondo_exec::supervisor::run_if_requested):
+///
+/// ```standalone_crate
+/// use rondo::design::react::Tool;
+/// use rondo::design::react::tools::shell::ShellTool;
+/// use rondo::tools::{ExecOptions, SupervisorCommand};
+/// use serde_json::{Value, json};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     rondo::supervisor::run_if_requested();
+///     let state = std::env::temp_dir();
+///     let tool = ShellTool::new(ExecOptions::new(SupervisorCommand::CurrentExe, "/".into(), state));
+///     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+///     let output = runtime.block_on(tool.execute(json!({"command": "pwd"})))?;
+///     let output: Value = serde_json::from_str(&output)?;
+///     assert_eq!(output["exitCode"], 0);
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ShellTool {
+    exec: ExecTool,
+    spec: ToolSpec,
+}
+
+impl ShellTool {
+    /// Takes how commands are run.
+    #[must_use]
+    pub fn new(options: ExecOptions) -> Self {
+        let exec = ExecTool::execute_command(options);
+        let spec = exec.spec();
+        Self { exec, spec }
+    }
+}
+
+#[async_trait]
+impl Tool for ShellTool {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    fn description(&self) -> &str {
+        &self.spec.description
+    }
+
+    fn parameters(&self) -> Value {
+        self.spec.parameters.clone()
+    }
+
+    /// Runs one command outside of any agent. Dropping the future ends the command.
+    async fn execute(&self, args: Value) -> anyhow::Result<String> {
+        let cancel = CancellationToken::new();
+        let outcome = self.exec.call(invocation(args, cancel)).await;
+        match outcome {
+            ToolOutcome::Ok(output) => Ok(text_of(output.value)),
+            ToolOutcome::Error(error) => bail!(error.message),
+        }
+    }
+
+    fn as_native(&self) -> Option<Arc<dyn rondo_core::Tool>> {
+        Some(Arc::new(self.exec.clone()))
+    }
+}
+
+/// A call that belongs to no session.
+fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
+    let session = fresh_session("execute_command");
+    ToolInvocation {
+        idempotency_key: session.to_string(),
+        session,
+        turn: TurnId::new("1"),
+        call_id: CallId::generated(0, 0, 0),
+        arguments,
+        timeout: None,
+        cancel,
+        output: OutputSink::discard(),
+    }
+}

@@ -1,0 +1,264 @@
+use super::turns::Turns;
+use super::types::{AccumulatedToolCall, ExecutedToolCall};
+use super::{FaeLlmError, ToolRegistry};
+use crate::run::{AllowAll, Run};
+use rondo_core::{Gate, Model, ModelStream, profile as profiles};
+use rondo_types::{
+    FinishReason, Message, ModelEvent, Origin, Outcome, Profile, ToolErrorCode, Transcript,
+};
+use rondo_types::{ModelInfo, ModelRequest};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Parses and checks the arguments of a call against its tool's JSON Schema, without any repair.
+///
+/// A schema without `required` or `properties` constrains nothing by them, and keys that it does
+/// not name pass unless it forbids them.
+///
+/// ```
+/// use rondo::design::stream::validate_tool_args;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "required": ["path"]});
+/// assert!(validate_tool_args("read", r#"{"path": "a"}"#, &schema).is_ok());
+/// let error = validate_tool_args("read", "{}", &schema).unwrap_err();
+/// assert_eq!(error.code(), "tool_validation_error");
+/// ```
+///
+/// # Errors
+/// [`FaeLlmError::ToolValidationError`] where the text is not JSON or does not fit,
+/// [`FaeLlmError::ConfigError`] where the schema is none.
+pub fn validate_tool_args(
+    tool_name: &str,
+    args_json: &str,
+    schema: &Value,
+) -> Result<Value, FaeLlmError> {
+    Ok(rondo_schema::validate_tool_args(
+        tool_name, args_json, schema,
+    )?)
+}
+
+/// Runs calls that somebody else got from a model.
+///
+/// They are run as one reply of a turn, so everything is as in the loop: arguments are repaired
+/// where only their notation is wrong and then checked, each call has its timeout, one that is
+/// cancelled is told to end and waited for, and a panic is an error of that call alone.
+pub struct ToolExecutor {
+    registry: ToolRegistry,
+    timeout: Duration,
+    gate: Arc<dyn Gate>,
+}
+
+impl ToolExecutor {
+    /// Takes the tools and the seconds that each call may run.
+    #[must_use]
+    pub fn new(registry: ToolRegistry, tool_timeout_secs: u64) -> Self {
+        Self {
+            registry,
+            timeout: Duration::from_secs(tool_timeout_secs),
+            gate: Arc::new(AllowAll),
+        }
+    }
+
+    /// Has each call judged before it runs.
+    #[must_use]
+    pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.gate = gate;
+        self
+    }
+
+    /// Runs one call. A tool that ran and failed is a result without success.
+    ///
+    /// # Errors
+    /// When there is no such tool, the arguments do not fit, the call took too long, was denied or
+    /// was cancelled.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the call without waiting for it; use the token.
+    pub async fn execute_tool(
+        &self,
+        name: &str,
+        args_json: &str,
+        cancel_token: &CancellationToken,
+    ) -> Result<ExecutedToolCall, FaeLlmError> {
+        let call = AccumulatedToolCall {
+            call_id: "call_0".to_owned(),
+            function_name: name.to_owned(),
+            arguments_json: args_json.to_owned(),
+        };
+        let results = self.execute_tools(vec![call], cancel_token).await;
+        let unanswered = || Err(FaeLlmError::ToolExecutionError("it was not run".to_owned()));
+        results.into_iter().next().unwrap_or_else(unanswered)
+    }
+
+    /// Runs calls one after the other, and begins none once the token has fired. Returns a result
+    /// for each, in the order of the calls.
+    ///
+    /// # Cancel safety
+    /// As [`Self::execute_tool`].
+    pub async fn execute_tools(
+        &self,
+        calls: Vec<AccumulatedToolCall>,
+        cancel_token: &CancellationToken,
+    ) -> Vec<Result<ExecutedToolCall, FaeLlmError>> {
+        // A reply with a call that has no name is none, but here the other calls are wanted.
+        let named: Vec<bool> = calls.iter().map(is_named).collect();
+        let calls = calls.into_iter().filter(is_named).collect();
+        let mut results = self.execute_named(calls, cancel_token).await.into_iter();
+        let mut next = |is_named: bool| {
+            let result = if is_named { results.next() } else { None };
+            let nameless = || {
+                Err(FaeLlmError::ToolNotFound(
+                    "the call names no tool".to_owned(),
+                ))
+            };
+            result.unwrap_or_else(nameless)
+        };
+        named.into_iter().map(&mut next).collect()
+    }
+
+    async fn execute_named(
+        &self,
+        calls: Vec<AccumulatedToolCall>,
+        cancel_token: &CancellationToken,
+    ) -> Vec<Result<ExecutedToolCall, FaeLlmError>> {
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let count = calls.len();
+        match self.run(calls, cancel_token).await {
+            Ok((turns, outcome)) => {
+                let turns = turns.finish(&outcome.transcript).into_iter();
+                let executed: Vec<_> = turns.flat_map(|turn| turn.tool_calls).collect();
+                if executed.len() == count {
+                    return executed.into_iter().map(judged).collect();
+                }
+                vec![Err(not_run(&outcome)); count]
+            }
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    async fn run(
+        &self,
+        calls: Vec<AccumulatedToolCall>,
+        cancel_token: &CancellationToken,
+    ) -> Result<(Turns, Outcome), FaeLlmError> {
+        let mut turns = Turns::default();
+        let run = Run {
+            model: Arc::new(Recital { calls }),
+            tools: self.registry.toolbox()?,
+            gate: Arc::clone(&self.gate),
+            profile: self.profile()?,
+            system: Vec::new(),
+            history: Transcript::new(),
+            input: Message::synthetic_user("Run these calls."),
+        };
+        let outcome = run.finish(cancel_token, |event| turns.take(event)).await;
+        Ok((turns, outcome))
+    }
+
+    /// One step, whose calls are all run.
+    fn profile(&self) -> Result<Profile, FaeLlmError> {
+        let mut profile = profile()?;
+        profile.limits.max_steps = 1;
+        profile.limits.max_tool_calls_per_step = None;
+        profile.limits.tool_timeout = Some(self.timeout);
+        Ok(profile)
+    }
+}
+
+impl fmt::Debug for ToolExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolExecutor")
+            .field("registry", &self.registry)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn profile() -> Result<Profile, FaeLlmError> {
+    profiles::builtin("stream").map_err(|error| FaeLlmError::ConfigError(error.to_string()))
+}
+
+fn is_named(call: &AccumulatedToolCall) -> bool {
+    !call.function_name.trim().is_empty()
+}
+
+/// Tells a call's own failure, which is a result, from one that the design has an error for.
+fn judged(call: ExecutedToolCall) -> Result<ExecutedToolCall, FaeLlmError> {
+    let kind = match call.result.error {
+        None | Some(ToolErrorCode::Failed | ToolErrorCode::PythonException) => return Ok(call),
+        Some(ToolErrorCode::UnknownTool) => FaeLlmError::ToolNotFound,
+        Some(ToolErrorCode::InvalidArgs) => FaeLlmError::ToolValidationError,
+        Some(ToolErrorCode::Timeout) => FaeLlmError::TimeoutError,
+        Some(ToolErrorCode::Cancelled | ToolErrorCode::NotRun) => FaeLlmError::Cancelled,
+        Some(ToolErrorCode::Denied | ToolErrorCode::InDoubt | ToolErrorCode::Internal) => {
+            FaeLlmError::ToolExecutionError
+        }
+    };
+    Err(kind(call.result.content))
+}
+
+fn not_run(outcome: &Outcome) -> FaeLlmError {
+    if outcome.stop_reason == rondo_types::StopReason::Cancelled {
+        return FaeLlmError::Cancelled("cancelled before any call began".to_owned());
+    }
+    FaeLlmError::RequestError(match &outcome.error {
+        Some(error) => error.to_string(),
+        None => outcome.text.clone(),
+    })
+}
+
+/// A model that says what it was given.
+struct Recital {
+    calls: Vec<AccumulatedToolCall>,
+}
+
+impl Model for Recital {
+    fn info(&self) -> ModelInfo {
+        let none = || "none".to_owned();
+        ModelInfo {
+            origin: Origin {
+                dialect: none(),
+                provider: none(),
+                model: none(),
+            },
+            streaming: false,
+            price: None,
+            context_tokens: None,
+        }
+    }
+
+    fn stream(&self, _: Arc<ModelRequest>) -> ModelStream {
+        let calls = (0..).zip(&self.calls);
+        let mut events: Vec<ModelEvent> = calls.flat_map(|(key, call)| whole(key, call)).collect();
+        events.push(ModelEvent::Finished {
+            candidate: 0,
+            reason: FinishReason::ToolCalls,
+            raw: String::new(),
+        });
+        Box::pin(futures_util::stream::iter(events.into_iter().map(Ok)))
+    }
+}
+
+fn whole(key: u32, call: &AccumulatedToolCall) -> [ModelEvent; 3] {
+    let started = ModelEvent::ToolCallStarted {
+        candidate: 0,
+        call: key,
+        wire_id: Some(call.call_id.clone()),
+        name: call.function_name.clone(),
+    };
+    let arguments = ModelEvent::ToolCallDelta {
+        call: key,
+        arguments: call.arguments_json.clone(),
+    };
+    let finished = ModelEvent::ToolCallFinished {
+        call: key,
+        opaque: None,
+    };
+    [started, arguments, finished]
+}
