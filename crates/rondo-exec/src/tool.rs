@@ -316,8 +316,11 @@ impl ExecTool {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
         let mut known = supervisor::look(dir, key).await;
         if let Known::Running(status) = &known {
+            // Its supervisor may be stopped, with nobody left to wake it.
+            let limit = self.timeout(invocation).ok();
+            let left = limit.map(|it| it.saturating_sub(CallStatus::age(dir, key)));
             if let Ok(found) = Supervised::attach(dir, key, status).await
-                && let Followed::Ended(status) = follow(found, invocation, None).await
+                && let Followed::Ended(status) = follow(found, invocation, left).await
             {
                 return Ok(Some(*status));
             }

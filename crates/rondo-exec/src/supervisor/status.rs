@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The bound on a status file, in bytes.
 const STATUS_BYTES_MAX: u64 = 64 << 20;
@@ -109,6 +110,13 @@ impl CallStatus {
         serde_json::from_slice(last_line(&bytes))
             .map(Some)
             .map_err(StatusError::Decode)
+    }
+
+    /// Returns for how long the call has been in its state; nothing where that cannot be told.
+    pub(crate) fn age(state_dir: &Path, key: &str) -> Duration {
+        let written = fs::metadata(path(state_dir, key)).and_then(|it| it.modified());
+        let age = written.ok().and_then(|it| it.elapsed().ok());
+        age.unwrap_or_default()
     }
 
     /// Returns whether the call's supervisor is still there.

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 /// Sets `$guard` to the parent of the supervisor.
-const FIND_GUARD: &str = "read -r _ _ _ guard _ < /proc/$PPID/stat";
+pub(crate) const FIND_GUARD: &str = "read -r _ _ _ guard _ < /proc/$PPID/stat";
 
 fn entries(fixture: &Fixture) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(fixture.state.path()).unwrap().flatten();

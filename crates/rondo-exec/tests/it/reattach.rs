@@ -1,6 +1,7 @@
 //! What becomes of commands whose agent was killed.
 
 use crate::agent::{PATIENCE_MS, kill_agent_of, spec, wait_for_end, wait_until};
+use crate::deaths::FIND_GUARD;
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, result, survivors};
 use crate::tree::ESCAPES;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool};
@@ -210,6 +211,25 @@ async fn the_time_of_a_command_counts_from_its_first_start() {
     let spec = spec(&fixture, &command, LONG_ENOUGH_SECONDS * 1000);
     kill_agent_of(&spec);
     let next = Next::new(&fixture).await;
+    assert_eq!(next.reconcile().await, Reconciled::Running);
+    let error = failure(next.call(&fixture).await);
+    assert_eq!(error.code, ToolErrorCode::Timeout);
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+/// With its guard gone nobody wakes the supervisor but the agent that comes next.
+#[tokio::test]
+async fn a_command_that_was_found_again_ends_in_time_though_its_supervisor_is_stopped() {
+    let fixture = Fixture::new();
+    let mark = marker();
+    let command = format!(
+        "export M={mark}; {FIND_GUARD}; echo up; kill -KILL $guard; kill -STOP $PPID; touch up; sleep 1000"
+    );
+    let spec = spec(&fixture, &command, PATIENCE_MS);
+    kill_agent_of(&spec);
+    wait_until(|| fixture.path().join("up").exists());
+    let mut next = Next::new(&fixture).await;
+    next.doubtful.arguments = json!({ "command": command, "timeout": 1 });
     assert_eq!(next.reconcile().await, Reconciled::Running);
     let error = failure(next.call(&fixture).await);
     assert_eq!(error.code, ToolErrorCode::Timeout);

@@ -31,10 +31,11 @@ surface! {
 }
 
 /// Modules, macros, and what cannot be a trait object or is no type.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     "JsonSchema",
     "ModelStream",
     "async_trait",
+    "design",
     "events",
     "http",
     "journal",
@@ -47,11 +48,23 @@ const OTHERS: [&str; 12] = [
 ];
 
 /// The crates that the library exports from.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 11] = [
     ("rondo", include_str!("../../src/lib.rs")),
+    (
+        "rondo-agent",
+        include_str!("../../../rondo-agent/src/lib.rs"),
+    ),
     ("rondo-core", include_str!("../../../rondo-core/src/lib.rs")),
+    (
+        "rondo-designs",
+        include_str!("../../../rondo-designs/src/lib.rs"),
+    ),
     ("rondo-exec", include_str!("../../../rondo-exec/src/lib.rs")),
     ("rondo-http", include_str!("../../../rondo-http/src/lib.rs")),
+    (
+        "rondo-policy",
+        include_str!("../../../rondo-policy/src/lib.rs"),
+    ),
     (
         "rondo-python",
         include_str!("../../../rondo-python/src/lib.rs"),
