@@ -18,8 +18,12 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+/// How long a supervisor may take until it is ready; a slow disk and a busy machine are within it.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// How often one that is not ready is woken meanwhile: it may have been stopped.
+const WAKE_EVERY: Duration = Duration::from_secs(1);
 /// How long the guard of a supervisor that is gone, or ends, may take.
 const GUARD_MAX: Duration = Duration::from_secs(5);
 
@@ -127,9 +131,12 @@ impl Supervised {
         let (Some(mut stdin), Some(frames)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(StartError::Spawn(io::ErrorKind::BrokenPipe.into()));
         };
-        tokio::io::AsyncWriteExt::write_all(&mut stdin, &line)
-            .await
-            .map_err(StartError::Lost)?;
+        let processes = Processes {
+            guard: child.id(),
+            watcher: None,
+        };
+        let handing = tokio::io::AsyncWriteExt::write_all(&mut stdin, &line);
+        processes.woken(handing).await.map_err(StartError::Lost)?;
         let control = File::from(stdin.into_owned_fd().map_err(StartError::Lost)?);
         let mut started = Self {
             keeper: Keeper {
@@ -141,7 +148,8 @@ impl Supervised {
             frames: Frames::Pipe(frames),
             is_over: true,
         };
-        match started.read_frame().await.map_err(StartError::Lost)? {
+        let first = processes.woken(started.read_frame()).await;
+        match first.map_err(StartError::Lost)? {
             (FrameKind::Ready, watcher) => {
                 let watcher: Watcher =
                     serde_json::from_slice(&watcher).map_err(|err| StartError::Lost(err.into()))?;
@@ -317,6 +325,24 @@ impl Processes {
 
     fn kill(&self) {
         self.each(crate::unix::kill);
+    }
+
+    /// Waits for a part of the start, waking who may have been stopped; kills them when it takes too
+    /// long.
+    async fn woken<T>(self, part: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let waking = async {
+            loop {
+                sleep(WAKE_EVERY).await;
+                self.wake();
+            }
+        };
+        tokio::select! {
+            ended = timeout(READY_MAX, part) => ended.unwrap_or_else(|_| {
+                self.kill();
+                Err(io::ErrorKind::TimedOut.into())
+            }),
+            never = waking => match never {},
+        }
     }
 
     /// The supervisor first: its guard ends what it leaves.

@@ -22,6 +22,9 @@ const NOTICE_MAX: Duration = Duration::from_millis(250);
 const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.
 const WAKE_EVERY: Duration = Duration::from_millis(250);
+/// How often one is woken that runs in time: the signal that tells of its stop is missed where it
+/// comes between two waits.
+const WAKE_SELDOM: Duration = Duration::from_secs(1);
 /// How long what a dead supervisor left is killed; a process that the kernel holds cannot end.
 const REST_MAX: Duration = Duration::from_secs(10);
 /// How often that is repeated, for trees that fork faster than they are killed.
@@ -112,20 +115,22 @@ impl Ward {
     /// Waits for something to happen; returns whether the supervisor is gone.
     fn is_over(&mut self, time: &mut Time, spec: &CallSpec) -> bool {
         let patience = match time {
-            Time::NotBegun => None,
-            Time::Runs { until } => Some(until.saturating_duration_since(Instant::now())),
-            Time::IsUp { .. } => Some(WAKE_EVERY),
+            Time::NotBegun => WAKE_SELDOM,
+            Time::Runs { until } => {
+                let left = until.saturating_duration_since(Instant::now());
+                left.min(WAKE_SELDOM)
+            }
+            Time::IsUp { .. } => WAKE_EVERY,
         };
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
-        let patience = patience.map(unix::timespec);
-        match rustix::event::poll(&mut fds, patience.as_ref()) {
+        match rustix::event::poll(&mut fds, Some(&unix::timespec(patience))) {
             Ok(1) => {}
-            // Something became of the supervisor. It is stopped by nobody but its command.
-            Err(Errno::INTR) => {
+            // Something became of the supervisor, or may have. Nobody means it to stop.
+            Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
                 return false;
             }
-            Ok(_) | Err(_) => return false,
+            Err(_) => return false,
         }
         let mut byte = [0; 1];
         match self.started.read(&mut byte) {

@@ -157,17 +157,44 @@ fn a_stopped_supervisor_ends_its_command_in_time_though_its_agent_is_gone() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
-/// Has supervisors write no files longer than so many blocks of 1,024 bytes.
-fn limited(fixture: &mut Fixture, blocks: u32) {
-    let script = fixture.path().join("limited");
+/// Has a shell run before supervisors.
+fn after(fixture: &mut Fixture, first: &str) {
+    let script = fixture.path().join("first");
     let text = format!(
-        "#!/bin/bash\nulimit -f {blocks}\nexec '{}' \"$@\"\n",
+        "#!/bin/bash\n{first}\nexec '{}' \"$@\"\n",
         program().display()
     );
     std::fs::write(&script, text).unwrap();
     let mode = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&script, mode).unwrap();
     fixture.options.supervisor = SupervisorCommand::Path(script);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_before_it_is_ready_is_woken() {
+    let mut fixture = Fixture::new();
+    after(&mut fixture, "kill -STOP $$");
+    let long = "# ".repeat(45_000);
+    for command in ["echo on", &format!("echo on {long}")] {
+        assert_eq!(fixture.stdout(command).await, "on\n");
+    }
+}
+
+/// Time stands still but for what is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_never_is_ready_is_given_up() {
+    let mut fixture = Fixture::new();
+    let mark = marker();
+    after(&mut fixture, &format!("export M={mark}; exec sleep 1000"));
+    let error = failure(fixture.call(json!({ "command": "echo on" })).await);
+    assert_eq!(error.code, ToolErrorCode::Internal);
+    assert!(error.message.contains("did not answer"), "{error:?}");
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+/// Has supervisors write no files longer than so many blocks of 1,024 bytes.
+fn limited(fixture: &mut Fixture, blocks: u32) {
+    after(fixture, &format!("ulimit -f {blocks}"));
 }
 
 #[tokio::test]
