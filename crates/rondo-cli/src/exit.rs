@@ -1,5 +1,6 @@
 //! Every exit code, in one place.
 
+use rondo_core::ports::{ProcessEnd, StoppedBy};
 use rondo_types::{ErrorClass, Outcome, StopReason};
 
 /// How the process ends. The numbers are documented in `docs/exit-codes.md`.
@@ -63,6 +64,38 @@ pub(crate) enum Stop {
     Terminate,
     /// Nobody reads what is printed.
     PipeClosed,
+}
+
+impl Circumstances {
+    /// Returns those that were recorded.
+    pub(crate) fn recorded(process: &ProcessEnd) -> Self {
+        Self {
+            strict_complete: process.strict_complete,
+            approval_missing: !process.needed_approval.is_empty(),
+            // Then nothing of the end would be recorded.
+            journal_failed: false,
+            stopped_by: process.stopped_by.map(Stop::recorded),
+        }
+    }
+}
+
+impl Stop {
+    /// Returns what is recorded of it.
+    pub(crate) fn record(self) -> StoppedBy {
+        match self {
+            Self::Interrupt => StoppedBy::Interrupt,
+            Self::Terminate => StoppedBy::Terminate,
+            Self::PipeClosed => StoppedBy::PipeClosed,
+        }
+    }
+
+    fn recorded(by: StoppedBy) -> Self {
+        match by {
+            StoppedBy::Interrupt => Self::Interrupt,
+            StoppedBy::Terminate => Self::Terminate,
+            StoppedBy::PipeClosed => Self::PipeClosed,
+        }
+    }
 }
 
 impl Exit {

@@ -7,7 +7,7 @@ pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
 use rondo_types::Outcome;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -34,6 +34,34 @@ pub(crate) struct Ended {
     deadline: Option<Instant>,
 }
 
+/// Stops a turn, and keeps what did so first.
+#[derive(Debug, Clone)]
+pub(crate) struct Brake {
+    handle: TurnHandle,
+    stopped_by: Arc<OnceLock<Stop>>,
+}
+
+impl Brake {
+    /// Begins with a turn that nothing has stopped.
+    pub(crate) fn new(handle: TurnHandle) -> Self {
+        Self {
+            handle,
+            stopped_by: Arc::default(),
+        }
+    }
+
+    /// Returns what stopped the turn, if anything did.
+    pub(crate) fn stopped_by(&self) -> Option<Stop> {
+        self.stopped_by.get().copied()
+    }
+
+    /// It is known what stops the turn before the turn is over.
+    fn stop(&self, by: Stop) {
+        self.stopped_by.get_or_init(|| by);
+        self.handle.cancel();
+    }
+}
+
 /// Shows events until the last one. The first signal stops the turn, whose teardown is then waited
 /// for; a second one ends the process at once.
 ///
@@ -49,20 +77,20 @@ pub(crate) struct Ended {
 pub(crate) async fn show(
     events: EventReceiver,
     view: Box<dyn View>,
-    handle: TurnHandle,
+    brake: Brake,
     mut over: oneshot::Receiver<()>,
     timeout: Option<Duration>,
 ) -> io::Result<Ended> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut signals = Signals::listen();
     let (shown_tx, mut shown_rx) = oneshot::channel();
-    let on_pipe_closed = handle.clone();
+    let on_pipe_closed = brake.clone();
     let spawned = Builder::new().name("view".to_owned()).spawn(move || {
         // Nobody waits any more only when the process is about to end.
         let _ = shown_tx.send(watch_turn(events, view, &on_pipe_closed));
     });
     if let Err(err) = spawned {
-        handle.cancel();
+        brake.handle.cancel();
         return Err(err);
     }
     let mut stopped_by = None;
@@ -72,18 +100,18 @@ pub(crate) async fn show(
         tokio::select! {
             biased;
             stop = signals.next() => match stopped_by.replace(stop) {
-                None => handle.cancel(),
+                None => brake.stop(stop),
                 Some(_) => exit_now(stop),
             },
             shown = &mut shown_rx => {
-                let (view, pipe_closed) = shown.map_err(io::Error::other)??;
-                let stopped_by = stopped_by.or(pipe_closed.then_some(Stop::PipeClosed));
-                let view = Some(view);
+                let view = Some(shown.map_err(io::Error::other)??);
+                let stopped_by = brake.stopped_by();
                 return Ok(Ended { view, stopped_by, signals, deadline });
             }
             _ = &mut over, if !is_over => is_over = true,
             () = until(give_up_at) => {
                 output::give_up();
+                let stopped_by = brake.stopped_by();
                 return Ok(Ended { view: None, stopped_by, signals, deadline });
             }
         }
@@ -210,12 +238,12 @@ pub(crate) fn end_when_told() {
     let _ = Builder::new().name("ending".to_owned()).spawn(watch);
 }
 
-/// Runs on the view's thread. Returns the view, and whether standard output took nothing any more.
+/// Runs on the view's thread, and stops the turn once standard output takes nothing any more.
 fn watch_turn(
     mut events: EventReceiver,
     mut view: Box<dyn View>,
-    handle: &TurnHandle,
-) -> io::Result<(Box<dyn View>, bool)> {
+    brake: &Brake,
+) -> io::Result<Box<dyn View>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()?;
@@ -241,11 +269,11 @@ fn watch_turn(
             // Nobody reads any more, so nobody waits for the answer.
             if view.event(event).is_err() && !pipe_closed {
                 pipe_closed = true;
-                handle.cancel();
+                brake.stop(Stop::PipeClosed);
             }
         }
     });
-    Ok((view, pipe_closed))
+    Ok(view)
 }
 
 async fn changed(changes: &mut Option<watch::Receiver<String>>) {

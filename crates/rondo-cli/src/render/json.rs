@@ -1,12 +1,14 @@
 //! `json` and `stream-json`: objects on lines of their own, a `result` last in every case.
 
-use super::view::{Ending, View};
+use super::view::{DeniedCall, Ending, View};
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::output::Output;
 use rondo_core::shown::is_hidden;
 use rondo_types::{
     EventBody, ModelError, ResultEvent, SessionId, StopReason, TimeMs, TurnEvent, TurnId, Usage,
 };
+use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
@@ -46,19 +48,32 @@ impl View for JsonView {
     fn tick(&mut self) {}
 
     fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
-        let Some(mut event) = self.result.take() else {
+        let Some(event) = self.result.take() else {
             return Ok(());
         };
-        if let EventBody::Result(result) = &mut event.body {
-            result.exit_code = Some(i32::from(ending.exit.code()));
-        }
-        let mut value = serde_json::to_value(&event).map_err(io::Error::other)?;
-        if let (Some(fields), false) = (value.as_object_mut(), ending.denied.is_empty()) {
-            let denied = serde_json::to_value(ending.denied).map_err(io::Error::other)?;
-            fields.insert("needed_approval".to_owned(), denied);
-        }
+        let value = result_of_process(event, ending.exit, ending.denied)?;
         self.output.json(&format!("{value}\n"))
     }
+}
+
+/// Returns a `result` with what the process adds to it.
+///
+/// # Errors
+/// When the event is not data.
+pub(crate) fn result_of_process(
+    mut event: TurnEvent,
+    exit: Exit,
+    denied: &[DeniedCall],
+) -> io::Result<Value> {
+    if let EventBody::Result(result) = &mut event.body {
+        result.exit_code = Some(i32::from(exit.code()));
+    }
+    let mut value = serde_json::to_value(&event).map_err(io::Error::other)?;
+    if let (Some(fields), false) = (value.as_object_mut(), denied.is_empty()) {
+        let denied = serde_json::to_value(denied).map_err(io::Error::other)?;
+        fields.insert("needed_approval".to_owned(), denied);
+    }
+    Ok(value)
 }
 
 /// Returns the `result` line of a run that failed before its turn began.
@@ -120,7 +135,7 @@ pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn hidden_characters_are_escaped_and_the_value_is_the_same() {

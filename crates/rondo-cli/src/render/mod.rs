@@ -13,7 +13,7 @@ mod text;
 mod tool_line;
 mod view;
 
-pub(crate) use json::{JsonView, early_result, escaped};
+pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::fitted;
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;

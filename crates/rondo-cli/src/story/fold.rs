@@ -56,6 +56,7 @@ impl Fold {
                 stop_reason,
                 text,
                 degraded,
+                ..
             } => self.ended(TurnEnding {
                 stop_reason: *stop_reason,
                 text: text.clone(),

@@ -105,6 +105,7 @@ fn story() -> (Story, Turn) {
             stop_reason: StopReason::Complete,
             text: "Nothing & all.".into(),
             degraded: false,
+            process: None,
         },
     ]);
     let steps = [0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2];

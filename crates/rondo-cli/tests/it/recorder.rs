@@ -3,7 +3,9 @@
 use crate::harness::TestEnv;
 use async_trait::async_trait;
 use futures_util::stream;
+use rondo_core::Journal as _;
 use rondo_core::joined::joined;
+use rondo_core::ports::{RecordBody, Seq};
 use rondo_core::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Model, ModelStream, Toolbox, TurnSetup,
     Verdict, control, events, profile, run_turn,
@@ -150,6 +152,21 @@ pub(crate) async fn record(
         told.extend(joined(events));
     }
     told
+}
+
+/// Writes the records of a session again, changed, as those of another one.
+pub(crate) async fn record_changed(
+    env: &TestEnv,
+    (from, to): (&str, &str),
+    change: impl Fn(&mut RecordBody),
+) {
+    let store = store(env);
+    let mut records = store.load(&SessionId::new(from)).unwrap();
+    records.iter_mut().for_each(|it| change(&mut it.body));
+    let new = NewSession::new(SessionId::new(to), TimeMs(2));
+    let owned = store.begin(new).unwrap();
+    let fence = owned.fence().clone();
+    owned.append(&fence, Seq(0), records).await.unwrap();
 }
 
 /// Writes a recorded session to a file of the project.

@@ -1,5 +1,6 @@
-use crate::harness::TestEnv;
-use crate::recorder::{Say, export, record};
+use crate::harness::{TestEnv, calls, says, serve};
+use crate::recorder::{Say, export, record, record_changed};
+use rondo_core::ports::RecordBody;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -216,4 +217,49 @@ async fn the_sessions_of_the_repository_are_replayed_as_they_were_recorded() {
             .stdout
             .ends_with("sessions: 5 as recorded, 0 changed, 0 failed\n")
     );
+}
+
+#[tokio::test]
+async fn a_strict_replay_sees_an_exit_code_that_does_not_follow() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "touch x"})),
+        says("denied"),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let shown = env.ask(&server, &["--json", "x"]).await;
+    assert_eq!(shown.code, Some(44), "{shown:?}");
+    let id = shown.result()["session"].as_str().unwrap().to_owned();
+    record_changed(&env, (&id, "s-changed"), |body| {
+        if let RecordBody::Final { process, .. } = body {
+            process.as_mut().unwrap().needed_approval.clear();
+        }
+    })
+    .await;
+    let strict = env.run(&["replay", "s-changed", "--strict"]).await;
+    strict.check(
+        "s-changed: 1 turn, 2 requests\n\
+         turn 1: complete after 2 steps and 0 tool calls; 1 difference\n  \
+         the process ends with exit code 0, not with 44\n",
+        "",
+        4,
+    );
+    let shown = env
+        .run(&["replay", "s-changed", "--strict", "--json"])
+        .await;
+    assert_eq!(shown.code, Some(4));
+    let turn = &shown.lines()[0]["turns"][0];
+    let difference = json!([{"kind": "exit_code", "recorded": 44, "now": 0}]);
+    assert_eq!(turn["differences"], difference);
+    assert_eq!(turn["result"]["exit_code"], 0);
+    // As an older version recorded it: the outcome alone says how the process ended.
+    record_changed(&env, (&id, "s-older"), |body| {
+        if let RecordBody::Final { process, .. } = body {
+            *process = None;
+        }
+    })
+    .await;
+    let older = env.run(&["replay", "s-older", "--strict", "--json"]).await;
+    assert_eq!(older.code, Some(0), "{older:?}");
+    assert_eq!(older.lines()[0]["turns"][0]["result"]["exit_code"], 0);
 }

@@ -1,5 +1,5 @@
 use crate::harness::{Shown, TestEnv, calls, says, serve};
-use rondo_testkit::{Gate, Response, Server, Step, openai};
+use rondo_testkit::{Gate, Response, Script, Server, Step, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -295,4 +295,62 @@ async fn a_reader_that_went_away_is_told_from_one_that_read() {
     drop(child.stdout.take());
     let shown = env.wait(child).await;
     assert_eq!((shown.stderr.as_str(), shown.code), ("", Some(141)));
+}
+
+/// What the replay of the latest session prints as its `result`, which must be as the run printed it.
+async fn check_replayed(env: &TestEnv, shown: &Shown) {
+    let stream = ["replay", "latest", "--output-format", "stream-json"];
+    let stream = env.run(&stream).await;
+    let told = shown.stdout.lines().last();
+    assert_eq!(stream.stdout.lines().last(), told, "{shown:?}");
+    let replayed = env.run(&["replay", "latest", "--strict", "--json"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let replayed = &replayed.lines()[0]["turns"][0]["result"];
+    assert_eq!(Some(replayed.to_string().as_str()), told, "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_replay_tells_the_exit_code_of_a_turn_that_a_signal_stopped() {
+    for (kind, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 143)] {
+        let (child, _server, env) = start(&["--json", "x"]).await;
+        signal(&child, kind);
+        let shown = env.wait(child).await;
+        assert_eq!(shown.result()["exit_code"], code, "{shown:?}");
+        check_replayed(&env, &shown).await;
+    }
+}
+
+#[tokio::test]
+async fn a_replay_tells_the_exit_code_of_a_turn_that_ended_by_itself() {
+    let write = json!({"command": "echo x > written"});
+    let refused = || openai::error(401, "auth", "no such key");
+    for (replies, args, code) in [
+        (
+            vec![calls("exec", &write), says("denied")],
+            [].as_slice(),
+            44,
+        ),
+        (
+            vec![calls("list_files", &json!({})), says("so far")],
+            &["--max-steps", "2", "--strict-complete"],
+            3,
+        ),
+        (
+            vec![calls("list_files", &json!({}))],
+            &["--max-tokens-total", "10"],
+            53,
+        ),
+        (vec![], &["--max-steps", "2"], 41),
+        (vec![says("done")], &["--strict-complete"], 0),
+    ] {
+        let mut script: Vec<Response> = replies.iter().map(openai::streamed).collect();
+        if script.is_empty() {
+            script.push(refused());
+        }
+        let server = Server::start(Script::from(script)).await;
+        let env = TestEnv::new();
+        let shown = env.ask(&server, &[args, &["--json", "x"]].concat()).await;
+        assert_eq!(shown.result()["exit_code"], code, "{shown:?}");
+        check_replayed(&env, &shown).await;
+    }
 }

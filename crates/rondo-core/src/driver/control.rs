@@ -1,4 +1,7 @@
 use crate::machine::Input;
+use crate::ports::ProcessEnd;
+use rondo_types::Outcome;
+use std::fmt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +22,7 @@ pub fn control() -> (TurnHandle, TurnControl) {
         TurnControl {
             cancel: Some(cancel),
             steering: Some(rx),
+            end_note: None,
         },
     )
 }
@@ -45,13 +49,37 @@ impl TurnHandle {
 }
 
 /// The turn's end of the controls.
-#[derive(Debug)]
 pub struct TurnControl {
     cancel: Option<CancellationToken>,
     steering: Option<mpsc::Receiver<String>>,
+    end_note: Option<EndNote>,
+}
+
+/// Says how the process ends by an outcome.
+type EndNote = Box<dyn FnOnce(&Outcome) -> ProcessEnd + Send + Sync>;
+
+impl fmt::Debug for TurnControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnControl").finish_non_exhaustive()
+    }
 }
 
 impl TurnControl {
+    /// Has the turn's last record tell how the process ends by it: `note` is asked once, when the
+    /// outcome is known.
+    #[must_use]
+    pub fn noting_end(
+        mut self,
+        note: impl FnOnce(&Outcome) -> ProcessEnd + Send + Sync + 'static,
+    ) -> Self {
+        self.end_note = Some(Box::new(note));
+        self
+    }
+
+    pub(super) fn process_end(&mut self, outcome: &Outcome) -> Option<ProcessEnd> {
+        self.end_note.take().map(|note| note(outcome))
+    }
+
     /// Returns what fires when somebody stops the turn; never, once that was noticed.
     pub(super) fn cancel(&self) -> CancellationToken {
         self.cancel.clone().unwrap_or_default()

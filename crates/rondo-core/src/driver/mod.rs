@@ -521,7 +521,8 @@ impl Driver {
             // No model could be reached: the turn stays cut off, and may be carried on later.
             self.writer.forget_unwritten();
         } else {
-            self.writer.note_final(self.at, &outcome);
+            let process = self.control.process_end(&outcome);
+            self.writer.note_final(self.at, &outcome, process);
             if let Err(error) = self.writer.flush(self.flush_limit()).await {
                 outcome.error.get_or_insert(error);
             }

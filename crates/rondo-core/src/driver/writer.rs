@@ -1,6 +1,6 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use crate::ports::{AppendError, Fence, Journal, Record, RecordBody, Seq};
+use crate::ports::{AppendError, Fence, Journal, ProcessEnd, Record, RecordBody, Seq};
 use crate::request_hash::{RequestHasher, digest};
 use data_encoding::HEXLOWER;
 use rondo_types::{
@@ -246,12 +246,18 @@ impl Writer {
         self.note(at, RecordBody::ToolInDoubt { call_id, decision });
     }
 
-    pub(super) fn note_final(&mut self, at: TimeMs, outcome: &Outcome) {
+    pub(super) fn note_final(
+        &mut self,
+        at: TimeMs,
+        outcome: &Outcome,
+        process: Option<ProcessEnd>,
+    ) {
         self.step = outcome.steps;
         let body = RecordBody::Final {
             stop_reason: outcome.stop_reason,
             text: outcome.text.clone(),
             degraded: outcome.degraded,
+            process,
         };
         self.note(at, body);
     }

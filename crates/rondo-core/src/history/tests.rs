@@ -60,6 +60,7 @@ fn done() -> RecordBody {
         stop_reason: StopReason::Complete,
         text: String::new(),
         degraded: false,
+        process: None,
     }
 }
 

@@ -1,5 +1,6 @@
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
+use super::process::ProcessEnd;
 use crate::compaction::Compaction;
 use async_trait::async_trait;
 use rondo_types::{
@@ -292,6 +293,9 @@ pub enum RecordBody {
         text: String,
         /// Whether the answer is less than it could be.
         degraded: bool,
+        /// How the process ends by it; absent where it goes on, and in older records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<ProcessEnd>,
     },
     /// A person's cell is about to run in the Python session. From version 2 of the records on.
     CellStarted {

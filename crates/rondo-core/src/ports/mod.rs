@@ -4,6 +4,7 @@ mod cell;
 mod gate;
 mod journal;
 mod model;
+mod process;
 mod tool;
 
 pub use cell::{CellEnding, CodeChange};
@@ -13,4 +14,5 @@ pub use journal::{
     RequestParts, Seq,
 };
 pub use model::{Model, ModelStream};
+pub use process::{ProcessEnd, StoppedBy};
 pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

@@ -16,7 +16,7 @@ mod player;
 pub use difference::{PartDifference, RequestDifference, RequestPart};
 pub use live::{Rerun, rerun};
 
-use crate::ports::{Record, RecordBody};
+use crate::ports::{ProcessEnd, Record, RecordBody};
 use player::{Keep, Played, Player};
 use rondo_types::{
     CallId, Outcome, Profile, SessionId, StopReason, ToolSpec, Transcript, TurnEvent, TurnId,
@@ -67,8 +67,23 @@ pub struct ReplayedTurn {
     pub outcome: Option<Outcome>,
     /// Requests that were recorded.
     pub requests: usize,
+    /// Questions about calls that were recorded, each call once.
+    pub asked: Vec<AskedCall>,
+    /// How the process ended by the turn, as it was recorded.
+    pub process: Option<ProcessEnd>,
     /// Where it is not what was recorded.
     pub differences: Vec<Difference>,
+}
+
+/// A call about which somebody was to be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskedCall {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments that it was to run with.
+    pub arguments: Value,
 }
 
 impl ReplayedTurn {
@@ -110,6 +125,13 @@ pub enum Difference {
         recorded: Ending,
         /// How it would end; none where it would go on and the records do not tell how.
         now: Option<Ending>,
+    },
+    /// The process would end with another exit code. Whoever knows what that follows from adds it.
+    Exit {
+        /// That which was recorded.
+        recorded: i32,
+        /// That which it would be.
+        now: i32,
     },
 }
 
@@ -274,11 +296,20 @@ fn recorded_ending(records: &[Record]) -> Option<Ending> {
             stop_reason,
             text,
             degraded,
+            ..
         } => Some(Ending {
             stop_reason: *stop_reason,
             text: text.clone(),
             degraded: *degraded,
         }),
+        _ => None,
+    })
+}
+
+/// Returns how the process ended by the turn; none where that is not recorded.
+fn recorded_process(records: &[Record]) -> Option<ProcessEnd> {
+    records.iter().rev().find_map(|record| match &record.body {
+        RecordBody::Final { process, .. } => process.clone(),
         _ => None,
     })
 }

@@ -1,10 +1,13 @@
 use super::difference::{Kept, RequestDifference};
-use super::{Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_ending};
+use super::{
+    AskedCall, Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_ending,
+    recorded_process,
+};
 use crate::catalog::Catalog;
 use crate::driver::{began_with, catalog_of};
 use crate::joined::{joined, shown};
-use crate::machine::{ModelCall, TurnConfig};
-use crate::ports::{Record, RecordBody};
+use crate::machine::{ModelCall, PlannedCall, TurnConfig};
+use crate::ports::{ProcessEnd, Record, RecordBody};
 use crate::redrive::Drive;
 use crate::request_hash::RequestHasher;
 use rondo_types::{
@@ -62,6 +65,8 @@ pub(super) struct Played {
     streams: Vec<Vec<TurnEvent>>,
     outcome: Option<Outcome>,
     requests: Vec<Compared>,
+    asked: Vec<AskedCall>,
+    process: Option<ProcessEnd>,
     differences: Vec<Difference>,
 }
 
@@ -110,6 +115,7 @@ impl<'a> Player<'a> {
             names: HashMap::new(),
             held: Vec::new(),
             requests: Vec::new(),
+            asked: Vec::new(),
             differences: Vec::new(),
         };
         for index in 0..self.records.len() {
@@ -137,6 +143,7 @@ struct Stage<'a> {
     /// Records that nothing waits for, or not yet.
     held: Vec<(usize, &'static str)>,
     requests: Vec<Compared>,
+    asked: Vec<AskedCall>,
     differences: Vec<Difference>,
 }
 
@@ -230,6 +237,7 @@ impl Stage<'_> {
                 self.names.insert(call_id.clone(), name.clone());
                 self.compare_call(call_id, name, arguments);
             }
+            RecordBody::ApprovalRequested { call_id, .. } => self.note_asked(call_id),
             RecordBody::Final { .. } => {
                 let outcome = self.drive.state.open.outcome.as_deref();
                 let result = outcome.map(|it| Box::new(ResultEvent::from_outcome(it)));
@@ -238,6 +246,21 @@ impl Stage<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn note_asked(&mut self, call_id: &CallId) {
+        let open = &self.drive.state.open;
+        let asks = open.asks.iter().map(|ask| &ask.call);
+        let call = asks.chain(&open.running).find(|it| it.call_id == *call_id);
+        let is_new = |it: &&PlannedCall| self.asked.iter().all(|asked| asked.call_id != it.call_id);
+        if let Some(call) = call.filter(is_new) {
+            let asked = AskedCall {
+                call_id: call.call_id.clone(),
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+            };
+            self.asked.push(asked);
         }
     }
 
@@ -393,6 +416,8 @@ impl Stage<'_> {
             streams: self.streams.into_iter().map(joined).collect(),
             outcome,
             requests: self.requests,
+            asked: self.asked,
+            process: recorded_process(self.records),
             differences: self.differences,
         }
     }
@@ -431,6 +456,8 @@ impl Played {
             streams: self.streams,
             outcome: self.outcome,
             requests,
+            asked: self.asked,
+            process: self.process,
             differences,
         }
     }

@@ -97,6 +97,7 @@ pub(crate) fn turn(n: u32, result_bytes: usize, compact_every: u32) -> Vec<Recor
             stop_reason: StopReason::Complete,
             text: "answer ".repeat(80),
             degraded: false,
+            process: None,
         },
     ]);
     bodies.into_iter().map(|body| record(n, body)).collect()

@@ -130,6 +130,7 @@ fn check_final(end: &End, problems: &mut Vec<String>) {
             stop_reason,
             text,
             degraded,
+            ..
         } => Some((*stop_reason, text.clone(), *degraded)),
         _ => None,
     });

@@ -145,6 +145,7 @@ async fn a_list_says_how_many_turns_there_are_and_where_the_last_one_stands() {
         stop_reason: StopReason::Complete,
         text: String::new(),
         degraded: false,
+        process: None,
     };
     let stands = || {
         let info = journal.store.latest_in("/work").unwrap().unwrap();

@@ -7,7 +7,7 @@ use crate::cli::OutputFormat;
 use crate::commands::run::{fresh_id, write_failed};
 use crate::context::system_prompt;
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};
 use crate::render::sanitize::plain;
 use crate::render::{JsonView, SilentView, TextView, View};
@@ -15,9 +15,10 @@ use crate::screen::Screen;
 use crate::sessions::Conversation;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
-use crate::turn_loop::{self, Ended};
+use crate::turn_loop::{self, Brake, Ended};
 use crate::{fallbacks, tools};
 use rondo_core::clock::Clock;
+use rondo_core::ports::ProcessEnd;
 use rondo_core::redact::Secrets;
 use rondo_core::{
     Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, control, events,
@@ -64,6 +65,9 @@ pub(super) async fn run(
     let events_tx = telemetry.observe(events_tx);
     let view = view(prepared.format, prepared.output, screen, is_last);
     let (handle, turn_control) = control();
+    let brake = Brake::new(handle);
+    let strict = prepared.settings.values.strict_complete == Some(true);
+    let turn_control = turn_control.noting_end(end_note(&approver, &brake, strict));
     let history = prepared.conversation.history.clone();
     let (over_tx, over_rx) = oneshot::channel();
     let timeout = cast.profile.limits.turn_timeout;
@@ -73,7 +77,7 @@ pub(super) async fn run(
         let _ = over_tx.send(());
         outcome
     };
-    let showing = turn_loop::show(events_rx, view, handle, over_rx, timeout);
+    let showing = turn_loop::show(events_rx, view, brake, over_rx, timeout);
     let (outcome, ended) = tokio::join!(turn, showing);
     let outcome = outcome?;
     prepared.conversation.took(&outcome);
@@ -84,6 +88,28 @@ pub(super) async fn run(
     let exit = finish(outcome, ended, &approver, &cast, prepared, is_last).await;
     telemetry.finish().await;
     exit
+}
+
+/// Says how the process ends by an outcome, for the record of the turn's end: as [`finish`] does, before
+/// anybody is shown anything.
+fn end_note(
+    approver: &Arc<TerminalApprover>,
+    brake: &Brake,
+    strict_complete: bool,
+) -> impl FnOnce(&Outcome) -> ProcessEnd + use<> {
+    let (approver, brake) = (Arc::clone(approver), brake.clone());
+    move |outcome| {
+        let denied = approver.denied().into_iter();
+        let mut process = ProcessEnd {
+            exit_code: 0,
+            strict_complete,
+            needed_approval: denied.map(|call| call.id).collect(),
+            stopped_by: brake.stopped_by().map(Stop::record),
+        };
+        let exit = Exit::of_outcome(outcome, Circumstances::recorded(&process));
+        process.exit_code = i32::from(exit.code());
+        process
+    }
 }
 
 /// What a turn is set up from, beside who answers it.

@@ -29,6 +29,9 @@ pub(in crate::commands) fn line(difference: &Difference) -> String {
                 now.stop_reason, recorded.stop_reason
             ),
         },
+        Difference::Exit { recorded, now } => {
+            format!("the process ends with exit code {now}, not with {recorded}")
+        }
     }
 }
 
@@ -49,7 +52,7 @@ pub(super) fn full(difference: &Difference) -> String {
     match difference {
         Difference::Request(request) => request.parts.iter().map(part_diff).collect(),
         Difference::Call { recorded, now, .. } => diff(&pretty(recorded), &pretty(now)),
-        Difference::Unused { .. } => String::new(),
+        Difference::Unused { .. } | Difference::Exit { .. } => String::new(),
         Difference::Ending { recorded, now } => {
             let now = now.as_ref().map(ending_text).unwrap_or_default();
             diff(&ending_text(recorded), &now)
@@ -138,6 +141,9 @@ pub(super) fn data(difference: &Difference) -> Value {
             "recorded": ending_data(recorded),
             "now": now.as_ref().map(ending_data),
         }),
+        Difference::Exit { recorded, now } => {
+            json!({ "kind": "exit_code", "recorded": recorded, "now": now })
+        }
     }
 }
 

@@ -15,13 +15,13 @@ use super::run::current_dir;
 use crate::cli::{AskArgs, OutputFormat, ReplayArgs, ToolResults, TurnArgs};
 use crate::env::Env;
 use crate::error::{CliError, Result};
-use crate::exit::Exit;
+use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::settings::Settings;
 use live::Live;
 use report::Report;
 use rondo_core::ports::Record;
-use rondo_core::replay::{Changes, ReplayError, ReplayedTurn, Replayer};
+use rondo_core::replay::{Changes, Difference, ReplayError, ReplayedTurn, Replayer};
 
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> {
@@ -76,10 +76,26 @@ pub(super) fn play(
     let mut is_empty = true;
     let is_torn = recorded.each_turn(|records| {
         is_empty = false;
-        take(replayer.turn(records).map_err(failed)?, records)
+        let mut turn = replayer.turn(records).map_err(failed)?;
+        turn.differences.extend(exit_difference(&turn));
+        take(turn, records)
     })?;
     match is_empty {
         true => Err(failed(ReplayError::Empty)),
         false => Ok(is_torn),
     }
+}
+
+/// Returns how the process of a turn ends by the outcome of now; by the outcome alone, where nothing else
+/// is recorded.
+fn exit_now(turn: &ReplayedTurn) -> Option<Exit> {
+    let circumstances = turn.process.as_ref().map(Circumstances::recorded);
+    let outcome = turn.outcome.as_ref()?;
+    Some(Exit::of_outcome(outcome, circumstances.unwrap_or_default()))
+}
+
+fn exit_difference(turn: &ReplayedTurn) -> Option<Difference> {
+    let recorded = turn.process.as_ref()?.exit_code;
+    let now = i32::from(exit_now(turn)?.code());
+    (recorded != now).then_some(Difference::Exit { recorded, now })
 }

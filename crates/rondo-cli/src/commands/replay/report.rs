@@ -1,11 +1,12 @@
 use super::differences::{data, full, line, rerun};
+use super::exit_now;
 use crate::cli::OutputFormat;
 use crate::commands::run::write_failed;
 use crate::error::Result;
-use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
+use crate::render::{DeniedCall, result_of_process};
 use rondo_core::replay::{ReplayedTurn, Rerun};
-use rondo_types::{EventBody, Outcome, SessionId, TurnEvent};
+use rondo_types::{EventBody, SessionId, TurnEvent};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -93,9 +94,7 @@ impl Report {
     fn events(&self, turn: &ReplayedTurn) -> Result<()> {
         let mut text = String::new();
         for event in turn.streams.iter().flatten() {
-            let event = with_exit_code(event, turn.outcome.as_ref());
-            let line = serde_json::to_string(&event).unwrap_or_default();
-            let _ = writeln!(text, "{line}");
+            let _ = writeln!(text, "{}", printed(event, turn));
         }
         self.output.json(&text).map_err(write_failed)
     }
@@ -170,14 +169,33 @@ fn rerun_data(call: &Rerun) -> Value {
     })
 }
 
-/// How the process ended is the command line's own addition to the last event.
-fn with_exit_code(event: &TurnEvent, outcome: Option<&Outcome>) -> TurnEvent {
-    let mut event = event.clone();
-    if let (EventBody::Result(result), Some(outcome)) = (&mut event.body, outcome) {
-        let exit = Exit::of_outcome(outcome, Circumstances::default());
-        result.exit_code = Some(i32::from(exit.code()));
-    }
-    event
+/// Returns an event as the command line prints it, which adds to the last one how the process ended.
+fn printed(event: &TurnEvent, turn: &ReplayedTurn) -> Value {
+    let is_result = matches!(event.body, EventBody::Result(_));
+    let printed = match exit_now(turn).filter(|_| is_result) {
+        Some(exit) => result_of_process(event.clone(), exit, &denied(turn)).ok(),
+        None => serde_json::to_value(event).ok(),
+    };
+    printed.unwrap_or_default()
+}
+
+/// Returns the calls that were denied because nobody could be asked.
+fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
+    let process = turn.process.iter();
+    let ids = process.flat_map(|process| &process.needed_approval);
+    let asked = ids.filter_map(|id| turn.asked.iter().find(|it| it.call_id == *id));
+    let denied = asked.map(|it| DeniedCall {
+        id: it.call_id.clone(),
+        tool: it.tool.clone(),
+        arguments: it.arguments.clone(),
+    });
+    denied.collect()
+}
+
+/// Returns the turn's last event, where it ended.
+fn result(turn: &ReplayedTurn) -> Option<Value> {
+    let last = turn.streams.last()?.last()?;
+    matches!(last.body, EventBody::Result(_)).then(|| printed(last, turn))
 }
 
 fn turn_line(turn: &ReplayedTurn) -> String {
@@ -205,6 +223,7 @@ fn turn_data(turn: &ReplayedTurn) -> Value {
         "turn": turn.turn,
         "stop_reason": turn.outcome.as_ref().map(|it| it.stop_reason),
         "text": turn.outcome.as_ref().map(|it| &it.text),
+        "result": result(turn),
         "requests": turn.requests,
         "requests_changed": turn.requests_changed(),
         "differences": differences.collect::<Vec<_>>(),

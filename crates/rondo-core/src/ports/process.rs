@@ -1,0 +1,30 @@
+use rondo_types::CallId;
+use serde::{Deserialize, Serialize};
+
+/// How the process that ran a turn ends by it, and what that follows from beside the outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEnd {
+    /// The exit code.
+    pub exit_code: i32,
+    /// Whether a degraded answer is not good enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict_complete: bool,
+    /// The first calls that were denied because nobody could be asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_approval: Vec<CallId>,
+    /// What stopped the turn from outside, if anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
+}
+
+/// What stops a turn from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// Ctrl-C, or `SIGINT`.
+    Interrupt,
+    /// `SIGTERM`, or another signal that ends a program.
+    Terminate,
+    /// Nobody reads what is printed.
+    PipeClosed,
+}
