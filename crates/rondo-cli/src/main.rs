@@ -5,6 +5,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Before anything else: the same binary is the supervisor of the commands it starts.
     rondo_exec::supervisor::run_if_requested();
+    rondo_exec::move_environment();
     rondo_exec::hide_environment();
     rondo_exec::survive_large_files();
     ExitCode::from(rondo_cli::run(std::env::args_os().collect()))

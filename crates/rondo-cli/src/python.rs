@@ -58,7 +58,7 @@ pub(crate) fn session_settings(
     directory: &Path,
 ) -> rondo_python::Settings {
     let mut keys = keys.to_vec();
-    keys.extend(secrets::variables(settings).cloned());
+    keys.extend(secrets::withheld(settings, &settings.env));
     let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
     wanted.withheld = withheld(&settings.env, &keys);

@@ -157,12 +157,11 @@ fn exec_options(
 }
 
 /// Keeps from commands every variable that any provider takes a key or a header from, whatever its
-/// name.
+/// name, and what holds the same.
 fn withhold_keys(environment: &mut Environment, keys: &[String], settings: &Settings) {
-    let named = secrets::variables(settings);
-    environment
-        .withheld
-        .extend(keys.iter().chain(named).cloned());
+    let held = secrets::withheld(settings, &settings.env);
+    environment.withheld.extend(keys.iter().cloned());
+    environment.withheld.extend(held);
 }
 
 /// Makes a directory that is the user's alone, unless it is there.

@@ -13,6 +13,15 @@ pub fn hide_environment() {
     crate::unix::hide_environment();
 }
 
+/// Overwrites the values of this process's environment where the system shows them to other processes
+/// (on Linux, `/proc/PID/environ`), which [`hide_environment`] keeps from the user's but not from
+/// root's. The process itself and what it starts find their environment as it was.
+///
+/// For the start of `main`: does nothing once there is another thread.
+pub fn move_environment() {
+    crate::unix::move_environment();
+}
+
 /// Has a write past the largest size of a file (`ulimit -f`) fail with an error, which can be told
 /// and survived, where it would end this process without a word. What it starts is not affected.
 ///

@@ -15,6 +15,6 @@ pub mod supervisor;
 mod tool;
 mod unix;
 
-pub use environment::{hide_environment, survive_large_files};
+pub use environment::{hide_environment, move_environment, survive_large_files};
 pub use supervisor::SupervisorCommand;
 pub use tool::{ExecOptions, ExecTool};

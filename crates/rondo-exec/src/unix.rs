@@ -255,6 +255,71 @@ pub(crate) fn hide_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide_environment() {}
 
+/// Variables whose values stay where others see them: by these, processes are found that are to end.
+/// The second one is that of GitHub's runner.
+#[cfg(target_os = "linux")]
+const SEEN_BY_OTHERS: [&str; 2] = [MARK_VARIABLE, "RUNNER_TRACKING_ID"];
+
+/// Moves this process's environment to memory of its own, and overwrites the values where the kernel
+/// shows them to whoever may read `/proc/PID/environ`. Does nothing where there is another thread,
+/// which may be reading them.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "what the kernel shows of an environment has no safe interface"
+)]
+pub(crate) fn move_environment() {
+    use std::ffi::{CStr, c_char};
+    unsafe extern "C" {
+        static mut environ: *mut *mut c_char;
+    }
+    let is_alone = || {
+        let threads = std::fs::read_dir("/proc/self/task").ok()?;
+        Some(threads.take(2).count() == 1)
+    };
+    if is_alone() != Some(true) {
+        return;
+    }
+    let mut moved = Vec::new();
+    // SAFETY: `environ` is null or leads to pointers that end with a null, each to bytes that end with
+    // a NUL and can be written, and no other thread is there to read or change any of it. What is read
+    // from an old place later, such as by C code that kept it, still ends with a NUL. The copies, and
+    // the array of pointers to them, are never freed.
+    unsafe {
+        let mut next = environ;
+        if next.is_null() {
+            return;
+        }
+        while !(*next).is_null() {
+            let entry = CStr::from_ptr(*next).to_owned();
+            let length = entry.as_bytes().len();
+            hide_value(std::slice::from_raw_parts_mut((*next).cast(), length));
+            moved.push(entry.into_raw());
+            next = next.add(1);
+        }
+        moved.push(std::ptr::null_mut());
+        environ = moved.leak().as_mut_ptr();
+    }
+}
+
+/// Leaves the name of a variable.
+#[cfg(target_os = "linux")]
+fn hide_value(entry: &mut [u8]) {
+    let mut parts = entry.splitn_mut(2, |byte| *byte == b'=');
+    let (name, value) = (parts.next(), parts.next());
+    let is_seen = |name: &[u8]| SEEN_BY_OTHERS.iter().any(|seen| seen.as_bytes() == name);
+    match (name, value) {
+        (Some(name), Some(_)) if is_seen(name) => {}
+        (_, Some(value)) => value.fill(0),
+        // No variable; whatever it is.
+        (Some(all), None) => all.fill(0),
+        (None, None) => {}
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn move_environment() {}
+
 /// Leaves the agent's session, so that its terminal's signals and its end do not reach us, and
 /// adopts every orphan among our descendants.
 pub(crate) fn leave_session() -> io::Result<()> {

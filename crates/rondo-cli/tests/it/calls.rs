@@ -17,7 +17,7 @@ fn mkfifo(path: &Path) {
 }
 
 /// Starts a turn whose command waits for somebody to write to `gate`.
-async fn waiting(env: &TestEnv) -> (Child, Server) {
+pub(crate) async fn waiting(env: &TestEnv) -> (Child, Server) {
     for name in ["gate", "up"] {
         mkfifo(&env.project().join(name));
     }
@@ -70,7 +70,7 @@ async fn another(env: &TestEnv) {
     assert_eq!(env.ask(&server, &["x"]).await.code, Some(0));
 }
 
-fn last_result(server: &Server) -> Value {
+pub(crate) fn last_result(server: &Server) -> Value {
     let request = server.requests().pop().unwrap().json();
     let messages = request["messages"].as_array().unwrap().clone();
     let told = messages.last().unwrap()["content"]

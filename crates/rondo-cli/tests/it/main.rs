@@ -17,6 +17,8 @@ mod fork;
 mod harness;
 mod journal_file;
 mod keeping;
+#[cfg(target_os = "linux")]
+mod keys;
 mod limits;
 mod local;
 mod models;

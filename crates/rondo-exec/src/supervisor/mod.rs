@@ -45,6 +45,8 @@ pub fn run_if_requested() {
         .nth(1)
         .is_some_and(|arg| arg == SUPERVISE_ARG)
     {
+        // A shell's has the user's keys, which are for the shell.
+        crate::unix::move_environment();
         crate::unix::reset_signals();
         crate::unix::survive_large_files();
         let for_shell = std::env::args_os().nth(2);

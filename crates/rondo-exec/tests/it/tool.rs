@@ -333,6 +333,18 @@ async fn withheld_variables_do_not_reach_a_command() {
     assert_eq!(fixture.stdout(show).await, "rondo-exec\n");
 }
 
+/// The variable is one that the command itself finds.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn neither_the_supervisor_nor_its_guard_shows_the_values_of_its_environment() {
+    let fixture = Fixture::new();
+    let command = "guard=$(sed -n 's/^PPid:.//p' /proc/$PPID/status); echo $CARGO_PKG_NAME; \
+                   for pid in $PPID $guard; do \
+                   tr '\\0' '\\n' < /proc/$pid/environ | grep ^CARGO_PKG_NAME; done";
+    let expected = "rondo-exec\nCARGO_PKG_NAME=\nCARGO_PKG_NAME=\n";
+    assert_eq!(fixture.stdout(command).await, expected);
+}
+
 /// Programs close their output before they end; a terminal taken away at that instant ends them
 /// by SIGHUP instead of their own exit code.
 #[tokio::test]

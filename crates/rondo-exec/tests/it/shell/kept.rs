@@ -121,3 +121,17 @@ async fn history_has_the_lines_and_nothing_of_ours() {
     );
     assert!(!history.contains("__rondo"), "{history}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_shell_has_the_users_keys_and_its_supervisor_does_not_show_them() {
+    for name in SHELLS {
+        let kept = Kept::with(name, "", |settings| {
+            let key = ("DEPLOY_TOKEN".into(), Some("d-123456".into()));
+            settings.environment.push(key);
+        });
+        let line = "echo $DEPLOY_TOKEN; tr '\\0' '\\n' < /proc/$PPID/environ | grep ^DEPLOY";
+        let found = kept.output(line).await;
+        assert_eq!(found, "d-123456\nDEPLOY_TOKEN=\n", "{name}");
+    }
+}
