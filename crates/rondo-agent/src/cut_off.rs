@@ -11,6 +11,8 @@ pub(crate) struct CutOff {
     pub(crate) before: Transcript,
     /// Its own records.
     pub(crate) records: Vec<Record>,
+    /// Whether they came from a file and nobody said that they may be gone on from.
+    pub(crate) needs_consent: bool,
 }
 
 impl CutOff {
@@ -21,6 +23,7 @@ impl CutOff {
             number: open.number,
             before: history.before_open_turn(),
             records,
+            needs_consent: false,
         }
     }
 }

@@ -102,7 +102,11 @@ fn opened(store: &Store, new: NewSession) -> Result<Opened, StoreError> {
         Some(open) => {
             let entries = store.read(&id, open.first, usize::MAX)?;
             let records = entries.into_iter().filter_map(Entry::into_record);
-            Some(CutOff::new(&history, open, records.collect()))
+            let needs_consent = store.session(&id)?.imported;
+            Some(CutOff {
+                needs_consent,
+                ..CutOff::new(&history, open, records.collect())
+            })
         }
         None => None,
     };

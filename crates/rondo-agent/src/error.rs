@@ -29,6 +29,11 @@ pub enum TurnError {
     /// records do not follow from one another.
     #[error("the turn that was cut off cannot be carried on")]
     Resume(#[from] ResumeError),
+    /// The turn that was cut off came from a file, so that anybody may have written its messages, its
+    /// limits and its calls. [`Session::resume_imported`](crate::Session::resume_imported) carries it
+    /// on all the same.
+    #[error("the turn that was cut off was imported: anybody may have written it")]
+    Imported,
 }
 
 impl TurnError {
@@ -37,7 +42,7 @@ impl TurnError {
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Failed { outcome } => Some(outcome),
-            Self::NoRuntime | Self::Panicked { .. } | Self::Resume(_) => None,
+            Self::NoRuntime | Self::Panicked { .. } | Self::Resume(_) | Self::Imported => None,
         }
     }
 
@@ -58,6 +63,7 @@ impl fmt::Debug for TurnError {
                 .field("tool_calls", &outcome.tool_calls)
                 .finish_non_exhaustive(),
             Self::NoRuntime => f.write_str("NoRuntime"),
+            Self::Imported => f.write_str("Imported"),
             Self::Resume(error) => f.debug_tuple("Resume").field(error).finish(),
             Self::Panicked { message } => f
                 .debug_struct("Panicked")

@@ -27,7 +27,7 @@ pub struct Run {
     events: EventReceiver,
     handle: TurnHandle,
     /// Absent where there is no runtime to run on.
-    task: Option<JoinHandle<Result<Outcome, ResumeError>>>,
+    task: Option<JoinHandle<Result<Outcome, TurnError>>>,
 }
 
 /// What a turn begins with.
@@ -67,11 +67,15 @@ impl Run {
                     Ok(outcome)
                 }
                 Work::CarryOn(cut_off, put_back) => {
+                    if cut_off.needs_consent {
+                        put_back(cut_off);
+                        return Err(TurnError::Imported);
+                    }
                     let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control)).await;
                     if resumed.is_err() {
                         put_back(cut_off);
                     }
-                    resumed
+                    resumed.map_err(TurnError::from)
                 }
             }
         };
@@ -103,7 +107,7 @@ impl Run {
             return Err(TurnError::NoRuntime);
         };
         match task.await {
-            Ok(Err(error)) => Err(error.into()),
+            Ok(Err(error)) => Err(error),
             Ok(Ok(outcome)) if outcome.stop_reason == StopReason::Error => Err(TurnError::Failed {
                 outcome: Box::new(outcome),
             }),

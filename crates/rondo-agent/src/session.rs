@@ -148,7 +148,8 @@ impl Session {
     /// No recorded reply is asked for again, and no finished call runs again. The turn has the
     /// limits, prompt and tools that it began with, and what this agent's tools do. It fails with
     /// [`TurnError::Resume`] where the agent's models are not the turn's; the turn then stays cut off,
-    /// and this may be called again.
+    /// and this may be called again. So it does with [`TurnError::Imported`] where the session came from
+    /// a file: [`Session::resume_imported`] is for that.
     ///
     /// A session that goes on without it has its messages as far as they were recorded, each call
     /// with a result.
@@ -157,10 +158,24 @@ impl Session {
     /// on as if it had not been. Its records are there: drop the session with its clones and open it
     /// again, and this carries it on.
     pub fn resume(&self) -> Option<Run> {
-        let cut_off = self.take_cut_off()?;
+        Some(self.carry_on(self.take_cut_off()?))
+    }
+
+    /// Carries on the turn that was cut off as [`Session::resume`] does, also where the session was
+    /// imported. Whoever wrote the file chose what was said, what the model answered, the calls that are
+    /// yet to run and the turn's limits; this agent's gate judges those calls.
+    pub fn resume_imported(&self) -> Option<Run> {
+        let cut_off = CutOff {
+            needs_consent: false,
+            ..self.take_cut_off()?
+        };
+        Some(self.carry_on(cut_off))
+    }
+
+    fn carry_on(&self, cut_off: CutOff) -> Run {
         let task = self.task(cut_off.number, None);
         let put_back = self.put_back();
-        Some(self.begin(task, Work::CarryOn(cut_off, put_back)))
+        self.begin(task, Work::CarryOn(cut_off, put_back))
     }
 
     /// Returns what makes a turn resumable again, unless another one was started since.

@@ -3,7 +3,7 @@
 use rondo::journal::{Options, Store, StoreError};
 use rondo::{
     Agent, Endpoint, EventBody, HttpModel, MemoryJournal, ModelCard, NoArgs, OpenError, Session,
-    TurnError,
+    SessionId, TurnError,
 };
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
 use serde_json::json;
@@ -233,4 +233,30 @@ async fn a_dropped_turn_is_carried_on_once_its_session_is_opened_again() {
     let outcome = session.resume().unwrap().outcome().await.unwrap();
     assert_eq!(outcome.text, "It is done.");
     assert_eq!(counts.both(), (1, 2));
+}
+
+#[tokio::test]
+async fn a_turn_from_a_file_is_carried_on_only_where_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let server = Server::start([calls("pay"), calls("look"), says("Done.")]).await;
+    let agent = counts.agent(&server);
+    let session = agent.open_session(&store, "till").await.unwrap();
+    cut_off(session, &counts).await;
+    let mut file = Vec::new();
+    store.export(&SessionId::new("till"), &mut file).unwrap();
+    let copy = SessionId::new("copy");
+    store.import(&mut file.as_slice(), Some(&copy)).unwrap();
+
+    let session = open(&agent, &store, "copy").await;
+    for _ in 0..2 {
+        let error = session.resume().unwrap().outcome().await.unwrap_err();
+        assert!(matches!(error, TurnError::Imported), "{error:?}");
+    }
+    assert_eq!(counts.both(), (1, 1));
+    let outcome = session.resume_imported().unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.text, "Done.");
+    assert_eq!(counts.both(), (1, 2));
+    assert!(session.resume_imported().is_none());
 }
