@@ -34,7 +34,7 @@ mod turn;
 mod unix;
 
 use crate::cli::{AskArgs, ColorChoice, EditKeys, ReplArgs};
-use crate::commands::ask::{Cast, working_directory};
+use crate::commands::ask::{Cast, go_on_with, working_directory};
 use crate::commands::run::{output_of, write_failed};
 use crate::env::Env;
 use crate::error::{CliError, Result};
@@ -90,6 +90,8 @@ struct Repl {
     answers: Option<(String, Option<u64>)>,
     /// Whether what ran in Python is run again before anything else.
     restores: bool,
+    /// Whether the command line says where to work.
+    names_directory: bool,
 }
 
 /// Runs the command.
@@ -117,6 +119,7 @@ pub(crate) fn run(
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
     check_who_answers(&settings, &output)?;
     let mut repl = Repl::new(settings, output, terminal, mode);
+    repl.names_directory = args.turn.directory.is_some();
     repl.go_on(&args, restores)?;
     if restores {
         repl.restores_first()?;
@@ -176,6 +179,7 @@ impl Repl {
             last_command: None,
             answers: None,
             restores: false,
+            names_directory: false,
         }
     }
 
@@ -209,6 +213,10 @@ impl Repl {
         {
             self.set_directory(own);
         }
+        if let Some(last) = sessions::LastAsked::last(self.talk.store()?, &info)? {
+            let output = self.talk.output;
+            go_on_with(&last, &mut self.talk.settings, &output)?;
+        }
         self.take(&info)?;
         match restores {
             true => Ok(()),
@@ -218,9 +226,11 @@ impl Repl {
 
     /// Goes on with a session, and says so.
     fn take(&mut self, info: &SessionInfo) -> Result<()> {
+        let output = self.talk.output;
         let conversation = self.talk.take(info)?;
         let turns = slash::turns(conversation.turns);
         let is_cut_off = conversation.cut_off.is_some();
+        conversation.note_lost_end(&output);
         let what = match is_cut_off {
             true => {
                 "its last turn was cut off, and is carried on by `/resume` or the next question"

@@ -1,6 +1,7 @@
 use super::{Watched, directory_name, new_session};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::output::Output;
 use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Fence, MemoryJournal, Record, RecordBody, Seq};
@@ -22,7 +23,7 @@ pub(crate) struct Conversation {
     /// The number of its latest turn; 0 before the first.
     pub(crate) turns: u32,
     /// Whether what came after its last record is lost.
-    pub(crate) lost_end: bool,
+    lost_end: bool,
     /// The latest turn, where it was cut off.
     pub(crate) cut_off: Option<Box<CutOff>>,
 }
@@ -91,6 +92,16 @@ impl Conversation {
             taken.turns = open.number.saturating_sub(1);
         }
         Ok(taken)
+    }
+
+    /// Tells that the end of the session is missing, where it is.
+    pub(crate) fn note_lost_end(&self, output: &Output) {
+        if self.lost_end {
+            output.note(&format!(
+                "the end of session `{}` is missing: it goes on from its last record that is there, and what was done after that is not known",
+                self.session
+            ));
+        }
     }
 
     /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it

@@ -9,7 +9,7 @@ const TURN_STARTED: &str = "turn_started";
 
 /// Whom the latest turn of a session asked.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct LastAsked {
     /// As `provider/model`, in order: never none.
     pub(crate) models: Vec<String>,
     /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub(crate) is_imported: bool,
 }
 
-impl Asked {
+impl LastAsked {
     /// Looks for it from the session's end on; none where no turn began, or an older version recorded
     /// none.
     ///

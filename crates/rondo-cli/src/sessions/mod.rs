@@ -1,13 +1,13 @@
 //! Where sessions are kept, and which one is meant.
 
-mod asked;
 mod cells;
 mod conversation;
+mod last_asked;
 mod watched;
 
-pub(crate) use asked::Asked;
 pub(crate) use cells::{Cells, KeptCell};
 pub(crate) use conversation::{Conversation, CutOff};
+pub(crate) use last_asked::LastAsked;
 pub(crate) use watched::Watched;
 
 use crate::error::{CliError, Result};

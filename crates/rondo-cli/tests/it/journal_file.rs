@@ -1,6 +1,7 @@
 //! The journal's file: gone while it is used, read-only, or on a disk that is full.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::repl::{leave, start};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -167,6 +168,10 @@ async fn what_goes_on_without_its_end_says_so_first() {
     let repaired = env.run(&["session", "fsck", "--repair"]).await;
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
     let note = format!("note: the end of session `{id}` is missing");
+    let mut person = start(&env, &server, &["-c"]);
+    person.sees(&note).await;
+    person.prompt("agent").await;
+    leave(person).await;
     let shown = env.ask(&server, &["-c", "two"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stderr.starts_with(&note), "{shown:?}");

@@ -1,6 +1,7 @@
 //! `rondo session`: what is kept, and what becomes of it.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::person::{ENTER, Person};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -230,5 +231,43 @@ async fn of_a_damaged_session_what_is_sound_is_shown_and_the_rest_is_named() {
     assert_eq!(shown.code, Some(54));
     for part in ["is damaged at record", "it is not there", "fsck"] {
         assert!(shown.stderr.contains(part), "{part}: {shown:?}");
+    }
+}
+
+/// A home with the session `mine`, which came from a file that ends within its turn.
+async fn imported_cut_off() -> TestEnv {
+    let env = two_sessions().await;
+    let id = ids(&env).await.remove(0);
+    let exported = env
+        .run(&["session", "export", &id, "-o", "two.jsonl"])
+        .await;
+    exported.check("", "", 0);
+    let exported = std::fs::read_to_string(env.project().join("two.jsonl")).unwrap();
+    let other = TestEnv::new();
+    let torn = exported.trim_end().strip_suffix('}').unwrap();
+    other.write("mine.jsonl", torn);
+    let imported = ["session", "import", "mine.jsonl", "--as", "mine"];
+    assert_eq!(other.run(&imported).await.code, Some(0));
+    other
+}
+
+#[tokio::test]
+async fn a_turn_from_a_file_goes_on_if_the_person_at_the_terminal_says_so() {
+    let url = "http://127.0.0.1:9/v1";
+    for (answer, seen, code) in [
+        ("n", "anybody may have written it", 44),
+        ("", "anybody may have written it", 44),
+        ("yes please", "anybody may have written it", 44),
+        ("y", "Second.", 0),
+    ] {
+        let env = imported_cut_off().await;
+        let mut person = Person::start(&env, &["resume", "mine", "--base-url", url]);
+        person.sees("its limits and its models (openai/test)").await;
+        person.sees("Carry it on? [y/N, then Enter]").await;
+        person.press(&format!("{answer}{ENTER}")).await;
+        person.sees(seen).await;
+        assert_eq!(person.code().await, Some(code), "{answer}");
+        let state = if code == 0 { "done" } else { "cut_off" };
+        assert_eq!(listed(&env).await[0]["state"], state, "{answer}");
     }
 }

@@ -427,3 +427,58 @@ async fn whoever_terminates_the_prompt_ends_what_it_runs() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_session_whose_directory_is_gone_is_not_gone_on_with_unless_one_was_named() {
+    let server = serve(vec![says("one"), says("two")]).await;
+    let env = TestEnv::new();
+    let gone = env.home().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let shown = env.ask(&server, &["-C", gone.to_str().unwrap(), "x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    std::fs::remove_dir(&gone).unwrap();
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    let resume = format!("/resume {}", list[0]["id"].as_str().unwrap());
+
+    let mut person = start(&env, &server, &[]);
+    ask(&mut person, &[(&resume, "is gone")]).await;
+    person.sees("-C DIR").await;
+    person.prompt("agent").await;
+    leave(person).await;
+
+    let mut person = start(&env, &server, &["-C", "."]);
+    ask(&mut person, &[(&resume, "of 1 turn"), ("y", "two")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&server, 1), ["x", "y"]);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_with_its_own_model_and_another_one_is_told() {
+    let own = serve(vec![says("one"), says("two")]).await;
+    let other = serve(vec![says("three")]).await;
+    let env = TestEnv::new();
+    env.user_config(&format!(
+        "model = 'openai/other'\n[providers.openai]\nbase_url = '{}'\n",
+        other.url("/v1")
+    ));
+    assert_eq!(env.ask(&own, &["first"]).await.code, Some(0));
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    let resume = format!("/resume {}", list[0]["id"].as_str().unwrap());
+    let mut person = Person::start(&env, &["repl", "-c"]);
+    ask(&mut person, &[("second", "two")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&own, 1), ["first", "second"]);
+
+    let mut person = Person::start(&env, &["repl"]);
+    ask(
+        &mut person,
+        &[(&resume, "the next question goes to `openai/other`")],
+    )
+    .await;
+    ask(&mut person, &[("third", "three")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(said(&other, 0), ["first", "second", "third"]);
+}

@@ -2,7 +2,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize::plain;
-use crate::sessions::{Asked, CutOff};
+use crate::sessions::{CutOff, LastAsked};
 use crate::settings::Settings;
 use crate::target::Choice;
 use crate::{embedded, fallbacks, profiles, tools, transport};
@@ -133,7 +133,11 @@ fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
 ///
 /// # Errors
 /// When that model is not known here.
-pub(crate) fn go_on_with(asked: &Asked, settings: &mut Settings, output: &Output) -> Result<()> {
+pub(crate) fn go_on_with(
+    asked: &LastAsked,
+    settings: &mut Settings,
+    output: &Output,
+) -> Result<()> {
     let Some(model) = asked.models.first().filter(|_| !settings.names_model()) else {
         return Ok(());
     };
@@ -166,6 +170,31 @@ pub(crate) fn go_on_with(asked: &Asked, settings: &mut Settings, output: &Output
         ));
     }
     Ok(())
+}
+
+/// Returns a note where another model, or the same at another address, answers now than answered the
+/// latest turn.
+pub(crate) fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
+    let model = asked.models.first()?;
+    let recorded = asked.addresses.first().map_or("", String::as_str);
+    let choice = Choice::make(settings).ok()?;
+    if choice.full_name() == *model && !is_elsewhere(&choice, recorded) {
+        return None;
+    }
+    let at = |url: &str| match url.is_empty() {
+        true => String::new(),
+        false => format!(" at `{}`", plain(url)),
+    };
+    let now = match choice.weights {
+        Some(_) => String::new(),
+        None => at(&choice.shown_url()),
+    };
+    Some(format!(
+        "the next question goes to `{}`{now}; in this session, `{}`{} was asked",
+        choice.full_name(),
+        plain(model),
+        at(recorded)
+    ))
 }
 
 /// Returns the model where it was asked before, so that the conversation and the key go to no other

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize;
 use crate::secrets;
-use crate::sessions::{self, Asked as LastAsked, Conversation, CutOff};
+use crate::sessions::{self, Conversation, CutOff, LastAsked};
 use crate::settings::Settings;
 use crate::tools;
 use rondo_core::redact::Secrets;
@@ -105,12 +105,7 @@ pub(super) fn prepare(
         Aim::Ask if args.is_fork => conversation.leave_open_turn(),
         _ => conversation.cut_off.take(),
     };
-    if conversation.lost_end {
-        output.note(&format!(
-            "the end of session `{}` is missing: it goes on from its last record that is there, and what was done after that is not known",
-            conversation.session
-        ));
-    }
+    conversation.note_lost_end(&output);
     if let Some(cut_off) = &mut carried {
         ask_for_consent(cut_off, &conversation, &output);
     }

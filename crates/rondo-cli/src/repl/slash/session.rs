@@ -1,10 +1,11 @@
 //! Sessions: begin one, list them, go back, go on elsewhere.
 
+use crate::commands::ask::other_answers;
 use crate::commands::session_table;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::{After, Repl};
-use crate::sessions::{self, failed, new_session};
+use crate::sessions::{self, LastAsked, failed, new_session};
 use rondo_core::clock::Clock;
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
@@ -35,7 +36,13 @@ impl Repl {
     pub(super) async fn resume(&mut self, id: &str) -> Result<After> {
         if !id.is_empty() {
             let info = sessions::find(self.talk.store()?, id)?;
+            self.check_directory(&info)?;
+            let last = LastAsked::last(self.talk.store()?, &info)?;
             self.take(&info)?;
+            let other = last.and_then(|last| other_answers(&last, &self.talk.settings));
+            if let Some(note) = other {
+                self.talk.output.note(&note);
+            }
             self.tell_cells()?;
             return Ok(After::Prompt);
         }
@@ -44,6 +51,22 @@ impl Repl {
             None => Err(CliError::new(Exit::NoSession, "no turn was cut off")
                 .hint("`/resume ID` goes on with another session, `/sessions` lists them")),
         }
+    }
+
+    /// Refuses a session whose directory is gone, unless the command line named one: what it does would be
+    /// done here.
+    fn check_directory(&self, info: &SessionInfo) -> Result<()> {
+        let here = &self.talk.settings.directory;
+        let own = match self.names_directory {
+            true => Ok(None),
+            false => sessions::own_directory(info, here),
+        };
+        let id = &info.id;
+        own.map(drop).map_err(|error| {
+            error.hint(format!(
+                "`rondo repl --session {id} -C DIR` goes on with it in another directory"
+            ))
+        })
     }
 
     pub(super) async fn fork(&mut self, rest: &str) -> Result<()> {
