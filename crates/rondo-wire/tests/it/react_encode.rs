@@ -166,6 +166,33 @@ fn my_2_the_template_is_the_designs_word_for_word() {
 }
 
 #[test]
+fn my_2_the_role_comes_first_and_every_tool_is_listed_in_its_place_and_order() {
+    let mut request = with_tools(vec![Message::user("Hi")]);
+    let search = ToolSpec {
+        description: "Search the memory.".to_owned(),
+        ..tool_spec("search_memory", json!({"type": "object"}))
+    };
+    request.tools = Arc::new(vec![spec(), search]);
+    request.system = vec![template(), "Be brief.".to_owned()];
+    let body = encode(&target("react"), &request);
+    let second = "<tool>\n    <name>search_memory</name>\n    <description>Search the memory.</description>\n    <parameters>\n        {\n            \"type\": \"object\"\n        }\n    </parameters>\n</tool>";
+    let listed = template().replace("{{TOOLS_XML}}", &format!("{TOOL}\n{second}"));
+    let expected = json!([
+        {"role": "system", "content": format!("{listed}\n\nBe brief.")},
+        {"role": "user", "content": "Hi"},
+    ]);
+    assert_eq!(body["messages"], expected);
+    // The list is that of the request: without any tool there is none in it.
+    request.tools = Arc::default();
+    let body = encode(&target("react"), &request);
+    let none = template().replace("{{TOOLS_XML}}", "");
+    assert_eq!(
+        body["messages"][0]["content"],
+        format!("{none}\n\nBe brief.")
+    );
+}
+
+#[test]
 fn my_6_a_tool_is_rendered_in_its_own_shape() {
     let mut request = with_tools(Vec::new());
     request.system = vec!["{{TOOLS_XML}}".to_owned()];
@@ -187,21 +214,45 @@ fn a_prompt_without_a_place_for_the_tools_gets_them_behind_it() {
 
 #[test]
 fn my_8_an_observation_goes_back_in_the_user_role() {
-    let observed = observed(&with_tools(step(&read_call(0), "total 128")));
-    let lines: Vec<&str> = observed.lines().collect();
-    let nonce = lines[1]
+    // What a command wrote stays as it is, with its lines, its spaces and its empty end.
+    for output in ["total 128", "  total 128\n  drwxr-xr-x\t.\n\n", ""] {
+        let observed = observed(&with_tools(step(&read_call(0), output)));
+        assert_eq!(observed, observation(&mark(&observed), output));
+    }
+}
+
+/// The observation of one result, word for word.
+fn observation(mark: &str, output: &str) -> String {
+    format!(
+        "<observation>\n[output of execute_command, {mark}]\n{output}\n[end of output, {mark}]\n</observation>"
+    )
+}
+
+/// The mark that no output can know.
+fn mark(observed: &str) -> String {
+    let line = observed.lines().nth(1).unwrap();
+    let mark = line
         .strip_prefix("[output of execute_command, ")
         .and_then(|rest| rest.strip_suffix(']'))
         .unwrap();
-    assert!(nonce.len() >= 8, "{nonce}");
-    let expected = [
-        "<observation>",
-        &format!("[output of execute_command, {nonce}]"),
-        "total 128",
-        &format!("[end of output, {nonce}]"),
-        "</observation>",
-    ];
-    assert_eq!(lines, expected);
+    assert!(mark.len() >= 8, "{mark}");
+    mark.to_owned()
+}
+
+#[test]
+fn my_8_results_of_any_kind_and_number_go_back_whole_in_one_message() {
+    let call = read_call(0);
+    let mut messages = step(&call, "one");
+    let json = ToolContent::Json(json!({"stdout": "a\n", "exitCode": 0}));
+    messages[2] = Message::tool_results(vec![
+        tool_result(&call, ToolContent::Text("one".to_owned())),
+        tool_result(&call, json),
+    ]);
+    let observed = observed(&with_tools(messages));
+    let mark = mark(&observed);
+    let results = ["one", r#"{"stdout":"a\n","exitCode":0}"#];
+    let expected = results.map(|output| observation(&mark, output)).join("\n");
+    assert_eq!(observed, expected);
 }
 
 #[test]
