@@ -22,7 +22,7 @@ fn provider(server: &Server) -> Arc<HttpModel> {
     Arc::new(HttpModel::new(&endpoint, ModelCard::new("m")).unwrap())
 }
 
-fn registry(tools: impl IntoIterator<Item = FnTool>) -> ToolRegistry {
+pub(crate) fn registry(tools: impl IntoIterator<Item = FnTool>) -> ToolRegistry {
     tools
         .into_iter()
         .fold(ToolRegistry::new(), ToolRegistry::with)
@@ -361,120 +361,13 @@ fn fa_14_fa_15_fa_16_arguments_are_checked_by_the_schema_alone() {
     assert_eq!(error.code(), "config_error");
 }
 
-fn picky() -> FnTool {
+pub(crate) fn picky() -> FnTool {
     let schema =
         json!({"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]});
     tool("look", schema, |arguments| match arguments["at"].as_str() {
         Some("nowhere") => ToolOutcome::error(ToolErrorCode::Failed, "there is no such place"),
         _ => ToolOutcome::text(format!("look did {arguments}")),
     })
-}
-
-#[tokio::test]
-async fn fa_20_one_call_is_looked_up_checked_timed_and_bounded() {
-    let executor = ToolExecutor::new(registry([picky(), endless("dig")]), 0);
-    let never = CancellationToken::new();
-    let one = |name: &'static str, args: &'static str| executor.execute_tool(name, args, &never);
-
-    let error = one("fly", "{}").await.unwrap_err();
-    assert_eq!(error.code(), "tool_not_found");
-    let error = one("look", r#"{"at": 7, "#).await.unwrap_err();
-    assert_eq!(error.code(), "tool_validation_error");
-    let error = one("look", "{}").await.unwrap_err();
-    assert_eq!(error.code(), "tool_validation_error");
-    let error = one("dig", "{}").await.unwrap_err();
-    assert_eq!(error.code(), "timeout_error");
-
-    let executor = ToolExecutor::new(registry([picky()]), 30);
-    let found = executor
-        .execute_tool("look", r#"{"at":"here"}"#, &never)
-        .await
-        .unwrap();
-    assert!(found.result.success);
-    assert_eq!(found.arguments, json!({"at": "here"}));
-    assert_eq!(found.result.content, r#"look did {"at":"here"}"#);
-    let failed = executor
-        .execute_tool("look", r#"{"at":"nowhere"}"#, &never)
-        .await
-        .unwrap();
-    assert_eq!(failed.result.error, Some(ToolErrorCode::Failed));
-    assert_eq!(failed.result.content, "there is no such place");
-}
-
-#[tokio::test(start_paused = true)]
-async fn fa_3_fa_20_a_call_has_its_duration_and_ends_when_it_is_cancelled() {
-    let slow = FnTool::running("look", json!({"type": "object"}), |_| {
-        Box::pin(async {
-            tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
-            ToolOutcome::text("seen")
-        })
-    });
-    let executor = ToolExecutor::new(registry([slow, endless("dig")]), 30);
-    let cancel = CancellationToken::new();
-    let found = executor.execute_tool("look", "{}", &cancel).await.unwrap();
-    assert_eq!((found.result.success, found.duration_ms), (true, 1_500));
-
-    let begun = tokio::time::Instant::now();
-    let stop = async {
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        cancel.cancel();
-    };
-    let (ended, ()) = tokio::join!(executor.execute_tool("dig", "{}", &cancel), stop);
-    let code = match &ended {
-        Ok(call) => call.result.error.map(|code| code.as_str().to_owned()),
-        Err(error) => Some(error.code().to_owned()),
-    };
-    assert_eq!(code.as_deref(), Some("cancelled"));
-    assert_eq!(begun.elapsed(), std::time::Duration::from_secs(2));
-}
-
-#[tokio::test]
-async fn fa_21_a_batch_runs_in_order_and_begins_nothing_after_a_cancel() {
-    let call = |id: &str, name: &str| AccumulatedToolCall {
-        call_id: id.to_owned(),
-        function_name: name.to_owned(),
-        arguments_json: format!("{{\"at\":\"{id}\"}}"),
-    };
-    let cancel = CancellationToken::new();
-    let fires = cancel.clone();
-    let stop = tool("stop", json!({"type": "object"}), move |_| {
-        fires.cancel();
-        ToolOutcome::text("stopping")
-    });
-    let executor = ToolExecutor::new(registry([echo("look"), stop]), 30);
-    let batch = vec![call("a", "look"), call("b", "stop"), call("c", "look")];
-    let results = executor.execute_tools(batch.clone(), &cancel).await;
-    let first = results[0].as_ref().unwrap();
-    assert_eq!(first.call_id, "a");
-    assert_eq!(results.len(), 3);
-    assert_eq!(results[2].as_ref().unwrap_err().code(), "cancelled");
-
-    let results = executor.execute_tools(batch, &cancel).await;
-    let codes: Vec<_> = results
-        .iter()
-        .map(|it| it.as_ref().unwrap_err().code())
-        .collect();
-    assert_eq!(codes, ["cancelled"; 3]);
-}
-
-#[tokio::test]
-async fn fa_21_one_call_without_a_name_and_calls_that_are_alike_leave_the_others_alone() {
-    let executor = ToolExecutor::new(registry([echo("look")]), 30);
-    let call = |name: &str| AccumulatedToolCall {
-        call_id: "same".to_owned(),
-        function_name: name.to_owned(),
-        arguments_json: "{}".to_owned(),
-    };
-    let batch = ["look", "", "look", "look", "look", "look", "look"].map(call);
-    let results = executor
-        .execute_tools(batch.into(), &CancellationToken::new())
-        .await;
-    let codes: Vec<_> = results
-        .iter()
-        .map(|result| result.as_ref().map_or_else(|error| error.code(), |_| "ok"))
-        .collect();
-    let expected = ["ok", "tool_not_found", "ok", "ok", "ok", "ok", "ok"];
-    assert_eq!(codes, expected, "{results:?}");
 }
 
 #[tokio::test]
@@ -766,26 +659,4 @@ async fn fa_33_fa_34_a_continuation_loses_nothing_that_was_said_or_found() {
         .map(|it| &it["content"])
         .collect();
     assert_eq!(users, ["q1", "q2", "q3"]);
-}
-
-#[test]
-fn fa_35_the_surface_of_each_design_is_exported_with_examples_that_run() {
-    // The names, as a program says them.
-    type Names = (
-        rondo::design::stream::AgentLoop,
-        rondo::design::stream::AgentLoopResult,
-        rondo::design::stream::StreamAccumulator,
-        rondo::design::stream::ToolExecutor,
-    );
-    assert!(size_of::<Names>() > 0);
-    let modules = [
-        include_str!("../../../rondo-designs/src/python/mod.rs"),
-        include_str!("../../../rondo-designs/src/stream/mod.rs"),
-        include_str!("../../../rondo-designs/src/react/mod.rs"),
-        include_str!("../../../rondo-designs/src/shell/mod.rs"),
-    ];
-    // A fence with nothing behind it is compiled and run.
-    for module in modules {
-        assert_eq!(module.matches("//! ```\n").count(), 2);
-    }
 }

@@ -11,6 +11,7 @@
 
 mod agents;
 mod chaos;
+mod design_executor;
 mod design_python;
 mod design_react;
 mod design_shell;
