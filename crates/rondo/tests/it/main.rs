@@ -16,6 +16,7 @@ mod design_python;
 mod design_react;
 mod design_shell;
 mod design_stream;
+mod design_surface;
 mod durable;
 mod examples;
 mod faults;
