@@ -2,7 +2,7 @@
 
 use crate::log::logged;
 use crate::support::{Bench, FnTool, Ran, bodies, echo, endless, functions};
-use rondo::types::ErrorClass;
+use rondo::types::{ErrorClass, Role};
 use rondo::{Auth, EventBody, Secret, StopReason, Tool, ToolErrorCode, ToolOutcome};
 use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, faults, openai};
 use serde_json::{Value, json};
@@ -34,6 +34,15 @@ async fn ask(responses: Vec<Response>, tools: Vec<FnTool>) -> (Server, Ran) {
     (server, ran)
 }
 
+/// The numbers of the iterations, as a listener sees them.
+fn steps(ran: &Ran) -> Vec<u32> {
+    let steps = ran.events.iter().filter_map(|event| match event {
+        EventBody::StepStarted { step } => Some(*step),
+        _ => None,
+    });
+    steps.collect()
+}
+
 #[tokio::test]
 async fn hub_1_the_count_begins_anew_with_each_message() {
     let server = Server::start([
@@ -49,15 +58,7 @@ async fn hub_1_the_count_begins_anew_with_each_message() {
         .after(first.outcome.transcript.clone());
     let second = second.ask("again").await;
     for ran in [&first, &second] {
-        let steps: Vec<u32> = ran
-            .events
-            .iter()
-            .filter_map(|event| match event {
-                EventBody::StepStarted { step } => Some(*step),
-                _ => None,
-            })
-            .collect();
-        assert_eq!((steps, ran.outcome.steps), (vec![1, 2], 2));
+        assert_eq!((steps(ran), ran.outcome.steps), (vec![1, 2], 2));
     }
 }
 
@@ -99,9 +100,20 @@ async fn hub_3_the_model_gets_the_context_in_order_and_the_tools() {
 #[tokio::test]
 async fn hub_4_hub_t_a_text_reply_ends_the_turn_and_is_the_answer() {
     let (server, ran) = ask(vec![answer("hello")], vec![echo("look")]).await;
-    assert_eq!(ran.outcome.text, "hello");
-    assert_eq!(ran.outcome.stop_reason, StopReason::Complete);
-    assert_eq!((ran.outcome.steps, bodies(&server).len()), (1, 1));
+    assert_eq!(ran.shown(), "hello");
+    let outcome = &ran.outcome;
+    assert_eq!(outcome.text, "hello");
+    assert_eq!(outcome.stop_reason, StopReason::Complete);
+    assert!(outcome.answered && !outcome.degraded);
+    assert_eq!((outcome.steps, outcome.tool_calls), (1, 0));
+    assert_eq!(bodies(&server).len(), 1);
+    let said: Vec<(Role, String)> = outcome
+        .transcript
+        .iter()
+        .map(|message| (message.role, message.text()))
+        .collect();
+    let expected = [(Role::User, "hi"), (Role::Assistant, "hello")];
+    assert_eq!(said, expected.map(|(role, text)| (role, text.to_owned())));
 }
 
 #[tokio::test]
@@ -138,6 +150,34 @@ async fn hub_5_hub_14_calls_of_one_reply_overlap_and_results_keep_their_order() 
             (&json!("q"), &json!("quick"))
         ]
     );
+}
+
+#[tokio::test]
+async fn hub_5_a_batch_counts_once_and_eight_of_its_calls_run_at_once() {
+    let all = Arc::new(Barrier::new(8));
+    let shared = Arc::clone(&all);
+    let meet = FnTool::running("meet", json!({"type": "object"}), move |_| {
+        let all = Arc::clone(&shared);
+        Box::pin(async move {
+            // No call can end unless all eight run.
+            all.wait().await;
+            ToolOutcome::text("met")
+        })
+    });
+    let batch = calls((0..8).map(|at| call(&at.to_string(), "meet")));
+    let again = calls([call("x", "look"), call("y", "look")]);
+    let tools = vec![meet.shared(), echo("look")];
+    let server = Server::start([batch, again, answer("done")]).await;
+    let ran = bench(&server)
+        .tools(tools)
+        .limits(|limits| limits.tool_timeout = Some(Duration::from_secs(10)))
+        .ask("hi")
+        .await;
+    assert_eq!(ran.codes(), [None; 10]);
+    assert_eq!(ran.outcome.text, "done");
+    assert_eq!(steps(&ran), [1, 2, 3]);
+    assert_eq!((ran.outcome.steps, ran.outcome.tool_calls), (3, 10));
+    assert_eq!(bodies(&server).len(), 3);
 }
 
 #[tokio::test]
@@ -374,6 +414,74 @@ async fn hub_19_input_of_any_kind_is_no_panic() {
     assert_eq!(ran.outcome.text, "ok");
     assert_eq!(ran.results().len(), 4);
     assert_eq!(server.requests().len(), 2);
+}
+
+/// A reply with each of its values in turn replaced by one of another kind, and left out.
+fn replies_gone_wrong(reply: &Value) -> Vec<Value> {
+    let kinds = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!("\u{0}"),
+        json!([]),
+        json!([null]),
+        json!({}),
+    ];
+    let mut wrong = Vec::new();
+    for pointer in pointers(reply, "") {
+        for kind in &kinds {
+            let mut changed = reply.clone();
+            *changed.pointer_mut(&pointer).unwrap() = kind.clone();
+            wrong.push(changed);
+        }
+    }
+    wrong
+}
+
+/// The place of each value in another.
+fn pointers(value: &Value, at: &str) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, it)| (key.clone(), it)).collect(),
+        Value::Array(items) => (0..).map(|at: u32| at.to_string()).zip(items).collect(),
+        _ => Vec::new(),
+    };
+    let deeper = inner
+        .into_iter()
+        .flat_map(|(key, value)| pointers(value, &format!("{at}/{key}")));
+    std::iter::once(at.to_owned()).chain(deeper).collect()
+}
+
+#[tokio::test]
+async fn hub_19_a_reply_of_any_kind_is_no_panic() {
+    let function = json!({"name": "look", "arguments": "{}"});
+    let call = json!({"id": "a", "index": 0, "type": "function", "function": function});
+    let message = json!({"role": "assistant", "content": "Looking.", "tool_calls": [call]});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "tool_calls"});
+    let usage = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
+    let whole = json!({"id": "r", "model": "m", "choices": [choice], "usage": usage});
+    let wrong = replies_gone_wrong(&whole);
+    assert!(wrong.len() > 150, "{}", wrong.len());
+    for body in wrong {
+        let server = Server::start(Script::repeat(Response::json(200, &body))).await;
+        let ran = bench(&server)
+            .tool(echo("look"))
+            .limits(|limits| {
+                limits.max_steps = 2;
+                limits.invalid_retries = 0;
+                limits.retry.max_retries = 0;
+            })
+            .ask("hi")
+            .await;
+        // The loop would tell of a panic as of an error of its own.
+        assert_ne!(ran.error_class(), Some(ErrorClass::Internal), "{body}");
+        assert!(
+            !ran.codes().contains(&Some(ToolErrorCode::Internal)),
+            "{body}"
+        );
+        assert!(!ran.outcome.text.is_empty(), "{body}");
+    }
 }
 
 #[tokio::test]
