@@ -1,5 +1,5 @@
 use crate::harness::{TestEnv, calls, says, serve};
-use rondo_testkit::{Script, Server, faults};
+use rondo_testkit::{Script, Server, faults, openai};
 use serde_json::json;
 
 #[tokio::test]
@@ -26,6 +26,17 @@ async fn a_step_limit_without_an_answer_is_53() {
         "{}",
         shown.stderr
     );
+}
+
+#[tokio::test]
+async fn gs_4_the_shells_agent_makes_ten_requests_and_no_more() {
+    let again = calls("exec", &json!({"command": "echo hi"}));
+    let server = Server::start(Script::repeat(openai::streamed(&again))).await;
+    let args = ["--profile", "shell", "--yolo", "--json", "x"];
+    let shown = TestEnv::new().ask(&server, &args).await;
+    assert_eq!(shown.code, Some(53));
+    assert_eq!(shown.result()["stop_reason"], "max_steps");
+    assert_eq!(server.requests().len(), 10);
 }
 
 #[tokio::test]

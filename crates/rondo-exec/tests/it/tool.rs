@@ -70,10 +70,26 @@ fn gs_14_my_19_the_tools_are_offered_as_designed() {
         "Execute a shell command and return the output. Use this to run commands, scripts, or interact with the system."
     );
     assert_eq!(
-        spec.parameters["properties"]["command"],
-        json!({ "type": "string", "description": "The shell command to execute" })
+        spec.parameters,
+        json!({
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "description": "The shell command to execute" },
+                // What ours has beside the design's, and requires nobody to say.
+                "working_directory": {
+                    "type": "string",
+                    "description": "Where to run it; the current directory if left out"
+                },
+                "timeout": {
+                    "type": "number",
+                    "minimum": 0,
+                    "maximum": 86_400,
+                    "description": "Seconds after which the command is ended; the default if left out"
+                }
+            },
+            "required": ["command"]
+        })
     );
-    assert_eq!(spec.parameters["required"], json!(["command"]));
     assert_eq!(
         (spec.effects, spec.concurrency, spec.recovery),
         (Effects::Writes, Concurrency::Exclusive, Recovery::Checkable)

@@ -1,6 +1,6 @@
 //! The shell's design through its own surface, over OpenAI Chat event streams.
 
-use crate::support::{FnTool, bodies, endless, tool};
+use crate::support::{FnTool, bodies, endless, functions, tool};
 use rondo::design::shell::{
     Agent, ChatMessage, ChatRole, ExecResult, FunctionCall, MessageError, ShellError, State,
     StreamEvent, StreamEventType, ToolCall, exec_tool_definition,
@@ -246,9 +246,26 @@ async fn gs_4_the_limit_is_an_error_and_the_conversation_keeps_everything() {
         .filter(|it| it.kind == StreamEventType::ToolEnd);
     assert_eq!(ends.count(), 10);
 
+    for (max, iterations) in [(1, 1), (3, 3), (11, 11)] {
+        let server = Server::start(Script::repeat(calls([run("c", "ls")]))).await;
+        let mut state = State::new(agent(&server).with_max_iterations(max));
+        let (ended, _) = send(&mut state, "go").await;
+        let Err(ShellError::MaxIterations { max: told, .. }) = ended else {
+            panic!("{ended:?}")
+        };
+        assert_eq!((told, bodies(&server).len()), (max, iterations));
+    }
     let server = Server::start([calls([run("c", "ls")]), answer("ok")]).await;
     let mut state = State::new(agent(&server).with_max_iterations(2));
     assert_eq!(send(&mut state, "go").await.0.unwrap(), "ok");
+
+    let server = Server::start(answer("never")).await;
+    let mut state = State::new(agent(&server).with_max_iterations(0));
+    let Err(ShellError::Config(message)) = send(&mut state, "go").await.0 else {
+        panic!("there is no loop without a request")
+    };
+    assert!(message.contains("`max_iterations`"), "{message}");
+    assert!(bodies(&server).is_empty());
 }
 
 #[tokio::test]
@@ -298,19 +315,36 @@ async fn gs_14_gs_16_gs_17_the_default_agent_has_its_prompt_and_exec() {
     assert_eq!(tools.len(), 1);
     assert_eq!(definition["name"], tools[0].name);
     assert_eq!(definition["description"], tools[0].description);
-    let (ours, design) = (&tools[0].parameters, &definition["parameters"]);
-    assert_eq!(ours["required"], design["required"]);
-    assert_eq!(
-        ours["properties"]["command"],
-        design["properties"]["command"]
-    );
+    // Without what ours has beside the design's, it is the design's.
+    let mut parameters = tools[0].parameters.clone();
+    let properties = parameters["properties"].as_object_mut().unwrap();
+    for further in ["working_directory", "timeout"] {
+        properties.remove(further).unwrap();
+    }
+    assert_eq!(parameters, definition["parameters"]);
     send(&mut state, "hi").await.0.unwrap();
     let sent = bodies(&server).remove(0);
     assert_eq!(
         sent["messages"][0],
         json!({"role": "system", "content": prompt})
     );
-    assert_eq!(sent["tools"][0]["function"]["name"], "exec");
+    assert_eq!(sent["tools"], functions(&tools));
+}
+
+#[test]
+fn gs_14_the_definition_is_the_designs_word_for_word() {
+    let design = json!({
+        "name": "exec",
+        "description": "Execute a shell command and return the output. Use this to run commands, scripts, or interact with the system.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "command": { "type": "string", "description": "The shell command to execute" }
+            },
+            "required": ["command"]
+        }
+    });
+    assert_eq!(exec_tool_definition(), design);
 }
 
 #[tokio::test]
