@@ -4,10 +4,14 @@
 use crate::harness::TestEnv;
 use crate::person::{CTRL_C, Person};
 use crate::repl::leave;
+use rondo::design::python::{AgentConfig, LiveSession, ModelProvider, run_question};
+use rondo::python::{Session, Settings};
+use rondo::{Endpoint, HttpModel, ModelCard};
 use rondo_testkit::{
     CallScript, ReplyScript, Response, Script, Server, assert_paired, faults, gemini,
 };
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Long enough for a step on a busy machine, and soon over.
 const SHORT_STEP: &str = "[profiles.python.limits]\nstep_timeout_ms = 4_000\n";
@@ -100,6 +104,7 @@ async fn py_t21_py_18_a_question_is_answered_by_calls_into_the_session_of_the_pr
     let env = env(&server);
     let mut person = with_ages(&env, &[]).await;
     ask(&mut person, "What do ages sum to?", &["They sum to 42."]).await;
+    assert!(!person.all().contains(STOPPED), "{}", person.all());
     ages_are_still_there(&mut person).await;
     leave(person).await;
 
@@ -232,6 +237,54 @@ async fn py_t21_py_50_a_model_without_function_calling_is_refused_at_the_start()
     person.sees("set `GEMINI_MODEL` to a model that can").await;
     assert_eq!(person.code().await, Some(52));
     assert!(server.requests().is_empty());
+}
+
+/// The prompt adds nothing of its own to a question: what it sends is what the library's question
+/// sends, and the library alone says when a reply cannot be used, and what comes of it.
+#[tokio::test]
+async fn py_51_the_prompt_asks_as_the_librarys_question_does() {
+    let script = || {
+        [
+            calls([eval("sum([40, 2])"), call("get_type", &json!({}))]),
+            says(""),
+            malformed(),
+        ]
+    };
+    let (prompt, library) = (Server::start(script()).await, Server::start(script()).await);
+    let env = env(&prompt);
+    let mut person = with_ages(&env, &[]).await;
+
+    let mut endpoint = Endpoint::new("google", "gemini", library.url(""));
+    endpoint.streaming = false;
+    let model = HttpModel::new(&endpoint, ModelCard::new("gemini-2.5-flash")).unwrap();
+    let settings = Settings::from_env(env.project()).expect("there is a `python3`");
+    let live = LiveSession::new(Arc::new(Session::new(settings)));
+    let config = AgentConfig {
+        total_timeout_ms: 120_000,
+        ..AgentConfig::default()
+    };
+    let provider = ModelProvider::new(Arc::new(model));
+    let answer = run_question(&provider, &live, "What is it?", &config).await;
+    let answer = answer.unwrap();
+    assert!(answer.degraded);
+
+    // The first line says what stopped it; the screen wraps what is longer than a line.
+    let said: String = answer.text.chars().take(60).collect();
+    ask(&mut person, "What is it?", &[&said, "Confirmed so far:"]).await;
+    leave(person).await;
+    // What each declares of its functions is its own; the seven are there.
+    let sent = |server: &Server| -> Vec<Value> {
+        let requests = server.requests();
+        let mut bodies: Vec<Value> = requests.iter().map(|it| it.json()).collect();
+        for body in &mut bodies {
+            let tools = body.as_object_mut().unwrap().remove("tools").unwrap();
+            let declared = tools[0]["functionDeclarations"].as_array().unwrap();
+            assert!(declared.len() >= 7, "{declared:?}");
+        }
+        bodies
+    };
+    assert_eq!(sent(&prompt), sent(&library));
+    assert_eq!(sent(&library).len(), 3);
 }
 
 /// What the model runs in Python is stopped by the key that stops the turn; the names stay.
