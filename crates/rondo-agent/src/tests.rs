@@ -49,7 +49,7 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
         turn: rondo_types::TurnId::new("s-1"),
         step: 1,
         call_id: CallId::new("c"),
-        spec,
+        spec: Arc::new(spec),
         arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
     };
     agent.parts.gate.check(&request).await

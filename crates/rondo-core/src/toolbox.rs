@@ -10,8 +10,14 @@ use std::sync::Arc;
 /// The tools of a turn, by name, in the order they were added.
 #[derive(Clone, Default)]
 pub struct Toolbox {
-    by_name: HashMap<String, Arc<dyn Tool>>,
+    by_name: HashMap<String, Offered>,
     schemas: Arc<Schemas>,
+}
+
+#[derive(Clone)]
+struct Offered {
+    tool: Arc<dyn Tool>,
+    spec: Arc<ToolSpec>,
 }
 
 /// Why a tool cannot be added.
@@ -41,7 +47,11 @@ impl Toolbox {
             if specs.len() == Self::TOOLS_MAX {
                 return Err(ToolboxError::TooMany);
             }
-            if by_name.insert(spec.name.clone(), tool).is_some() {
+            let offered = Offered {
+                tool,
+                spec: Arc::new(spec.clone()),
+            };
+            if by_name.insert(spec.name.clone(), offered).is_some() {
                 return Err(ToolboxError::Duplicate(spec.name));
             }
             specs.push(spec);
@@ -58,7 +68,10 @@ impl Toolbox {
         let tools = self.by_name.into_iter();
         Self {
             by_name: tools
-                .map(|(name, tool)| (name, redacted(tool, secrets)))
+                .map(|(name, Offered { tool, spec })| {
+                    let tool = redacted(tool, secrets);
+                    (name, Offered { tool, spec })
+                })
                 .collect(),
             schemas: self.schemas,
         }
@@ -67,7 +80,13 @@ impl Toolbox {
     /// Returns the tool of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.by_name.get(name).cloned()
+        self.by_name.get(name).map(|it| Arc::clone(&it.tool))
+    }
+
+    /// Returns what the tool of that name said of itself when it was added.
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Option<Arc<ToolSpec>> {
+        self.by_name.get(name).map(|it| Arc::clone(&it.spec))
     }
 
     /// Returns what the model is told of the tools.

@@ -1,18 +1,19 @@
 use crate::TimeMs;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Wraps an existing id.
             pub fn new(id: impl Into<String>) -> Self {
-                Self(id.into())
+                Self(id.into().into())
             }
 
             /// Returns the id as text.
@@ -86,7 +87,7 @@ impl SessionId {
     /// that millisecond: `s-` and both in hexadecimal, so that ids sort by time.
     #[must_use]
     pub fn generated(at: TimeMs, unique: u64) -> Self {
-        Self(format!("s-{:x}-{unique:x}", at.0))
+        Self::new(format!("s-{:x}-{unique:x}", at.0))
     }
 }
 
@@ -98,27 +99,27 @@ impl CallId {
     /// stays unique.
     #[must_use]
     pub fn generated(turn: u32, step: u32, index: u32) -> Self {
-        let mut id = String::from("r");
+        let mut id = String::with_capacity(9);
+        id.push('r');
         push_base36(&mut id, turn, 3);
         push_base36(&mut id, step, 3);
         push_base36(&mut id, index, 2);
-        Self(id)
+        Self::new(id)
     }
 }
 
 fn push_base36(out: &mut String, value: u32, width: usize) {
-    let mut digits = Vec::with_capacity(7);
-    let mut rest = value;
-    while rest > 0 || digits.len() < width {
-        let digit = usize::try_from(rest % 36).unwrap_or(0);
-        digits.push(BASE36.get(digit).copied().unwrap_or(b'0'));
-        rest /= 36;
-    }
-    if digits.len() > width {
+    let digits = value.checked_ilog(36).map_or(0, |last| last as usize + 1);
+    if digits > width {
         // A separator keeps overlong fields from running into their neighbours.
         out.push('-');
     }
-    out.extend(digits.iter().rev().map(|digit| char::from(*digit)));
+    for place in (0..digits.max(width)).rev() {
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        let rest = 36_u32.checked_pow(place).map_or(0, |unit| value / unit);
+        let digit = usize::try_from(rest % 36).unwrap_or(0);
+        out.push(char::from(BASE36.get(digit).copied().unwrap_or(b'0')));
+    }
 }
 
 #[cfg(test)]

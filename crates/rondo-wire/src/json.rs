@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 
 /// A string field that may hold anything; numbers are read as their text.
@@ -85,10 +86,11 @@ impl<'a> Json<'a> {
         )
     }
 
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        // Keys are strings and numbers are checked, so serialising has no way to fail; an empty
-        // body would be refused by any server.
-        serde_json::to_vec(self).unwrap_or_default()
+    /// Writes it as JSON text.
+    pub(crate) fn write_to(&self, out: impl io::Write) {
+        // Keys are strings, numbers are checked and memory takes all, so there is no way to fail; a
+        // body that is cut off would be refused by any server.
+        let _ = serde_json::to_writer(out, self);
     }
 }
 

@@ -111,7 +111,7 @@ impl Kept {
             if !list.is_empty() {
                 list.put_u8(b',');
             }
-            list.put_slice(&element.to_bytes());
+            element.write_to((&mut list).writer());
         }
         self.list = list.freeze();
     }
@@ -168,7 +168,7 @@ struct Pieces {
 
 impl Pieces {
     fn write(&mut self, value: &Json<'_>) {
-        self.open.extend_from_slice(&value.to_bytes());
+        value.write_to(&mut self.open);
     }
 
     fn write_list<'j, 'v: 'j>(

@@ -53,7 +53,7 @@ impl Judge {
     pub(super) async fn check_edit(
         self,
         request: &ApprovalRequest,
-        spec: Option<ToolSpec>,
+        spec: Option<Arc<ToolSpec>>,
         answer: Approval,
     ) -> Approval {
         let (Approval::Edited { arguments }, Some(spec)) = (&answer, spec) else {

@@ -293,7 +293,7 @@ impl Driver {
 
     fn check_gate(&mut self, calls: Vec<PlannedCall>) {
         for call in calls {
-            let Some(tool) = self.setup.tools.get(&call.name) else {
+            let Some(spec) = self.setup.tools.spec(&call.name) else {
                 let reason = format!("there is no tool `{}`", call.name);
                 let verdict = Verdict::Deny { reason };
                 self.ready.push_back(Input::Gate {
@@ -308,7 +308,7 @@ impl Driver {
                 turn: self.setup.turn.clone(),
                 step: self.machine.steps(),
                 call_id: call_id.clone(),
-                spec: tool.spec(),
+                spec,
                 arguments: call.arguments,
             };
             let judge = self.judge();
@@ -347,7 +347,7 @@ impl Driver {
             prompt,
             can_edit: !self.repeats.contains_key(&call_id),
         };
-        let spec = self.setup.tools.get(&request.tool).map(|tool| tool.spec());
+        let spec = self.setup.tools.spec(&request.tool);
         let judge = self.judge();
         let answer = self.answer(request.clone(), until);
         let asked = async move {

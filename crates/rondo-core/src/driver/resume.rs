@@ -201,8 +201,8 @@ fn cleared(records: &[Record]) -> HashSet<CallId> {
 
 /// Returns what recovery a call's tool declares. What is recorded of it may be forged.
 pub(super) fn recovery(tools: &Toolbox, call: &PlannedCall) -> Recovery {
-    let tool = tools.get(&call.name);
-    tool.map_or(Recovery::AtMostOnce, |tool| tool.spec().recovery)
+    let spec = tools.spec(&call.name);
+    spec.map_or(Recovery::AtMostOnce, |spec| spec.recovery)
 }
 
 /// A call that runs if a person says so.
@@ -335,13 +335,13 @@ impl Driver {
     /// Returns what the gate of now says of a call.
     fn verdict(&self, call: &PlannedCall) -> impl Future<Output = Verdict> + Send + use<> {
         let judge = self.judge();
-        let tool = self.setup.tools.get(&call.name);
-        let request = tool.map(|tool| GateRequest {
+        let spec = self.setup.tools.spec(&call.name);
+        let request = spec.map(|spec| GateRequest {
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             step: self.machine.steps(),
             call_id: call.call_id.clone(),
-            spec: tool.spec(),
+            spec,
             arguments: call.arguments.clone(),
         });
         let missing = format!("there is no tool `{}` any more", call.name);

@@ -2,6 +2,7 @@ use async_trait::async_trait;
 use rondo_types::{CallId, SessionId, ToolSpec, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Decides on each call before it runs.
 #[async_trait]
@@ -22,7 +23,7 @@ pub struct GateRequest {
     /// The call.
     pub call_id: CallId,
     /// The tool.
-    pub spec: ToolSpec,
+    pub spec: Arc<ToolSpec>,
     /// The arguments as they would be run.
     pub arguments: Value,
 }

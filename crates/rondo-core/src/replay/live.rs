@@ -93,7 +93,7 @@ async fn run(
     gate: &dyn Gate,
 ) -> Option<ToolOutcome> {
     let tool = tools.get(&call.tool)?;
-    let spec = tool.spec();
+    let spec = tools.spec(&call.tool)?;
     if spec.effects != Effects::ReadOnly {
         return None;
     }

@@ -81,7 +81,7 @@ async fn what_is_judged_is_judged_where_it_would_run() {
     options.workdir = Some(workdir.clone());
     let gate = StandardGate::new(options).unwrap();
     let check = async |arguments: Value| {
-        let spec = ExecTool::exec(Fixture::new().options).spec();
+        let spec = ExecTool::exec(Fixture::new().options).spec().into();
         let call_id = CallId::new("c");
         gate.check(&GateRequest {
             session: rondo_types::SessionId::new("s"),

@@ -3,6 +3,7 @@ use rondo_policy::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate, Variab
 use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 struct Fixture {
@@ -28,14 +29,14 @@ impl Fixture {
             turn: rondo_types::TurnId::new("s-1"),
             step: 1,
             call_id: CallId::new("c"),
-            spec: ToolSpec {
+            spec: Arc::new(ToolSpec {
                 name: name.to_owned(),
                 description: String::new(),
                 parameters: json!({}),
                 effects,
                 concurrency: Concurrency::Exclusive,
                 recovery: Recovery::Checkable,
-            },
+            }),
             arguments,
         };
         StandardGate::new(self.options.clone())
