@@ -1,6 +1,8 @@
 //! Keeps known secrets out of transcripts: what models are sent, and what journals keep of it.
 
+mod forms;
 mod matcher;
+mod view;
 
 pub use matcher::Redactor;
 
@@ -17,8 +19,10 @@ const MARK: &str = "[redacted]";
 
 /// Values that must not be told: keys, passwords. Cheap to clone.
 ///
-/// They are found as they are, in base64 and in hexadecimal digits, across line ends too. What encodes
-/// a secret in another way hides it.
+/// They are found as they are, in base64, in hexadecimal digits, and as encoders put them into addresses,
+/// forms and strings of JSON. Line ends within, terminal sequences and control characters hide none.
+/// What encodes a secret in another way hides it, such as backwards or with the cursor moved between two
+/// of its characters.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// The shortest first.
@@ -117,8 +121,7 @@ impl Secrets {
     }
 
     fn is_told(&self, text: &str) -> bool {
-        let matcher = self.matcher.as_ref();
-        matcher.is_some_and(|matcher| matcher.is_in(text))
+        self.redactor().finds(text)
     }
 
     fn in_text(&self, text: &mut String) {

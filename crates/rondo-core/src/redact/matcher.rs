@@ -1,17 +1,22 @@
 //! Finds known values in text, as they are and encoded, whole or piece by piece.
 
+use super::forms::{encoded, parts, plain};
+use super::view::{Screen, View, has_controls, is_line_end};
 use super::{MARK, Secrets};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
-use data_encoding::{BASE64_NOPAD, HEXLOWER, HEXUPPER};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The bound on all that is looked for, in bytes. Values as they are come before their encodings.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Longer values are looked for in parts of this length, in bytes: it bounds what is held back.
-const PART_BYTES: usize = 1 << 10;
+/// How far the first and the last character of one may stand apart, in bytes, with all that is between
+/// them and not looked at: it bounds what is held back.
+const SPAN_BYTES_MAX: usize = 16 << 10;
+/// How much is looked at at once, in bytes.
+const PIECE_BYTES: usize = 16 << 10;
 /// What of a value's beginning may be shown before it is known how it goes on, in bytes.
 const SHOWN_BYTES_MAX: usize = 3;
 
@@ -58,13 +63,36 @@ impl Matcher {
         })
     }
 
-    pub(super) fn is_in(&self, text: &str) -> bool {
-        self.automaton.is_match(&View::of(text.as_bytes()).bytes)
+    /// Finds what there is in a text that may go on, or not.
+    fn look(&self, view: &View, is_end: bool) -> Seen {
+        let mut seen = Seen::default();
+        let open_from = |from| match is_end {
+            true => view.bytes.len(),
+            false => self.open_from(view, from),
+        };
+        let (mut at, mut open) = (0, open_from(0));
+        loop {
+            let rest = Input::new(&view.bytes).range(at..);
+            let found = self.automaton.find(rest);
+            let Some(found) = found.filter(|found| found.start() < open) else {
+                break;
+            };
+            at = found.end();
+            seen.found.push(view.start(found.start())..view.end(at));
+            if open < at {
+                open = open_from(at);
+            }
+        }
+        seen.open = view.start(open);
+        seen.open_bytes = view.bytes.len() - open;
+        seen
     }
 
     /// Returns from where on the bytes may begin a pattern that goes on behind them.
-    fn open_from(&self, bytes: &[u8], from: usize) -> usize {
-        let earliest = bytes.len().saturating_sub(self.longest - 1).max(from);
+    fn open_from(&self, view: &View, from: usize) -> usize {
+        let bytes = &view.bytes;
+        let earliest = bytes.len().saturating_sub(self.longest - 1);
+        let earliest = earliest.max(view.first_within(SPAN_BYTES_MAX)).max(from);
         let may_go_on = |at: &usize| {
             let rest = bytes.get(*at..).unwrap_or_default();
             let begins = rest
@@ -85,95 +113,32 @@ impl Matcher {
     }
 }
 
-fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = value;
-    std::iter::from_fn(move || {
-        // What is left at the end is never too short to be looked for.
-        let length = match rest.len() {
-            0 => return None,
-            length if length < PART_BYTES + Secrets::BYTES_MIN => length,
-            _ => PART_BYTES,
-        };
-        let (part, behind) = rest.split_at(length);
-        rest = behind;
-        Some(part)
-    })
+/// What a text holds.
+#[derive(Default)]
+struct Seen {
+    /// Where, in order.
+    found: Vec<Range<usize>>,
+    /// From where on it may hold one that goes on behind it.
+    open: usize,
+    /// How much there is of that one.
+    open_bytes: usize,
 }
 
-fn plain(part: &[u8]) -> Vec<u8> {
-    let is_shown = |byte: &u8| !is_line_end(*byte);
-    part.iter().copied().filter(is_shown).collect()
-}
-
-fn encoded(part: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    let hex = [HEXLOWER.encode(part), HEXUPPER.encode(part)];
-    let base64 = (0..3).flat_map(|before| {
-        let standard = inner_base64(part, before);
-        let url = standard.replace('+', "-").replace('/', "_");
-        [standard, url]
-    });
-    let hex = hex.into_iter().chain(base64.collect::<Vec<_>>());
-    hex.map(String::into_bytes)
-}
-
-/// Returns those digits of the value, behind so many other bytes, that stand for nothing else.
-fn inner_base64(part: &[u8], before: usize) -> String {
-    let mut whole = vec![0; before];
-    whole.extend_from_slice(part);
-    let digits = BASE64_NOPAD.encode(&whole);
-    let (first, end) = ((before * 8).div_ceil(6), whole.len() * 8 / 6);
-    digits.get(first..end).unwrap_or_default().to_owned()
-}
-
-fn is_line_end(byte: u8) -> bool {
-    matches!(byte, b'\r' | b'\n')
-}
-
-/// Bytes without line ends, which terminals and encoders put between any two.
-struct View {
-    bytes: Vec<u8>,
-    /// Where each of them stands.
-    places: Vec<usize>,
-    whole: usize,
-}
-
-impl View {
-    fn of(whole: &[u8]) -> Self {
-        let shown = whole
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| !is_line_end(**it));
-        let (places, bytes) = shown.map(|(place, byte)| (place, *byte)).unzip();
-        Self {
-            bytes,
-            places,
-            whole: whole.len(),
-        }
-    }
-
-    /// Where the byte stands; the end of all where it is behind them.
-    fn start(&self, index: usize) -> usize {
-        self.places.get(index).copied().unwrap_or(self.whole)
-    }
-
-    /// Where those before `index` end.
-    fn end(&self, index: usize) -> usize {
-        let last = index.checked_sub(1).and_then(|last| self.places.get(last));
-        last.map_or(0, |place| place + 1)
-    }
-}
-
-/// Keeps secrets out of a stream of bytes, also where they are split between pieces, encoded in base64
-/// or hexadecimal digits, or broken into lines.
+/// Keeps secrets out of a stream of bytes, also where they are split between pieces, in one of the
+/// [forms that are found](Secrets), broken into lines, or with terminal sequences in them.
 ///
-/// What may be the beginning of one is held back until it is known: less than the longest form of one,
-/// and the line ends within.
+/// What may be the beginning of one is held back until it is known: at most 32 KiB.
 #[derive(Clone)]
 pub struct Redactor {
     matcher: Option<Arc<Matcher>>,
     held: Vec<u8>,
     /// How many of these were shown.
     shown: usize,
+    /// How much there is of what may be the beginning of one.
+    open_bytes: usize,
+    /// What a terminal makes of what is held.
+    screen: Screen,
+    has_found: bool,
 }
 
 impl Redactor {
@@ -182,6 +147,9 @@ impl Redactor {
             matcher,
             held: Vec::new(),
             shown: 0,
+            open_bytes: 0,
+            screen: Screen::default(),
+            has_found: false,
         }
     }
 
@@ -190,8 +158,12 @@ impl Redactor {
         match self.matcher.clone() {
             None => Cow::Borrowed(bytes),
             Some(matcher) => {
-                self.held.extend_from_slice(bytes);
-                Cow::Owned(self.take(&matcher, false))
+                let mut told = Vec::new();
+                for piece in bytes.chunks(PIECE_BYTES) {
+                    self.held.extend_from_slice(piece);
+                    self.take(&matcher, false, &mut told);
+                }
+                Cow::Owned(told)
             }
         }
     }
@@ -206,12 +178,11 @@ impl Redactor {
     /// Returns whether [`Self::show`] has something to return.
     #[must_use]
     pub fn can_show(&self) -> bool {
-        let bytes = self.held.iter().filter(|it| !is_line_end(**it)).count();
-        bytes <= SHOWN_BYTES_MAX && self.shown < self.held.len()
+        self.open_bytes <= SHOWN_BYTES_MAX && self.shown < self.held.len()
     }
 
     /// Returns what is held back, for people who wait for it: at most three bytes that may begin a
-    /// secret, and line ends. The rest of that one is not returned either way.
+    /// secret, line ends and terminal sequences. The rest of that one is not returned either way.
     pub fn show(&mut self) -> Vec<u8> {
         if !self.can_show() {
             return Vec::new();
@@ -224,38 +195,73 @@ impl Redactor {
     pub fn finish(&mut self) -> Vec<u8> {
         match self.matcher.clone() {
             None => Vec::new(),
-            Some(matcher) => self.take(&matcher, true),
+            Some(matcher) => {
+                let mut told = Vec::new();
+                self.take(&matcher, true, &mut told);
+                told
+            }
         }
     }
 
-    fn take(&mut self, matcher: &Matcher, is_end: bool) -> Vec<u8> {
-        let view = View::of(&self.held);
-        let open_from = |from| match is_end {
-            true => view.bytes.len(),
-            false => matcher.open_from(&view.bytes, from),
+    /// Returns whether that text, which is whole, holds a secret.
+    pub(super) fn finds(mut self, text: &str) -> bool {
+        let Some(matcher) = self.matcher.clone() else {
+            return false;
         };
-        let (mut at, mut open) = (0, open_from(0));
-        let (mut from, mut out) = (self.shown, Vec::with_capacity(self.held.len()));
-        loop {
-            let rest = Input::new(&view.bytes).range(at..);
-            let found = matcher.automaton.find(rest);
-            let Some(found) = found.filter(|found| found.start() < open) else {
-                break;
-            };
-            let before = self.held.get(from..view.start(found.start()));
-            out.extend_from_slice(before.unwrap_or_default());
-            out.extend_from_slice(MARK.as_bytes());
-            at = found.end();
-            from = view.end(at);
-            if open < at {
-                open = open_from(at);
+        let mut told = Vec::new();
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            self.held.extend_from_slice(piece);
+            self.take(&matcher, false, &mut told);
+            told.clear();
+            if self.has_found {
+                return true;
             }
         }
-        let end = view.start(open);
+        self.take(&matcher, true, &mut told);
+        self.has_found
+    }
+
+    /// Returns what is held as it is, and as a terminal shows it where that is another text. Either
+    /// may hold a secret: what a sequence says is not shown, and is there for whoever reads the bytes.
+    fn views(&self) -> impl Iterator<Item = View> {
+        let lines = View::of(&self.held, |byte| !is_line_end(byte));
+        let mut screen = self.screen;
+        let is_other = screen != Screen::Text || has_controls(&self.held);
+        let shown = is_other.then(|| View::of(&self.held, |byte| screen.shows(byte)));
+        std::iter::once(lines).chain(shown)
+    }
+
+    fn take(&mut self, matcher: &Matcher, is_end: bool, out: &mut Vec<u8>) {
+        let mut all = Vec::new();
+        let (mut end, mut open_bytes) = (self.held.len(), 0);
+        for seen in self.views().map(|view| matcher.look(&view, is_end)) {
+            all.extend(seen.found);
+            end = end.min(seen.open);
+            open_bytes = seen.open_bytes.max(open_bytes);
+        }
+        self.open_bytes = open_bytes;
+        all.sort_by_key(|found| found.start);
+        let (mut from, mut marked) = (self.shown, 0);
+        for found in all {
+            // What is open behind one of the other kind is found again.
+            if found.start >= end {
+                break;
+            }
+            if found.start >= marked {
+                let before = self.held.get(from..found.start);
+                out.extend_from_slice(before.unwrap_or_default());
+                out.extend_from_slice(MARK.as_bytes());
+            }
+            self.has_found = true;
+            marked = marked.max(found.end);
+            from = from.max(found.end);
+            end = end.max(found.end);
+        }
         out.extend_from_slice(self.held.get(from..end).unwrap_or_default());
         self.shown = from.saturating_sub(end);
-        self.held.drain(..end);
-        out
+        for byte in self.held.drain(..end) {
+            self.screen.shows(byte);
+        }
     }
 }
 
@@ -267,8 +273,9 @@ impl fmt::Debug for Redactor {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forms::PART_BYTES;
     use super::*;
-    use data_encoding::{BASE64, BASE64URL};
+    use data_encoding::{BASE64, BASE64URL, HEXLOWER, HEXUPPER};
 
     const KEY: &str =
         "sk-0123?>ab~cd\u{20ac}-long-enough-to-be-broken-into-lines-by-base64-0123456789";
@@ -295,6 +302,87 @@ mod tests {
             assert_eq!(streamed(&text, piece), expected, "{piece}");
         }
         assert_eq!(secrets().text(text), expected);
+    }
+
+    #[test]
+    fn a_value_is_found_although_terminal_sequences_are_in_it_and_in_them() {
+        let (head, tail) = KEY.split_at(9);
+        let inside = [
+            "\u{1b}[0m",
+            "\u{1b}[38;5;196m\u{1b}[1m",
+            "\u{1b}(B",
+            "\u{1b}7",
+            "\u{1b}]0;a title\u{7}",
+            "\u{1b}]8;;http://address\u{1b}\\",
+            "\u{1b}P1$r\u{1b}\\",
+            "\0",
+            "\u{7f}\u{7}",
+            "\r\n\u{1b}[K",
+        ];
+        for inside in inside {
+            let text = format!("a{inside} {head}{inside}{tail}{inside} z");
+            let expected = format!("a{inside} [redacted]{inside} z");
+            for piece in 1..=text.len() {
+                assert_eq!(streamed(&text, piece), expected, "{inside:?} {piece}");
+            }
+            assert_eq!(secrets().text(text), expected);
+        }
+        for around in [
+            ("\u{1b}]0;", "\u{7}"),
+            ("\u{1b}]8;;http://", "\u{1b}\\x\u{1b}]8;;\u{1b}\\"),
+            ("\u{1b}", ""),
+            ("\u{1b}]never ends ", " "),
+        ] {
+            let text = format!("a {}{KEY}{} z", around.0, around.1);
+            let expected = format!("a {}[redacted]{} z", around.0, around.1);
+            for piece in 1..=text.len() {
+                assert_eq!(streamed(&text, piece), expected, "{around:?} {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_in_an_address_or_in_json_is_found() {
+        let value = "pass/word+with \"all\" <that>";
+        let secrets = Secrets::new([value.to_owned()]);
+        let forms = [
+            "pass%2Fword%2Bwith%20%22all%22%20%3Cthat%3E",
+            "pass%2fword%2bwith+%22all%22+%3cthat%3e",
+            "pass/word%2Bwith%20%22all%22%20%3Cthat%3E",
+            r#"pass/word+with \"all\" <that>"#,
+            r#"pass\/word+with \"all\" <that>"#,
+            r#"pass/word+with \"all\" \u003cthat\u003e"#,
+            r"pass/word\u002Bwith \u0022all\u0022 \u003Cthat\u003E",
+        ];
+        for form in forms {
+            let told = secrets.text(format!("a={form}&b"));
+            assert_eq!(told, "a=[redacted]&b", "{form}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_for_ever_within_a_value_is_not_held_back_for_ever() {
+        for endless in ["\n", "\u{1b}[0m", "\u{1b}]0;title", "\0"] {
+            let mut redactor = secrets().redactor();
+            let mut told = redactor.push(b"sk-").len();
+            let endless = endless.repeat(1_000);
+            for _ in 0..40 {
+                told += redactor.push(endless.as_bytes()).len();
+                assert!(redactor.held.len() <= SPAN_BYTES_MAX + PIECE_BYTES);
+            }
+            told += redactor.finish().len();
+            assert_eq!(told, 3 + 40 * endless.len());
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_coloured_question_is_shown_to_who_waits() {
+        let mut redactor = secrets().redactor();
+        let mut told = redactor.push(b"which keys\x1b[0m").into_owned();
+        assert!(redactor.can_show());
+        told.append(&mut redactor.show());
+        assert_eq!(told, b"which keys\x1b[0m");
+        assert_eq!(*redactor.push(b"k-0123?>!"), *b"[redacted]!");
     }
 
     #[test]

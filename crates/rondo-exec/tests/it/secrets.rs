@@ -55,10 +55,16 @@ async fn no_form_of_a_secret_is_in_live_output_result_state_or_whole_output() {
 }
 
 #[tokio::test]
-async fn terminal_sequences_hide_no_secret_from_what_is_kept() {
+async fn terminal_sequences_hide_no_secret_from_what_is_kept_nor_from_live_output() {
     let fixture = fixture();
-    let command = "head -c 9 key; printf '\\033[1m'; tail -c +10 key; echo";
-    assert_eq!(fixture.stdout(command).await, "[redacted]\n");
+    let command = "head -c 9 key; printf '\\033[1m'; tail -c +10 key; echo; \
+         sed 's/./&\\x1b]0;title\\x07\\x1b[38;5;196m/g' key; echo; \
+         head -c 9 key; printf '\\033[1m'; sleep 0.2; tail -c +10 key; echo";
+    let redacted = "[redacted]\n".repeat(3);
+    assert_eq!(fixture.stdout(command).await, redacted);
+    let behind = "\u{1b}]0;title\u{7}\u{1b}[38;5;196m";
+    let live = format!("[redacted]\n[redacted]{behind}\n[redacted]\n");
+    assert_eq!(fixture.live(), live);
 }
 
 #[tokio::test]
