@@ -53,7 +53,9 @@ pub(crate) fn serve() -> i32 {
 fn supervise() -> io::Result<()> {
     let orders = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let news = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let spec: Spec = read_line(&orders, SPEC_BYTES_MAX)?;
+    let (spec, said): (Spec, _) = read_line(&orders, SPEC_BYTES_MAX)?;
+    let mut frames = Frames::default();
+    frames.push(&said);
     rustix::process::setsid()?;
     let room = Room::make(&spec.state_dir, spec.family)?;
     let pty = unix::open_terminal(spec.size)?;
@@ -76,7 +78,7 @@ fn supervise() -> io::Result<()> {
         reaped: Some(reaped),
         orders: Some(orders),
         news: Some(news),
-        frames: Frames::default(),
+        frames,
         unsent: Vec::new(),
         typed: Vec::new(),
         early: Vec::new(),
@@ -176,6 +178,8 @@ enum Source {
 
 impl Server {
     fn run(mut self) -> io::Result<()> {
+        // What came with the specification.
+        self.obey_all();
         while self.exit.is_none() && self.orders.is_some() && self.news.is_some() {
             for (source, flags) in self.wait()? {
                 self.serve_one(source, flags);
@@ -284,6 +288,10 @@ impl Server {
             }
             Some(_) => self.orders = None,
         }
+        self.obey_all();
+    }
+
+    fn obey_all(&mut self) {
         loop {
             match self.frames.next() {
                 Ok(Some((kind, payload))) => {

@@ -4,7 +4,7 @@ use super::capture::Capture;
 use super::guard::{self, Role, Started as Begun};
 use super::link::{Link, OUTPUT_FRAME_BYTES, Order};
 use super::protocol::{
-    CallSpec, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
+    CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
 };
 use super::status::{CallState, CallStatus};
 use crate::unix::{self, Pty};
@@ -49,7 +49,7 @@ pub(super) fn serve() -> i32 {
 fn supervise() -> io::Result<i32> {
     let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let spec = read_spec(&control)?;
+    let (spec, said) = read_spec(&control)?;
     if !spec.secrets.is_empty() {
         // The command could read them in our memory, and in the guard's.
         unix::hide_environment();
@@ -61,7 +61,7 @@ fn supervise() -> io::Result<i32> {
             Ok(ward.watch(&spec))
         }
         Role::Supervisor(begun) => {
-            let served = serve_call(&spec, control, frames, &begun);
+            let served = serve_call(&spec, &said, control, frames, &begun);
             // The command can have stopped our guard, which nobody else would wake.
             unix::resume_guard();
             served.map(|()| 0)
@@ -69,7 +69,13 @@ fn supervise() -> io::Result<i32> {
     }
 }
 
-fn serve_call(spec: &CallSpec, control: OwnedFd, frames: OwnedFd, begun: &Begun) -> io::Result<()> {
+fn serve_call(
+    spec: &CallSpec,
+    said: &[u8],
+    control: OwnedFd,
+    frames: OwnedFd,
+    begun: &Begun,
+) -> io::Result<()> {
     unix::leave_session()?;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
@@ -77,7 +83,7 @@ fn serve_call(spec: &CallSpec, control: OwnedFd, frames: OwnedFd, begun: &Begun)
     let watcher = status.watcher();
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
-    if !told_to_go(&control)? {
+    if !told_to_go(said, &control)? {
         return Ok(());
     }
     // Before the status that sends the next agent here.
@@ -103,26 +109,39 @@ fn unwritten(spec: &CallSpec, err: &io::Error) -> io::Error {
     )
 }
 
-fn read_spec(control: &OwnedFd) -> io::Result<CallSpec> {
-    let spec: CallSpec = read_line(control, SPEC_BYTES_MAX)?;
+/// Returns the specification, and what the agent said behind it.
+fn read_spec(control: &OwnedFd) -> io::Result<(CallSpec, Vec<u8>)> {
+    let (spec, rest): (CallSpec, _) = read_line(control, SPEC_BYTES_MAX)?;
     if CallSpec::is_key(&spec.key) {
-        return Ok(spec);
+        return Ok((spec, rest));
     }
     Err(invalid("the call's key is not usable as a file name"))
 }
 
-/// Reads the specification that a supervisor is given first: a line of JSON, and no byte behind it,
-/// which is not ours to take.
-pub(crate) fn read_line<T: DeserializeOwned>(from: &OwnedFd, bytes_max: usize) -> io::Result<T> {
-    let mut line = Vec::new();
-    let mut byte = [0; 1];
-    while line.len() < bytes_max {
-        match rustix::io::read(from, &mut byte) {
+/// Reads the specification that a supervisor is given first, a line of JSON, and returns it with what
+/// was read behind it.
+pub(crate) fn read_line<T: DeserializeOwned>(
+    from: impl AsFd,
+    bytes_max: usize,
+) -> io::Result<(T, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; READ_BYTES];
+    loop {
+        let read = match rustix::io::read(&from, &mut buffer) {
             Ok(0) => break,
-            Ok(_) if byte == [b'\n'] => return Ok(serde_json::from_slice(&line)?),
-            Ok(_) => line.extend_from_slice(&byte),
-            Err(Errno::INTR) => {}
+            Ok(length) => buffer.get(..length).unwrap_or_default(),
+            Err(Errno::INTR) => continue,
             Err(err) => return Err(err.into()),
+        };
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let length = bytes.len() + end.unwrap_or(read.len());
+        if length >= bytes_max {
+            break;
+        }
+        bytes.extend_from_slice(read);
+        if end.is_some() {
+            let rest = bytes.split_off(length + 1);
+            return Ok((serde_json::from_slice(&bytes)?, rest));
         }
     }
     Err(invalid("the specification is cut off or too long"))
@@ -132,7 +151,10 @@ fn invalid(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
-fn told_to_go(control: &OwnedFd) -> io::Result<bool> {
+fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
+    if let Some(first) = said.first() {
+        return Ok(*first == GO && !said.contains(&END));
+    }
     let mut byte = [0; 1];
     loop {
         match rustix::io::read(control, &mut byte) {
@@ -524,6 +546,55 @@ impl<'a> Supervision<'a> {
                 }
                 _ => return,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(pieces: &[&[u8]], bytes_max: usize) -> io::Result<(Value, Vec<u8>)> {
+        let (from, mut to) = io::pipe()?;
+        let pieces: Vec<_> = pieces.iter().map(|piece| piece.to_vec()).collect();
+        let writing = thread::spawn(move || pieces.iter().try_for_each(|it| to.write_all(it)));
+        let read = read_line(&from, bytes_max);
+        drop(from);
+        // A reader that has what it wants need not wait for more.
+        let _ = writing.join();
+        read
+    }
+
+    #[test]
+    fn a_specification_is_read_up_to_its_line_end_and_what_is_behind_it_is_kept() {
+        for (pieces, behind) in [
+            (&[&b"[1,2]\ng"[..]][..], &b"g"[..]),
+            (&[b"[1", b",2]\n"], b""),
+            (&[b"[1,2]", b"\nge"], b"ge"),
+        ] {
+            let (value, rest) = read(pieces, 100).unwrap();
+            assert_eq!((value, rest), (json!([1, 2]), behind.to_vec()));
+        }
+        let long = format!("\"{}\"\nge", "x".repeat(40_000));
+        let (value, rest) = read(&[long.as_bytes()], 50_000).unwrap();
+        assert_eq!((value, rest), (json!("x".repeat(40_000)), b"ge".to_vec()));
+    }
+
+    #[test]
+    fn a_specification_without_an_end_or_past_its_bound_is_refused() {
+        assert_eq!(read(&[b"[1, 2]\n"], 7).unwrap().0, json!([1, 2]));
+        for (line, bytes_max) in [
+            (&b"[1, 2]\n"[..], 6),
+            (b"[1, 2]", 100),
+            (b"", 100),
+            (&[b'1'; 100_000], 50_000),
+        ] {
+            let refused = read(&[line], bytes_max).unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "the specification is cut off or too long"
+            );
         }
     }
 }
