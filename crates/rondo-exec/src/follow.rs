@@ -1,7 +1,7 @@
 //! One running command, followed to its end.
 
 use crate::live::LiveText;
-use crate::supervisor::{CallStatus, Ended, Ender, StartError, Supervised};
+use crate::supervisor::{CallStatus, Ended, Ender, NOTICE_MAX, StartError, Supervised};
 use rondo_core::ports::ToolInvocation;
 use std::convert::Infallible;
 use std::future::pending;
@@ -9,8 +9,6 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a supervisor has to notice by itself that the time of its command is up.
-const NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long a supervisor that was told to end its command has for that: what it gives the command,
 /// and some more.
 const END_MAX: Duration = Duration::from_secs(4);

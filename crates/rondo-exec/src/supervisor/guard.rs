@@ -16,8 +16,9 @@ use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a supervisor has to notice by itself that the command's time is up.
-const NOTICE_MAX: Duration = Duration::from_millis(250);
+/// How long a supervisor has to notice by itself that the command's time is up, before its guard and its
+/// agent see to it.
+pub(crate) const NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long it has then to end the command and to tell its agent.
 const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.

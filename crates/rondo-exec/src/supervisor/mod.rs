@@ -17,6 +17,7 @@ mod status;
 
 pub(crate) use capture::Capture;
 pub use client::{Ended, Ender, StartError, Supervised};
+pub(crate) use guard::NOTICE_MAX;
 pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
 pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
