@@ -82,7 +82,8 @@ impl Repl {
         private_dir(&state_dir)?;
         let workdir = self.talk.workdir.clone();
         let supervisor = SupervisorCommand::CurrentExe;
-        let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
+        let mut settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
+        settings.secrets = self.talk.all_secrets();
         Ok(Kept {
             shell: Shell::start(settings),
             late: Late::default(),

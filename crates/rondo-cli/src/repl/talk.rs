@@ -361,7 +361,7 @@ impl Talk {
         let prompt = prompt::of_text(question, &self.settings.directory)?;
         let mut message = prompt.message;
         message.parts.extend(self.attached.iter().cloned());
-        Ok(self.secrets.message(message))
+        Ok(self.all_secrets().message(message))
     }
 
     /// Takes the conversation for a turn, which is its first where it begins with it.

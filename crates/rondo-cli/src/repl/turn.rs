@@ -77,6 +77,7 @@ impl Talk {
     ) -> Result<Over> {
         let (approver, mut questions) = approver::channel(screen.clone());
         let secrets = self.secrets.clone().with(answerer.key.clone());
+        let work = work.without(&secrets);
         let permissions = self.permissions.clone();
         let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>> {
             Ok(Arc::new(RememberingGate::new(

@@ -166,6 +166,43 @@ async fn one_mark_shares_what_a_command_printed_and_two_do_not() {
     );
 }
 
+/// The terminal is the user's own and shows it; what it is shared with holds none of it.
+#[tokio::test]
+async fn a_key_in_what_a_command_printed_is_not_shared_although_colours_or_the_cut_split_it() {
+    const KEY: &str = "sk-very-secret-0123456789";
+    let server = serve(vec![says("Seen."), says("Seen too.")]).await;
+    let env = bash().var("OPENAI_API_KEY", KEY);
+    env.write("key.txt", KEY);
+    // Its beginning is where the last 4,096 bytes begin.
+    let filler = "x".repeat(4_096 - 15);
+    env.write("long.txt", format!("{KEY}{filler}"));
+    let split = "head -c 9 key.txt; printf '\\033[31m'; tail -c +10 key.txt; echo; base64 key.txt";
+    env.write("split.sh", split);
+    let mut person = start(&env, &server, &[]);
+    person.prompt("agent").await;
+    person.enter("!. ./split.sh").await;
+    person.prompt("agent").await;
+    person.enter("what was it?").await;
+    person.sees("Seen.").await;
+    person.prompt("agent").await;
+    person.enter("/mode shell").await;
+    person.prompt("shell").await;
+    person.enter("cat long.txt").await;
+    person.prompt("shell").await;
+    person.enter("# and that?").await;
+    person.sees("Seen too.").await;
+    person.prompt("shell").await;
+    leave(person).await;
+    let asked = [said(&server, 0).pop(), said(&server, 1).pop()].map(Option::unwrap_or_default);
+    assert!(asked[0].contains("\n[redacted]\n[redacted]"), "{asked:?}");
+    assert!(asked[1].contains("\n[redacted]xxx"), "{asked:?}");
+    for told in asked {
+        for part in ["sk-", "0123456789", "c2st"] {
+            assert!(!told.contains(part), "{part} in {told}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn words_are_completed_and_open_quotes_go_on() {
     let server = serve(Vec::new()).await;

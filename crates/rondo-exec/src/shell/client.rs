@@ -3,6 +3,7 @@ use super::protocol::{News, Order, Spec};
 use super::session::{Session, Writer};
 use super::stream::{CommandStream, ShellEvent};
 use crate::supervisor::{PtySize, StartError, SupervisorCommand};
+use rondo_core::redact::Secrets;
 use rondo_policy::Workdir;
 use std::ffi::OsString;
 use std::io;
@@ -34,6 +35,8 @@ pub struct ShellSettings {
     pub size: PtySize,
     /// The bound on the copy of a command's output, in bytes: its beginning and its end.
     pub captured_bytes_max: usize,
+    /// What that copy holds nothing of.
+    pub secrets: Secrets,
     /// How long its start files may take.
     pub start_timeout: Duration,
 }
@@ -60,6 +63,7 @@ impl ShellSettings {
             environment: Vec::new(),
             size: PtySize::default(),
             captured_bytes_max: Self::CAPTURED_BYTES,
+            secrets: Secrets::default(),
             start_timeout: Self::START_TIMEOUT,
         }
     }

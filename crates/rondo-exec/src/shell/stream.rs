@@ -31,7 +31,8 @@ pub struct CommandEnd {
     /// What it exports; `None` before the first prompt of a shell, and past 2 MiB.
     pub environment: Option<Variables>,
     /// The output as text: without escape sequences, and of more than
-    /// [`super::ShellSettings::captured_bytes_max`] its beginning and its end.
+    /// [`super::ShellSettings::captured_bytes_max`] its beginning and its end. It holds none of
+    /// [`super::ShellSettings::secrets`].
     pub captured: String,
     /// How many bytes of the output `captured` lacks.
     pub omitted_bytes: u64,
@@ -114,8 +115,10 @@ impl CommandStream {
     ) -> Self {
         common.set_busy(true);
         slot.abandoned = Some(seq);
+        let settings = &common.settings;
+        let capture = Capture::in_memory(settings.captured_bytes_max).without(&settings.secrets);
         Self {
-            capture: Some(Capture::in_memory(common.settings.captured_bytes_max)),
+            capture: Some(capture),
             common,
             slot,
             seq,

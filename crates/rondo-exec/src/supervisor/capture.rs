@@ -86,7 +86,7 @@ impl Capture {
     }
 
     /// Keeps nothing of these.
-    pub(super) fn without(mut self, secrets: &Secrets) -> Self {
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         self.redactor = secrets.redactor();
         self
     }

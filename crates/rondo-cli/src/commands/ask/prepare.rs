@@ -60,6 +60,17 @@ pub(crate) enum Work {
     CarryOn(Box<CutOff>),
 }
 
+impl Work {
+    /// Returns the same work, with these secrets kept out of what is asked: the key of who answers is
+    /// known only once it is built.
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Ask(message) => Self::Ask(Box::new(secrets.message(*message))),
+            Self::CarryOn(cut_off) => Self::CarryOn(cut_off),
+        }
+    }
+}
+
 /// Reads everything, and takes the session.
 ///
 /// # Errors

@@ -43,6 +43,7 @@ pub(super) async fn run(
 ) -> Result<Exit> {
     let Planned { cast, work } = planned;
     let secrets = prepared.secrets.clone().with(answerer.key.clone());
+    let work = work.without(&secrets);
     let screen = Screen::new();
     let env = &prepared.settings.env;
     let approver = Arc::new(TerminalApprover::new(env, screen.clone()));

@@ -1,6 +1,7 @@
 //! What a command writes, and what is kept of it.
 
 use super::{Kept, SHELLS, rest};
+use rondo_core::redact::Secrets;
 use rondo_exec::shell::ShellEvent;
 use rondo_policy::is_complete;
 
@@ -187,4 +188,30 @@ async fn what_jobs_write_between_commands_comes_with_the_next() {
         all.push_str(&rest(kept.begin("true").await).await.output);
     }
     assert!(!all.contains("__rondo"), "{all}");
+}
+
+/// What the user's own terminal shows is theirs; the copy is for the agent.
+#[tokio::test]
+async fn the_copy_of_an_output_holds_no_secret_nor_half_of_one_where_it_is_cut() {
+    const KEY: &str = "sk-0123456789-abcdefghij";
+    let kept = Kept::with("bash", "", |settings| {
+        settings.captured_bytes_max = 100;
+        settings.secrets = Secrets::new([KEY.to_owned()]);
+    });
+    let (head, tail) = KEY.split_at(10);
+    let filler = "x".repeat(100);
+    let line = format!(
+        r"printf '%s\n' {} {KEY} {filler} {KEY} {}",
+        &filler[..40],
+        &filler[..40]
+    );
+    let ran = kept.run(&line).await;
+    let captured = &ran.end.captured;
+    assert!(
+        !captured.contains(head) && !captured.contains(tail),
+        "{captured}"
+    );
+    assert_eq!(ran.output.matches(KEY).count(), 2);
+    let ran = kept.run(&format!(r"printf '{head}\033[0m{tail}\n'")).await;
+    assert_eq!(ran.end.captured, "[redacted]\n");
 }
