@@ -110,6 +110,13 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// What was written last is in the log beside the journal, whose index is not there and cannot be
+    /// made, since nothing can be written.
+    #[error("the journal `{0}` cannot be read: `{0}-shm` is missing, without which its log `{0}-wal` cannot be", path.display())]
+    NoLogIndex {
+        /// The file.
+        path: PathBuf,
+    },
     /// The database failed.
     #[error("the journal's database failed")]
     Database(#[from] rusqlite::Error),

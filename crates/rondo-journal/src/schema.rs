@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::store::{Durability, Options};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,7 +133,20 @@ pub(crate) fn open_read_only(
     };
     connection.busy_timeout(busy_timeout)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    match version(&connection)? {
+    let found = version(&connection).map_err(|error| {
+        let is_lacking = log > 0 && !with_suffix(path, "-shm").exists();
+        match error {
+            StoreError::Database(error)
+                if is_lacking && error.sqlite_error_code() == Some(ErrorCode::CannotOpen) =>
+            {
+                StoreError::NoLogIndex {
+                    path: path.to_owned(),
+                }
+            }
+            error => error,
+        }
+    })?;
+    match found {
         SCHEMA_VERSION => {}
         0 => {
             return Err(StoreError::NotAJournal {

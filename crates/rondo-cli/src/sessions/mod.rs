@@ -111,6 +111,13 @@ pub(crate) fn failed(error: StoreError) -> CliError {
                 "its sessions can be listed, shown, exported and replayed; {ELSEWHERE}"
             )),
         ),
+        StoreError::NoLogIndex { .. } => (
+            Exit::Journal,
+            Some(
+                "copy both files to `rondo/sessions` in a directory that can be written, and set `XDG_DATA_HOME` to that"
+                    .to_owned(),
+            ),
+        ),
         StoreError::NotAJournal { .. } => (Exit::Journal, None),
         StoreError::NetworkFileSystem { .. } => (Exit::Journal, Some(ELSEWHERE.to_owned())),
         StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {

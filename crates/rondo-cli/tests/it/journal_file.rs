@@ -115,6 +115,41 @@ async fn a_read_only_journal_is_read_and_what_writes_says_so() {
     assert_eq!(ids(&env).await, [id]);
 }
 
+/// As a copy is that left out the index of the log.
+#[tokio::test]
+async fn a_read_only_journal_whose_log_has_no_index_says_so() {
+    let server = serve(vec![says("First.")]).await;
+    let env = TestEnv::new();
+    assert_eq!(env.ask(&server, &["one"]).await.code, Some(0));
+    let journal = sessions_dir(&env).join("journal.db");
+    let open = rusqlite::Connection::open(&journal).unwrap();
+    let write = "UPDATE sessions SET title = 'changed'";
+    open.execute_batch(write).unwrap();
+    let copy = TestEnv::new();
+    std::fs::create_dir_all(sessions_dir(&copy)).unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        let copied = sessions_dir(&copy).join(name);
+        std::fs::copy(sessions_dir(&env).join(name), copied).unwrap();
+    }
+    drop(open);
+    let list = ["session", "list"];
+    let Some(shown) = with_mounts(&copy, READ_ONLY, &list).await else {
+        return;
+    };
+    assert_eq!(shown.code, Some(54), "{shown:?}");
+    let dir = "[ROOT]/home/.local/share/rondo/sessions";
+    let expected = format!(
+        "error: failed to open the journal in `{dir}`\n  \
+         caused by: the journal `{dir}/journal.db` cannot be read: `{dir}/journal.db-shm` is missing, \
+         without which its log `{dir}/journal.db-wal` cannot be\n\n\
+         hint: copy both files to `rondo/sessions` in a directory that can be written, and set \
+         `XDG_DATA_HOME` to that\n"
+    );
+    shown.check("", &expected, 54);
+    let listed = copy.run(&list).await;
+    assert!(listed.stdout.contains("changed"), "{listed:?}");
+}
+
 /// Copies the journal to a disk of its own, fills that to the last byte, and works on it.
 const FULL: &str = r#"
     cp -a "$DIR" "$HOME/kept"; mount -t tmpfs -o size=4m none "$DIR"; cp -a "$HOME/kept/." "$DIR";
