@@ -1,11 +1,13 @@
 //! The arguments as they were typed. What they mean is decided in [`crate::settings`].
 
 mod fork;
+mod line;
 mod repl;
 mod replay;
 mod session;
 
 pub(crate) use fork::{ForkArgs, StepPlace};
+pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use repl::{EditKeys, ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
@@ -24,9 +26,19 @@ const EXIT_CODES: &str = "Exit codes:
   carry on, 46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
   124 deadline without an answer, 130 interrupted, 143 terminated";
 
+/// What happens where no command is typed.
+const NO_COMMAND: &str = "Without a command, a question is asked as by `rondo ask`, whose options may stand before it; what \
+is piped in is its material. Without a question, a terminal gets the prompt of `rondo repl`.";
+
 /// An agent whose every run ends
 #[derive(Debug, Parser)]
-#[command(name = "rondo", version, propagate_version = true)]
+#[command(
+    name = "rondo",
+    version,
+    propagate_version = true,
+    override_usage = "rondo [OPTIONS] [QUESTION]\n       rondo [OPTIONS] <COMMAND>",
+    after_help = NO_COMMAND
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -126,6 +138,9 @@ pub(crate) struct AskArgs {
     /// what the turn would have gone on with.
     #[arg(skip)]
     pub(crate) is_fork: bool,
+    /// Whether nobody typed the command: then nothing to ask is nothing to do.
+    #[arg(skip)]
+    pub(crate) implied: bool,
     /// Write the answer to this file too
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

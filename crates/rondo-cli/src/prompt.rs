@@ -21,9 +21,11 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 const MEDIA_BYTES_MAX: u64 = 20 << 20;
 /// The bound on attached files.
 const FILES_MAX: usize = 64;
-/// How long to wait for standard input when there is a prompt already. A parent that keeps a pipe
-/// open and never writes to it must not stop the run.
-const STDIN_WAIT: Duration = Duration::from_secs(3);
+/// How long standard input may be silent before a note says that it is waited for: a parent may keep
+/// a pipe open that it never writes to, and whoever waits should know for what.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+/// That note.
+const SILENT: &str = "reading standard input until it ends; `< /dev/null` if there is none";
 /// Bytes read from standard input at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -36,23 +38,21 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
     (b"%PDF-", "application/pdf", MediaKind::File),
 ];
 
-/// What the user's message is made of.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Prompt {
-    /// The message.
-    pub(crate) message: Message,
-    /// What the user should know about how it was read.
-    pub(crate) note: Option<&'static str>,
-}
-
 /// Reads what the words say to read and builds the message.
 ///
 /// `-` alone is standard input; otherwise what is piped in follows as a `<stdin>` block. A word that
-/// begins with `@` attaches the file it names, beneath `directory` where it is relative.
+/// begins with `@` attaches the file it names, beneath `directory` where it is relative. Standard
+/// input is read to its end, however long that takes; where it is silent, `tell` is told once.
 ///
 /// # Errors
-/// When there is nothing to ask, or something named cannot be read.
-pub(crate) fn read(words: &[String], directory: &Path) -> Result<Prompt> {
+/// When there is nothing to ask, or something named cannot be read. Where nobody typed the command
+/// (`implied`), an empty standard input is no bad input: nothing was said at all.
+pub(crate) fn read(
+    words: &[String],
+    directory: &Path,
+    implied: bool,
+    tell: &dyn Fn(&str),
+) -> Result<Message> {
     let text = words.join(" ");
     let only_stdin = text == "-" || text.is_empty();
     let stdin = io::stdin();
@@ -61,22 +61,20 @@ pub(crate) fn read(words: &[String], directory: &Path) -> Result<Prompt> {
             return Err(CliError::new(Exit::Usage, "there is nothing to ask")
                 .hint("write the question after `rondo ask`, or pipe it in"));
         }
-        let piped = read_stdin(None)?.unwrap_or_default();
-        return finish(piped.trim_end(), Vec::new(), None, None);
-    }
-    let (piped, note) = if stdin.is_terminal() {
-        (None, None)
-    } else {
-        match read_stdin(Some(STDIN_WAIT))? {
-            Some(piped) => (Some(piped), None),
-            None => (
-                None,
-                Some("nothing came on standard input; going on without it"),
-            ),
+        let piped = read_stdin(tell)?;
+        if implied && piped.trim().is_empty() {
+            let message = "there is nothing to ask: standard input is empty";
+            return Err(CliError::new(Exit::Usage, message)
+                .hint("`rondo --help` says what there is besides questions"));
         }
+        return finish(piped.trim_end(), Vec::new(), None);
+    }
+    let piped = match stdin.is_terminal() {
+        true => None,
+        false => Some(read_stdin(tell)?),
     };
     let (text, files) = attachments(&text, directory, Missing::AMistake)?;
-    finish(&text, files, piped.as_deref(), note)
+    finish(&text, files, piped.as_deref())
 }
 
 /// Builds the message of a text that was typed or pasted. As with [`read`], a word that begins with
@@ -85,9 +83,9 @@ pub(crate) fn read(words: &[String], directory: &Path) -> Result<Prompt> {
 ///
 /// # Errors
 /// When there is nothing to ask, or a file cannot be attached.
-pub(crate) fn of_text(text: &str, directory: &Path) -> Result<Prompt> {
+pub(crate) fn of_text(text: &str, directory: &Path) -> Result<Message> {
     let (text, files) = attachments(text, directory, Missing::IsAWord)?;
-    finish(&text, files, None, None)
+    finish(&text, files, None)
 }
 
 /// What a file that is named and not there is taken for.
@@ -97,12 +95,7 @@ enum Missing {
     IsAWord,
 }
 
-fn finish(
-    text: &str,
-    files: Vec<Part>,
-    piped: Option<&str>,
-    note: Option<&'static str>,
-) -> Result<Prompt> {
+fn finish(text: &str, files: Vec<Part>, piped: Option<&str>) -> Result<Message> {
     let mut whole = text.to_owned();
     if let Some(piped) = piped.filter(|piped| !piped.trim().is_empty()) {
         whole.push_str("\n\n<stdin>\n");
@@ -114,31 +107,30 @@ fn finish(
     }
     let mut parts = vec![Part::text(whole)];
     parts.extend(files);
-    let message = Message {
+    Ok(Message {
         role: Role::User,
         parts,
         origin: None,
         synthetic: false,
         paused: false,
-    };
-    Ok(Prompt { message, note })
+    })
 }
 
-/// Reads standard input to its end; `None` when `first_wait` passes without a byte.
-fn read_stdin(first_wait: Option<Duration>) -> Result<Option<String>> {
+/// Reads standard input to its end.
+fn read_stdin(tell: &dyn Fn(&str)) -> Result<String> {
     let failed = |err: io::Error| {
         let context = "failed to read standard input";
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
     };
-    if let Some(wait) = first_wait
-        && !readable_within(io::stdin(), wait).map_err(failed)?
-    {
-        return Ok(None);
-    }
     let mut bytes = Vec::new();
     let mut stdin = io::stdin().lock();
     let mut piece = vec![0; READ_BYTES];
+    let mut told = stdin.is_terminal();
     loop {
+        if !told && !readable_within(&stdin, SILENCE_MAX).map_err(failed)? {
+            tell(SILENT);
+            told = true;
+        }
         let count = stdin.read(&mut piece).map_err(failed)?;
         let Some(read) = piece.get(..count).filter(|read| !read.is_empty()) else {
             break;
@@ -153,7 +145,6 @@ fn read_stdin(first_wait: Option<Duration>) -> Result<Option<String>> {
         }
     }
     String::from_utf8(bytes)
-        .map(Some)
         .map_err(|_| CliError::new(Exit::Input, "standard input is not UTF-8 text"))
 }
 
@@ -318,8 +309,8 @@ mod tests {
     #[test]
     fn what_is_typed_may_hold_signs_that_name_no_file() {
         let folder = folder();
-        let prompt = of_text("@property and @a.txt", folder.path()).unwrap();
-        let text = prompt.message.text();
+        let message = of_text("@property and @a.txt", folder.path()).unwrap();
+        let text = message.text();
         assert!(text.starts_with("@property and a.txt"), "{text}");
         assert!(text.contains("alpha"), "{text}");
     }
@@ -370,29 +361,27 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_stays_silent_is_not_waited_for() {
+    fn a_pipe_that_stays_silent_is_not_readable() {
         let (reader, mut writer) = io::pipe().unwrap();
         assert!(!readable_within(&reader, Duration::from_millis(1)).unwrap());
         io::Write::write_all(&mut writer, b"x").unwrap();
-        assert!(readable_within(&reader, STDIN_WAIT).unwrap());
+        assert!(readable_within(&reader, SILENCE_MAX).unwrap());
     }
 
     #[test]
     fn the_end_of_a_pipe_counts_as_readable() {
         let (reader, writer) = io::pipe().unwrap();
         drop(writer);
-        assert!(readable_within(&reader, STDIN_WAIT).unwrap());
+        assert!(readable_within(&reader, SILENCE_MAX).unwrap());
     }
 
     #[test]
     fn what_is_piped_in_follows_as_a_block() {
-        let prompt = finish("explain", Vec::new(), Some("line\n"), None).unwrap();
-        assert_eq!(prompt.message.text(), "explain\n\n<stdin>\nline\n</stdin>");
-        let prompt = finish("explain", Vec::new(), Some(" \n"), None).unwrap();
-        assert_eq!(prompt.message.text(), "explain");
-        assert_eq!(
-            finish(" ", Vec::new(), None, None).unwrap_err().exit,
-            Exit::Input
-        );
+        let message = finish("explain", Vec::new(), Some("line\n")).unwrap();
+        assert_eq!(message.text(), "explain\n\n<stdin>\nline\n</stdin>");
+        let message = finish("explain", Vec::new(), Some(" \n")).unwrap();
+        assert_eq!(message.text(), "explain");
+        let error = finish(" ", Vec::new(), None).unwrap_err();
+        assert_eq!(error.exit, Exit::Input);
     }
 }

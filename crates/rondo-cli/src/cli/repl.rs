@@ -5,6 +5,12 @@ use serde::Deserialize;
 /// Arguments of `rondo repl`. They hold for every turn of it.
 #[derive(Debug, Args, Default)]
 pub(crate) struct ReplArgs {
+    /// What to begin with, as if it had been typed at the prompt
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+    /// Whether nobody typed the command, and so may not know where they are.
+    #[arg(skip)]
+    pub(crate) implied: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
     /// Run the Python cells of the session again that is gone on with

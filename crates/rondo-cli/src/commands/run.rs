@@ -1,6 +1,8 @@
 use super::ask::{Aim, Started};
 use super::{ask, completion, doctor, fork, models, profiles, repl, replay, session, test, wire};
-use crate::cli::{AskArgs, Cli, ColorChoice, Command, OutputFormat};
+use crate::cli::{
+    AskArgs, Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line,
+};
 use crate::config::Layer;
 use crate::env::Env;
 use crate::error::{CliError, Result};
@@ -13,8 +15,11 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
+use rustix::fs::{FileType, fstat};
+use rustix::termios::isatty;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// Runs the command line and returns the exit code.
@@ -23,12 +28,65 @@ use std::path::PathBuf;
 #[must_use]
 pub fn run(args: Vec<OsString>) -> u8 {
     let env = Env::from_env();
-    let format = announced_format(&args, &env);
-    let exit = match Cli::try_parse_from(args) {
-        Ok(cli) => start(cli, env, format),
-        Err(err) => refuse(&err, &env, format),
+    let typed = args.clone();
+    let exit = match read_line(args, streams()) {
+        Line::Parse { args, implied } => parse(&args, implied, env),
+        Line::Help => parse(&["rondo".into()], false, env),
+        Line::Version => parse(&["rondo".into(), "--version".into()], false, env),
+        Line::Refuse { message, hint } => {
+            let error = CliError::new(Exit::Usage, message).hint(hint);
+            let format = format_of(&typed, &env);
+            let output = Output::detect(&env, None, false);
+            print_early_result(&error, format, &output);
+            report(&error, &output)
+        }
     };
     exit.code()
+}
+
+/// Parses arguments that name a command, and runs it.
+fn parse(args: &[OsString], implied: bool, env: Env) -> Exit {
+    let format = announced_format(args, &env);
+    match Cli::try_parse_from(args) {
+        Ok(mut cli) => {
+            match &mut cli.command {
+                Command::Ask(ask) => ask.implied = implied,
+                Command::Repl(repl) => repl.implied = implied,
+                _ => {}
+            }
+            start(cli, env, format)
+        }
+        Err(err) => refuse(&err, args, &env, format),
+    }
+}
+
+fn streams() -> Streams {
+    let stdin = io::stdin();
+    let stdin = if isatty(&stdin) {
+        Stdin::Terminal
+    } else if is_empty(&stdin) {
+        Stdin::Nothing
+    } else {
+        Stdin::Something
+    };
+    Streams {
+        stdin,
+        terminal: isatty(io::stdout()) && isatty(io::stderr()),
+    }
+}
+
+/// Returns whether a stream is known to hold nothing. Of a pipe that is never known beforehand.
+fn is_empty(stream: &impl AsFd) -> bool {
+    let Ok(stat) = fstat(stream) else {
+        return true;
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => stat.st_size == 0,
+        FileType::CharacterDevice => {
+            rustix::fs::stat("/dev/null").is_ok_and(|null| null.st_rdev == stat.st_rdev)
+        }
+        _ => false,
+    }
 }
 
 fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
@@ -142,7 +200,7 @@ fn is_broken_pipe(error: &CliError) -> bool {
 }
 
 /// Answers what the parser could not make sense of: help and version are answers too.
-fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
+fn refuse(err: &clap::Error, args: &[OsString], env: &Env, format: OutputFormat) -> Exit {
     let shown = matches!(
         err.kind(),
         ErrorKind::DisplayHelp
@@ -153,11 +211,29 @@ fn refuse(err: &clap::Error, env: &Env, format: OutputFormat) -> Exit {
     if shown && err.exit_code() == 0 {
         return Exit::Answer;
     }
+    if may_be_a_question(err, args) {
+        Output::detect(env, None, false).hint("to ask it as a question: `rondo ask \"...\"`");
+    }
     let text = err.render().to_string();
     let first = text.lines().next().unwrap_or_default();
     let error = CliError::new(Exit::Usage, first.trim_start_matches("error: "));
     print_early_result(&error, format, &Output::detect(env, None, true));
     Exit::Usage
+}
+
+/// Returns whether words that begin with a command's name may have been meant for a model, as in
+/// `rondo test the login`.
+fn may_be_a_question(err: &clap::Error, args: &[OsString]) -> bool {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let is_prose = words
+        .iter()
+        .skip(1)
+        .all(|word| !word.starts_with('-') && !word.contains('/'));
+    let is_about_words = matches!(
+        err.kind(),
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue
+    );
+    is_about_words && is_prose && words.len() > 2
 }
 
 /// Looks for the output format before the arguments are parsed, so that even a usage error ends in
@@ -167,6 +243,12 @@ fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     if !matches!(first_command(&words), Some("ask" | "fork" | "resume")) {
         return OutputFormat::Text;
     }
+    format_of(args, env)
+}
+
+/// Looks for the output format in arguments of a command that has one.
+fn format_of(args: &[OsString], env: &Env) -> OutputFormat {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let flags = words.split(|word| *word == "--").next().unwrap_or_default();
     let spelled = flags
         .iter()

@@ -61,6 +61,10 @@ use unix::Terminal;
 /// The file of what was typed, in the state directory.
 const HISTORY: &str = "repl-history.jsonl";
 
+/// What is said to whoever typed no command, and so may not know where they are.
+const WHERE_YOU_ARE: &str =
+    "Tab turns from agent to shell to Python; `/help` says what else there is; Ctrl-D leaves";
+
 /// What comes after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
@@ -106,6 +110,8 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
     let restores = args.restore_python;
+    let first = args.prompt.join(" ");
+    let implied = args.implied;
     let args = AskArgs {
         turn: args.turn,
         ..AskArgs::default()
@@ -118,8 +124,12 @@ pub(crate) fn run(
     }
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
     check_who_answers(&settings, &output)?;
+    if implied {
+        output.note(WHERE_YOU_ARE);
+    }
     let mut repl = Repl::new(settings, output, terminal, mode);
     repl.names_directory = args.turn.directory.is_some();
+    repl.queue((!first.trim().is_empty()).then_some(first));
     repl.go_on(&args, restores)?;
     if restores {
         repl.restores_first()?;

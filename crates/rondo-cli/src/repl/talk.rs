@@ -358,8 +358,7 @@ impl Talk {
     }
 
     fn message(&self, question: &str) -> Result<Message> {
-        let prompt = prompt::of_text(question, &self.settings.directory)?;
-        let mut message = prompt.message;
+        let mut message = prompt::of_text(question, &self.settings.directory)?;
         message.parts.extend(self.attached.iter().cloned());
         Ok(self.all_secrets().message(message))
     }

@@ -20,6 +20,7 @@ mod keeping;
 #[cfg(target_os = "linux")]
 mod keys;
 mod limits;
+mod line;
 mod local;
 mod models;
 mod person;

@@ -1,8 +1,10 @@
 use crate::cli::AskArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::prompt::{self, Prompt};
+use crate::output::Output;
+use crate::prompt;
 use rondo_schema::Validator;
+use rondo_types::Message;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::mpsc;
@@ -11,6 +13,9 @@ use std::time::Duration;
 
 /// The bound on a schema file, in bytes.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+
+/// How long the input is read where the turn has no bound on its time.
+const INPUT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Reads what the turn begins with, within the time that a turn has: a pipe or a terminal among the
 /// files may never end.
@@ -21,15 +26,16 @@ pub(super) fn read_input(
     args: &AskArgs,
     directory: &Path,
     timeout: Option<Duration>,
-) -> Result<(Option<Value>, Prompt)> {
+    output: Output,
+) -> Result<(Option<Value>, Message)> {
     let schema_file = args.output_schema.as_ref().map(|path| directory.join(path));
     let (words, directory) = (args.prompt.clone(), directory.to_owned());
+    let implied = args.implied;
     let read = move || {
         let schema = schema_file.as_deref().map(read_schema).transpose()?;
-        Ok((schema, prompt::read(&words, &directory)?))
-    };
-    let Some(timeout) = timeout else {
-        return read();
+        let tell = |note: &str| output.note(note);
+        let message = prompt::read(&words, &directory, implied, &tell)?;
+        Ok((schema, message))
     };
     let (read_tx, read_rx) = mpsc::sync_channel(1);
     let spawned = Builder::new().name("input".to_owned()).spawn(move || {
@@ -40,10 +46,10 @@ pub(super) fn read_input(
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
-    read_rx.recv_timeout(timeout).unwrap_or_else(|_| {
+    read_rx.recv_timeout(timeout.unwrap_or(INPUT_TIMEOUT)).unwrap_or_else(|_| {
         let message = "the deadline came before the input was read to its end";
         Err(CliError::new(Exit::Deadline, message)
-            .hint("is something writing to standard input and to the files that are named?"))
+            .hint("is something writing to standard input and to the files that are named? `< /dev/null` says that there is no input"))
     })
 }
 

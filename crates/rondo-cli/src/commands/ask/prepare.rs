@@ -173,14 +173,11 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
         ));
     }
     let timeout = cast.profile.limits.turn_timeout;
-    let (schema, prompt) = read_input(args, &settings.directory, timeout)?;
-    if let Some(note) = prompt.note {
-        output.note(note);
-    }
+    let (schema, message) = read_input(args, &settings.directory, timeout, *output)?;
     Ok(Asked {
         cast,
         schema,
-        message: prompt.message,
+        message,
     })
 }
 
