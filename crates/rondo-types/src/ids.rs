@@ -1,17 +1,19 @@
 use crate::TimeMs;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Wraps an existing id.
+            /// Wraps an id that this program chose, or knows.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into().into())
             }
@@ -33,10 +35,15 @@ macro_rules! string_id {
 
 string_id!(
     /// Names a session: a durable conversation.
+    ///
+    /// What comes from outside is [parsed](SessionId::parse), by [`FromStr`], [`TryFrom`] and
+    /// [`Deserialize`] too, since it may become part of a path: an id that the program chose and that
+    /// `parse` refuses is written to JSON and not read back.
     SessionId
 );
 string_id!(
     /// Names a turn: one user input to one outcome.
+    #[derive(Deserialize)]
     TurnId
 );
 string_id!(
@@ -45,6 +52,7 @@ string_id!(
     /// Always assigned by the engine, never by the provider: a provider may send no id, the same
     /// id twice, or one that another provider refuses. What the provider sent is kept beside it in
     /// [`ToolCall::wire_id`](crate::ToolCall::wire_id).
+    #[derive(Deserialize)]
     CallId
 );
 
@@ -88,6 +96,37 @@ impl SessionId {
     #[must_use]
     pub fn generated(at: TimeMs, unique: u64) -> Self {
         Self::new(format!("s-{:x}-{unique:x}", at.0))
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = BadSessionId;
+
+    fn from_str(id: &str) -> Result<Self, BadSessionId> {
+        Self::parse(id)
+    }
+}
+
+impl TryFrom<&str> for SessionId {
+    type Error = BadSessionId;
+
+    fn try_from(id: &str) -> Result<Self, BadSessionId> {
+        Self::parse(id)
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = BadSessionId;
+
+    fn try_from(id: String) -> Result<Self, BadSessionId> {
+        Self::parse(&id)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = String::deserialize(deserializer)?;
+        Self::parse(&id).map_err(|bad| D::Error::custom(format_args!("a session's id: {bad}")))
     }
 }
 
@@ -154,10 +193,23 @@ mod tests {
             &long,
         ];
         for id in odd {
-            assert!(SessionId::parse(id).is_err(), "{id:?}");
+            let bad = SessionId::parse(id).unwrap_err();
+            assert_eq!(id.parse::<SessionId>(), Err(bad), "{id:?}");
+            assert_eq!(SessionId::try_from(id), Err(bad), "{id:?}");
+            assert_eq!(SessionId::try_from(id.to_owned()), Err(bad), "{id:?}");
+            let json = serde_json::to_string(id).unwrap();
+            let read = serde_json::from_str::<SessionId>(&json).unwrap_err();
+            assert!(read.to_string().contains(&bad.to_string()), "{read}");
         }
         for id in ["s-19a-b", "a.b", "me@host:1", "\u{e4}rger"] {
-            assert_eq!(SessionId::parse(id), Ok(SessionId::new(id)));
+            let known = SessionId::new(id);
+            assert_eq!(SessionId::parse(id), Ok(known.clone()));
+            assert_eq!(id.parse(), Ok(known.clone()));
+            assert_eq!(SessionId::try_from(id), Ok(known.clone()));
+            assert_eq!(SessionId::try_from(id.to_owned()), Ok(known.clone()));
+            let json = serde_json::to_string(&known).unwrap();
+            assert_eq!(json, serde_json::to_string(id).unwrap());
+            assert_eq!(serde_json::from_str::<SessionId>(&json).unwrap(), known);
         }
     }
 
