@@ -6,9 +6,13 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The process's environment at its start. Empty values count as unset, as most tools have it.
+/// The process's environment at its start, and the keys that the user has exported since. Empty values
+/// count as unset, as most tools have it.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Env(HashMap<String, String>);
+pub(crate) struct Env {
+    inherited: HashMap<String, String>,
+    exported: HashMap<String, String>,
+}
 
 impl Env {
     /// Reads the process's environment; what is not UTF-8 is left out.
@@ -20,15 +24,32 @@ impl Env {
 
     /// Returns a variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
+        let exported = self.exported.get(name);
+        exported
+            .or_else(|| self.inherited.get(name))
             .map(String::as_str)
             .filter(|value| !value.is_empty())
     }
 
     /// Returns every variable and its value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.0.iter()
+        let is_as_inherited = |name: &&String| !self.exported.contains_key(*name);
+        let inherited = self.inherited.iter();
+        let inherited = inherited.filter(move |(name, _)| is_as_inherited(name));
+        inherited.chain(&self.exported)
+    }
+
+    /// Returns the environment at the start of the process, which is that of its children.
+    pub(crate) fn inherited(&self) -> Self {
+        Self {
+            inherited: self.inherited.clone(),
+            exported: HashMap::new(),
+        }
+    }
+
+    /// Takes another value for a variable.
+    pub(crate) fn export(&mut self, name: &str, value: &str) {
+        self.exported.insert(name.to_owned(), value.to_owned());
     }
 
     /// Returns a variable as owned text.
@@ -73,7 +94,10 @@ impl Env {
 
 impl FromIterator<(String, String)> for Env {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        Self(variables.into_iter().collect())
+        Self {
+            inherited: variables.into_iter().collect(),
+            exported: HashMap::new(),
+        }
     }
 }
 
@@ -92,5 +116,29 @@ impl Env {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_exported_counts_and_what_was_inherited_is_known() {
+        let mut env = Env::of(&[("A_KEY", "one"), ("HOME", "/")]);
+        env.export("A_KEY", "two");
+        env.export("B_KEY", "three");
+        let mut all: Vec<_> = env.iter().collect();
+        all.sort();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = [
+            pair("A_KEY", "two"),
+            pair("B_KEY", "three"),
+            pair("HOME", "/"),
+        ];
+        assert_eq!(all, expected.each_ref().map(|(name, value)| (name, value)));
+        assert_eq!(env.get("A_KEY"), Some("two"));
+        assert_eq!(env.inherited().get("A_KEY"), Some("one"));
+        assert_eq!(env.inherited().get("B_KEY"), None);
     }
 }

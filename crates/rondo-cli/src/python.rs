@@ -58,10 +58,12 @@ pub(crate) fn session_settings(
     directory: &Path,
 ) -> rondo_python::Settings {
     let mut keys = keys.to_vec();
-    keys.extend(secrets::withheld(settings, &settings.env));
+    // What the user exports in their shell does not get there, and must not make the session another one.
+    let env = settings.env.inherited();
+    keys.extend(secrets::withheld(settings, &env, None));
     let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
-    wanted.withheld = withheld(&settings.env, &keys);
+    wanted.withheld = withheld(&env, &keys);
     wanted
 }
 

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate};
+use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate, Workdir};
 use rondo_tools::Workspace;
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -159,7 +159,8 @@ fn exec_options(
 /// Keeps from commands every variable that any provider takes a key or a header from, whatever its
 /// name, and what holds the same.
 fn withhold_keys(environment: &mut Environment, keys: &[String], settings: &Settings) {
-    let held = secrets::withheld(settings, &settings.env);
+    let shell = settings.workdir.as_ref().and_then(Workdir::environment);
+    let held = secrets::withheld(settings, &settings.env, shell.as_ref());
     environment.withheld.extend(keys.iter().cloned());
     environment.withheld.extend(held);
 }

@@ -1,13 +1,16 @@
 //! The keyboard while a turn runs: it stops the turn, steers it, and answers its questions.
 
 use super::approver::Question;
+use super::assignments::is_export;
 use super::keys::{Key, KeyReader, edit};
 use super::permissions::Permissions;
 use super::question::Asked;
 use super::unix::Keys;
 use crate::output::Output;
 use crate::screen::Screen;
+use crate::secrets::KeyNames;
 use rondo_core::TurnHandle;
+use rondo_core::redact::Secrets;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -27,6 +30,8 @@ pub(super) struct Keyboard {
     output: Output,
     screen: Screen,
     permissions: Permissions,
+    /// What is not said to the turn.
+    kept: Option<(KeyNames, Secrets)>,
     typed: String,
     /// Lines for the prompt once the turn is over.
     pub(super) queue: Vec<String>,
@@ -48,10 +53,17 @@ impl Keyboard {
             output,
             screen,
             permissions,
+            kept: None,
             typed: String::new(),
             queue: Vec::new(),
             asked: None,
         }
+    }
+
+    /// Keeps keys from the turn: those that are known, and lines that export one.
+    pub(super) fn keeping(mut self, names: KeyNames, secrets: Secrets) -> Self {
+        self.kept = Some((names, secrets));
+        self
     }
 
     /// Returns what was typed and not entered.
@@ -125,14 +137,20 @@ impl Keyboard {
         let line = self.take_typed();
         self.screen.set_typed("");
         let line = line.trim();
-        let is_for_the_prompt = line.starts_with(['/', '!', '>']);
+        let kept = self.kept.as_ref();
+        let is_export = kept.is_some_and(|(names, _)| is_export(line, names));
+        let is_for_the_prompt = line.starts_with(['/', '!', '>']) || is_export;
         if line.is_empty() {
             return;
         }
         if line == STOP {
             return handle.cancel();
         }
-        let is_taken = !is_for_the_prompt && handle.steer(line.to_owned());
+        let said = || match kept {
+            Some((_, secrets)) => secrets.text(line.to_owned()),
+            None => line.to_owned(),
+        };
+        let is_taken = !is_for_the_prompt && handle.steer(said());
         if !is_taken && self.queue.len() < QUEUE_MAX {
             self.queue.push(line.to_owned());
         }

@@ -7,15 +7,18 @@
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
 //! - `approver`, `permissions`: questions, and what was allowed for good.
 //! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
+//! - `assignments`, `exports`: keys in lines of the shell, and those that it exports.
 //! - `cells`, `restore`: what is kept of cells, and how they are run again; `interpreters`: whose they are.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
 //! Whatever takes time is made when it is first needed: the prompt is there at once.
 
 mod approver;
+mod assignments;
 mod cells;
 mod draft;
 mod editor;
+mod exports;
 mod interpreters;
 mod jobs;
 mod keyboard;
@@ -40,6 +43,7 @@ use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
+use crate::secrets::KeyNames;
 use crate::settings::Settings;
 use crate::target::Choice;
 use crate::turn_loop::Signals;
@@ -173,7 +177,7 @@ impl Repl {
         let editor = EditorSettings {
             keys: settings.values.edit_keys.unwrap_or(EditKeys::Emacs),
             history: kept.then_some(history),
-            secrets: secrets.clone(),
+            key_names: KeyNames::of(&settings),
             color: output.stdout_color,
             names: names(&settings, home.clone()),
         };
@@ -331,7 +335,11 @@ impl Repl {
     }
 
     async fn enter(&mut self, line: &str) -> Result<After> {
+        let is_export = self.is_misplaced_export(line);
         match self.mode().read(line, slash::is_name) {
+            Line::Ask(command) | Line::Python(command) if is_export => {
+                unless_told(self.run_command(command, Sharing::Never)).await
+            }
             Line::Empty => Ok(After::Prompt),
             Line::Slash { name, rest } => self.slash(name, rest).await,
             Line::Ask(question) => {

@@ -82,8 +82,7 @@ impl Repl {
         private_dir(&state_dir)?;
         let workdir = self.talk.workdir.clone();
         let supervisor = SupervisorCommand::CurrentExe;
-        let mut settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
-        settings.secrets = self.talk.all_secrets();
+        let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
         Ok(Kept {
             shell: Shell::start(settings),
             late: Late::default(),
@@ -116,12 +115,20 @@ impl Repl {
             note.stderr("\r");
         };
         self.show_late()?;
+        // What is exported before the command is not the command's.
+        self.learn_keys();
+        let told = self.talk.mask(command);
+        let secrets = self.talk.all_secrets();
+        self.shell()?.set_secrets(secrets);
         let ended = relay(self.shell()?, command, terminal, restarted).await;
-        let end = ended.map_err(|err| match err {
+        let mut end = ended.map_err(|err| match err {
             RelayError::Terminal(err) => failed(err, "the terminal cannot be used"),
             RelayError::Shell(err) => lost(err),
         })?;
-        self.ended(command, &end, sharing);
+        self.learn_keys();
+        // The command may have printed what it exported.
+        end.captured = self.talk.all_secrets().text(end.captured);
+        self.ended(&told, &end, sharing);
         Ok(After::Prompt)
     }
 

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::prompt;
 use crate::python;
+use crate::secrets::KeyNames;
 use crate::sessions::{self, Conversation};
 use crate::settings::Settings;
 use crate::story::Fold;
@@ -22,7 +23,7 @@ use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
-use rondo_policy::Workdir;
+use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::sync::Arc;
@@ -45,6 +46,9 @@ pub(super) struct Talk {
     pub(super) settings: Settings,
     pub(super) output: Output,
     pub(super) secrets: Secrets,
+    pub(super) key_names: KeyNames,
+    /// What the user's shell exported when somebody last looked.
+    pub(super) exports: Option<Variables>,
     pub(super) terminal: Terminal,
     pub(super) permissions: Permissions,
     pub(super) books: Books,
@@ -58,7 +62,7 @@ pub(super) struct Talk {
     pub(super) presence: Presence,
     /// Those of other sessions.
     pub(super) parked: Vec<Parked>,
-    shared: Shared,
+    pub(super) shared: Shared,
     /// Where the user's shell is, and what follows it.
     pub(super) workdir: Workdir,
     /// What goes with the next question.
@@ -81,8 +85,11 @@ impl Talk {
     ) -> Self {
         let workdir = Workdir::new(settings.directory.clone());
         settings.workdir = Some(workdir.clone());
+        shared.set_secrets(secrets.clone());
         Self {
             workdir,
+            key_names: KeyNames::of(&settings),
+            exports: None,
             settings,
             output,
             secrets,
@@ -108,6 +115,7 @@ impl Talk {
     /// # Errors
     /// When nobody can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
+        self.learn_keys();
         let cast = self.cast()?;
         if cast.tool_names.iter().any(|name| is_python(name)) {
             self.python()?;
@@ -137,6 +145,7 @@ impl Talk {
     /// # Errors
     /// When nothing was said, or nobody can be asked.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<Over> {
+        self.learn_keys();
         let mut cast = Cast::of(&self.settings, &self.output)?;
         let policy = &mut cast.profile.compaction;
         policy.only = true;
@@ -164,6 +173,7 @@ impl Talk {
     /// # Errors
     /// When its models cannot be asked.
     pub(super) async fn resume(&mut self) -> Result<Option<Over>> {
+        self.learn_keys();
         let Some(mut conversation) = self.conversation.take() else {
             return Ok(None);
         };
@@ -355,6 +365,11 @@ impl Talk {
         let answerer = cast.model(&self.settings, &self.output).await?;
         self.answerer = Some((built_from, answerer.clone()));
         Ok(answerer)
+    }
+
+    /// Has whoever answers be built anew.
+    pub(super) fn forget_answerer(&mut self) {
+        self.answerer = None;
     }
 
     fn message(&self, question: &str) -> Result<Message> {

@@ -63,7 +63,8 @@ impl Talk {
     pub(super) fn keyboard(&self, screen: Screen) -> Result<Keyboard> {
         let keys = self.terminal.listen().map_err(no_terminal)?;
         let permissions = self.permissions.clone();
-        Ok(Keyboard::new(keys, self.output, screen, permissions))
+        let (names, secrets) = (self.key_names.clone(), self.secrets.clone());
+        Ok(Keyboard::new(keys, self.output, screen, permissions).keeping(names, secrets))
     }
 
     async fn serve(

@@ -31,6 +31,7 @@ mod repl;
 mod repl_asks;
 mod repl_cells;
 mod repl_design;
+mod repl_keys;
 mod repl_programs;
 mod repl_python;
 mod repl_screen;

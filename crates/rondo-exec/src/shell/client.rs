@@ -35,7 +35,7 @@ pub struct ShellSettings {
     pub size: PtySize,
     /// The bound on the copy of a command's output, in bytes: its beginning and its end.
     pub captured_bytes_max: usize,
-    /// What that copy holds nothing of.
+    /// What that copy holds nothing of, until [`Shell::set_secrets`] says otherwise.
     pub secrets: Secrets,
     /// How long its start files may take.
     pub start_timeout: Duration,
@@ -118,6 +118,7 @@ struct Shared {
     size: PtySize,
     orders: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<Writer>,
+    secrets: Secrets,
 }
 
 /// What one command at a time has to itself.
@@ -153,6 +154,10 @@ impl Common {
 
     pub(super) fn set_busy(&self, is_busy: bool) {
         self.shared(|shared| shared.is_busy = is_busy);
+    }
+
+    pub(super) fn secrets(&self) -> Secrets {
+        self.shared(|shared| shared.secrets.clone())
     }
 
     fn spec(&self) -> Spec {
@@ -194,11 +199,12 @@ impl Shell {
     /// Starts the shell in the background, on the current Tokio runtime.
     #[must_use]
     pub fn start(settings: ShellSettings) -> Self {
-        let size = settings.size;
+        let (size, secrets) = (settings.size, settings.secrets.clone());
         let common = Arc::new(Common {
             settings,
             shared: Mutex::new(Shared {
                 size,
+                secrets,
                 ..Shared::default()
             }),
         });
@@ -212,6 +218,11 @@ impl Shell {
             slot,
             starting,
         }
+    }
+
+    /// Keeps other secrets out of the copies of what commands print, from the next command on.
+    pub fn set_secrets(&self, secrets: Secrets) {
+        self.common.shared(|shared| shared.secrets = secrets);
     }
 
     /// Hands a line to the shell, as soon as that is ready, and follows it.

@@ -115,8 +115,8 @@ impl CommandStream {
     ) -> Self {
         common.set_busy(true);
         slot.abandoned = Some(seq);
-        let settings = &common.settings;
-        let capture = Capture::in_memory(settings.captured_bytes_max).without(&settings.secrets);
+        let bound = common.settings.captured_bytes_max;
+        let capture = Capture::in_memory(bound).without(&common.secrets());
         Self {
             capture: Some(capture),
             common,

@@ -2,13 +2,14 @@
 //! another mode is recalled as it would be typed here.
 
 use super::shared::Shared;
+use crate::repl::assignments::{is_export, mask};
 use crate::repl::mode::Mode;
+use crate::secrets::KeyNames;
 use reedline::{
     CommandLineSearch, History, HistoryItem, HistoryItemId, HistorySessionId, ReedlineError,
     ReedlineErrorVariants, Result, SearchDirection, SearchQuery,
 };
 use rondo_core::clock::Clock;
-use rondo_core::redact::Secrets;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -30,7 +31,7 @@ pub(super) struct Lines {
     /// Nothing is written where there is none.
     file: Option<PathBuf>,
     shared: Shared,
-    secrets: Secrets,
+    key_names: KeyNames,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +50,7 @@ impl Entry {
 impl Lines {
     /// Reads what is kept. A file that cannot be read is none: a prompt without a past is better than
     /// no prompt.
-    pub(super) fn read(file: Option<PathBuf>, shared: Shared, secrets: Secrets) -> Self {
+    pub(super) fn read(file: Option<PathBuf>, shared: Shared, key_names: KeyNames) -> Self {
         let entries = match file.as_deref().map(read) {
             Some(Ok(entries)) => entries,
             Some(Err(err)) => {
@@ -62,7 +63,7 @@ impl Lines {
             entries,
             file,
             shared,
-            secrets,
+            key_names,
         }
     }
 
@@ -71,7 +72,10 @@ impl Lines {
         let entry = Entry {
             at_ms: Clock::system().now().0,
             mode: mode.name().to_owned(),
-            line: self.secrets.text(line.trim_end().to_owned()),
+            line: self
+                .shared
+                .secrets()
+                .text(self.without_keys(line.trim_end(), mode)),
         };
         let is_same = |last: &Entry| (&last.mode, &last.line) == (&entry.mode, &entry.line);
         if entry.line.is_empty() || self.entries.last().is_some_and(is_same) {
@@ -85,6 +89,21 @@ impl Lines {
             self.file = None;
         }
         self.entries.push(entry);
+    }
+
+    /// Takes out of a line for the shell the keys that nobody knows before it has run.
+    fn without_keys(&self, line: &str, mode: Mode) -> String {
+        let begin = line.trim_start();
+        let is_for_shell = match mode {
+            Mode::Shell => !begin.starts_with('#'),
+            Mode::Agent | Mode::Python => {
+                begin.starts_with('!') || is_export(line, &self.key_names)
+            }
+        };
+        match is_for_shell {
+            true => mask(line, &self.key_names).line,
+            false => line.to_owned(),
+        }
     }
 
     fn item(&self, at: usize) -> Option<HistoryItem> {

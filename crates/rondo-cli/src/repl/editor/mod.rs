@@ -22,6 +22,7 @@ pub(super) use shared::Shared;
 
 use crate::cli::EditKeys;
 use crate::exit::Stop;
+use crate::secrets::KeyNames;
 use check::Whole;
 use complete::Words;
 use highlight::Paint;
@@ -31,7 +32,6 @@ use reedline::{
     Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
     MenuBuilder as _, Reedline, ReedlineMenu, Signal,
 };
-use rondo_core::redact::Secrets;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -49,8 +49,8 @@ pub(super) struct EditorSettings {
     pub(super) keys: EditKeys,
     /// Where what was typed is kept; nowhere if there is none.
     pub(super) history: Option<PathBuf>,
-    /// What is not to be kept.
-    pub(super) secrets: Secrets,
+    /// The variables whose values are not to be kept.
+    pub(super) key_names: KeyNames,
     /// Whether there are colours.
     pub(super) color: bool,
     /// Names that could be typed.
@@ -82,7 +82,7 @@ pub(super) enum Typed {
 impl Editor {
     /// Builds the editor.
     pub(super) fn new(settings: EditorSettings, shared: Shared) -> Self {
-        let lines = Lines::read(settings.history, shared.clone(), settings.secrets);
+        let lines = Lines::read(settings.history, shared.clone(), settings.key_names);
         let menu = ColumnarMenu::default().with_name(MENU);
         let hint = DefaultHinter::default().with_style(Color::DarkGray.normal());
         let inner = Reedline::create()

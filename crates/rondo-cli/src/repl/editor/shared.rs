@@ -1,4 +1,5 @@
 use crate::repl::mode::Mode;
+use rondo_core::redact::Secrets;
 use rondo_python::{Completeness, Session};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ struct State {
     is_stale: bool,
     directory: PathBuf,
     python: Option<(Arc<Session>, Handle)>,
+    secrets: Secrets,
 }
 
 impl Shared {
@@ -28,6 +30,7 @@ impl Shared {
             is_stale: false,
             directory: PathBuf::new(),
             python: None,
+            secrets: Secrets::default(),
         })))
     }
 
@@ -39,6 +42,16 @@ impl Shared {
     /// Changes the mode.
     pub(in crate::repl) fn set_mode(&self, mode: Mode) {
         self.state().mode = mode;
+    }
+
+    /// Says what is not to be kept.
+    pub(in crate::repl) fn set_secrets(&self, secrets: Secrets) {
+        self.state().secrets = secrets;
+    }
+
+    /// Returns what is not to be kept.
+    pub(super) fn secrets(&self) -> Secrets {
+        self.state().secrets.clone()
     }
 
     /// Says where paths begin.

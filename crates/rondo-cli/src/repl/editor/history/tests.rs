@@ -1,5 +1,6 @@
 use super::*;
 use reedline::SearchFilter;
+use rondo_core::redact::Secrets;
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -17,7 +18,8 @@ impl Scene {
     fn lines(&self) -> Lines {
         let file = self.folder.path().join("state/history.jsonl");
         let secrets = Secrets::new(["hunter2hunter2".to_owned()]);
-        Lines::read(Some(file), self.shared.clone(), secrets)
+        self.shared.set_secrets(secrets);
+        Lines::read(Some(file), self.shared.clone(), KeyNames::new(Vec::new()))
     }
 }
 
@@ -77,6 +79,28 @@ fn what_was_typed_is_private_and_without_secrets() {
     assert!(text.contains("login [redacted]"), "{text}");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, PRIVATE);
+}
+
+#[test]
+fn keys_in_lines_for_the_shell_are_not_kept() {
+    let scene = Scene::new();
+    let mut lines = scene.lines();
+    type_in(&mut lines, Mode::Agent, "is max_token=5 enough?");
+    type_in(&mut lines, Mode::Agent, "!A_TOKEN=abc ls");
+    type_in(&mut lines, Mode::Agent, "export A_TOKEN=abc");
+    type_in(&mut lines, Mode::Shell, "# A_TOKEN=5?");
+    type_in(&mut lines, Mode::Shell, "A_TOKEN=abc ls");
+    type_in(&mut lines, Mode::Python, "f(next_token=abc)");
+    scene.shared.set_mode(Mode::Agent);
+    let expected = [
+        ">f(next_token=abc)",
+        "!A_TOKEN=[redacted] ls",
+        "# A_TOKEN=5?",
+        "export A_TOKEN=[redacted]",
+        "!A_TOKEN=[redacted] ls",
+        "is max_token=5 enough?",
+    ];
+    assert_eq!(recalled(&lines, None), expected);
 }
 
 #[test]
