@@ -1,6 +1,8 @@
 //! Asks a person at the terminal whether a call may run.
 
+use crate::changes::{Changes, Look};
 use crate::env::Env;
+use crate::output::Output;
 use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
@@ -41,18 +43,22 @@ pub(crate) struct TerminalApprover {
     terminal: bool,
     denied: Mutex<Vec<DeniedCall>>,
     screen: Screen,
+    changes: Changes,
+    has_color: bool,
 }
 
 impl TerminalApprover {
     /// Builds an approver. It asks only where a person sits: standard error is a terminal, whatever is
     /// piped in, since the answer is typed on the terminal itself.
-    pub(crate) fn new(env: &Env, screen: Screen) -> Self {
+    pub(crate) fn new(env: &Env, output: &Output, screen: Screen, changes: Changes) -> Self {
         let streams = isatty(io::stderr()) && !is_closed(io::stdin());
         let ci = env.get("CI").is_some_and(|value| value != "false");
         Self {
             terminal: streams && !ci,
             denied: Mutex::default(),
             screen,
+            changes,
+            has_color: output.stderr_color,
         }
     }
 
@@ -83,8 +89,12 @@ impl Approver for TerminalApprover {
         let Some(terminal) = self.terminal.then(open).flatten() else {
             return self.deny_for_lack_of_a_terminal(request);
         };
+        let question = Question {
+            look: self.changes.look(request).await,
+            request: request.clone(),
+            has_color: self.has_color,
+        };
         self.screen.aside().await;
-        let question = request.prompt.clone();
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
         let asked = spawn_blocking(move || converse(&terminal, &question, &abandoned)).await;
@@ -94,6 +104,13 @@ impl Approver for TerminalApprover {
             Err(err) => denied(&format!("the question could not be asked: {err}")),
         }
     }
+}
+
+/// A question, and what it is shown with.
+struct Question {
+    request: ApprovalRequest,
+    look: Look,
+    has_color: bool,
 }
 
 /// Returns whether a stream is a device without a person, such as `/dev/null`: whoever gives that says that
@@ -129,7 +146,7 @@ impl Drop for Abandon {
 /// Runs on a thread that may block: a terminal has no asynchronous form without unsafe code. The
 /// thread looks up often enough to end soon after its question is dropped, so that it never takes
 /// the answer to the next one.
-fn converse(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<bool> {
+fn converse(mut terminal: &File, question: &Question, abandoned: &AtomicBool) -> io::Result<bool> {
     for _ in 0..ATTEMPTS_MAX {
         // What was typed before the question could be read is no answer to it.
         tcflush(terminal, QueueSelector::IFlush)?;
@@ -149,12 +166,20 @@ fn converse(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::
 }
 
 /// Lays a question out anew each time: the terminal may have another size.
-fn shown(terminal: &File, question: &str) -> String {
+fn shown(terminal: &File, question: &Question) -> String {
     let (rows, columns) = tcgetwinsize(terminal)
         .ok()
         .filter(|size| size.ws_row > 0 && size.ws_col > 0)
         .map_or(SIZE_DEFAULT, |size| (size.ws_row, size.ws_col));
-    fitted(question, rows.into(), columns.into())
+    let Question { request, look, .. } = question;
+    let size = (rows.into(), columns.into());
+    fitted(
+        &request.prompt,
+        &request.arguments,
+        look,
+        size,
+        question.has_color,
+    )
 }
 
 fn read_line(mut terminal: &File, abandoned: &AtomicBool) -> io::Result<String> {
@@ -196,6 +221,8 @@ mod tests {
             terminal: false,
             denied: Mutex::default(),
             screen: Screen::new(),
+            changes: Changes::default(),
+            has_color: false,
         };
         let request = ApprovalRequest {
             session: rondo_types::SessionId::new("s"),

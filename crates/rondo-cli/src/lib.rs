@@ -10,7 +10,8 @@
 //! - `repl`: one prompt for the agent, a shell and Python.
 //! - `tools`, `python`: what a turn may call, and the live Python session behind some of it.
 //! - `story`: what happened in a recorded session.
-//! - `render`: what a turn looks like; `approver`: questions on the terminal.
+//! - `render`: what a turn looks like; `approver`: questions on the terminal;
+//!   `changes`: what calls make of files, for both.
 //! - `log`, `telemetry`: what `-v` shows, and what a collector is sent.
 //! - `exit`, `error`: exit codes and messages; `signals`: what stops a run from outside.
 //!
@@ -18,6 +19,7 @@
 
 mod approver;
 mod calls;
+mod changes;
 mod cli;
 mod commands;
 mod config;

@@ -10,7 +10,7 @@ use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
 use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate, Workdir};
-use rondo_tools::Workspace;
+use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,10 @@ pub(crate) struct Offer {
     pub(crate) tools: Toolbox,
     /// Tools that the profile names and this version does not have.
     pub(crate) missing: Vec<String>,
+    /// Where the tools for files work.
+    pub(crate) workspace: Arc<Workspace>,
+    /// What they made of files.
+    pub(crate) log: ChangeLog,
     /// The directories commands may look into, the working directory first.
     directories: Vec<PathBuf>,
 }
@@ -102,7 +106,8 @@ pub(crate) fn offer(
     options.secrets = secrets.clone();
     // Whoever carries the session on finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
-    let mut known = rondo_tools::file_tools(&workspace);
+    let log = ChangeLog::default();
+    let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
     known.push(Arc::new(ExecTool::exec(options.clone())));
     known.push(Arc::new(ExecTool::execute_command(options)));
     if names.iter().any(|name| python::has(name)) {
@@ -125,6 +130,8 @@ pub(crate) fn offer(
     Ok(Offer {
         tools,
         missing,
+        workspace,
+        log,
         directories,
     })
 }

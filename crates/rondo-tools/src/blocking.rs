@@ -1,7 +1,8 @@
+use crate::change::{ChangeLog, FileChange};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 use rondo_core::ports::ToolInvocation;
-use rondo_types::{ToolErrorCode, ToolOutcome, ToolOutput};
+use rondo_types::{CallId, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,8 @@ pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) cancel: CancellationToken,
     pub(crate) idempotency_key: String,
+    id: CallId,
+    log: ChangeLog,
 }
 
 impl Call {
@@ -21,14 +24,42 @@ impl Call {
         }
         Ok(())
     }
+
+    /// Returns whether what the call makes of its file is noted.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.log.is_enabled()
+    }
+
+    /// Notes what the call made of its file.
+    pub(crate) fn note(&self, change: impl FnOnce() -> FileChange) {
+        if self.is_watched() {
+            self.log.note(self.id.clone(), change());
+        }
+    }
 }
 
-/// Runs the work of a call on a thread that may block.
+/// Runs the work of a call that changes no file on a thread that may block.
+///
+/// # Cancel safety
+/// As [`run_noted`].
+pub(crate) async fn run<A>(
+    workspace: &Arc<Workspace>,
+    invocation: ToolInvocation,
+    work: fn(&A, &Call) -> Result<ToolOutput, Failure>,
+) -> ToolOutcome
+where
+    A: DeserializeOwned + Send + 'static,
+{
+    run_noted(workspace, &ChangeLog::default(), invocation, work).await
+}
+
+/// Runs the work of a call on a thread that may block; the work notes in the log what it changed.
 ///
 /// # Cancel safety
 /// Dropping it cancels the work, which ends at its next look at the token.
-pub(crate) async fn run<A>(
+pub(crate) async fn run_noted<A>(
     workspace: &Arc<Workspace>,
+    log: &ChangeLog,
     invocation: ToolInvocation,
     work: fn(&A, &Call) -> Result<ToolOutput, Failure>,
 ) -> ToolOutcome
@@ -45,6 +76,8 @@ where
         workspace: Arc::clone(workspace),
         cancel,
         idempotency_key: invocation.idempotency_key,
+        id: invocation.call_id,
+        log: log.clone(),
     };
     let done = tokio::task::spawn_blocking(move || {
         call.proceed()?;

@@ -1,9 +1,10 @@
 use crate::blocking::{self, Call};
+use crate::change::{ChangeLog, FileChange, Old};
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
 use crate::recovery::{self, Doubt, FileState};
-use crate::replace::Target;
+use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
@@ -15,8 +16,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The bound on a file that is edited, before and after.
-const FILE_BYTES_MAX: usize = 10 << 20;
+/// The bound on a file that is edited, before and after, and on one that is compared.
+pub(crate) const FILE_BYTES_MAX: usize = 10 << 20;
 
 /// The bound on lines of a file of which a diff is shown.
 const DIFF_LINES_MAX: usize = 20_000;
@@ -59,10 +60,11 @@ struct Change {
 #[derive(Debug)]
 pub struct EditFile {
     workspace: Arc<Workspace>,
+    log: ChangeLog,
 }
 
 #[derive(Deserialize)]
-struct Args {
+pub(crate) struct Args {
     path: String,
     old_string: String,
     new_string: String,
@@ -73,7 +75,14 @@ impl EditFile {
     /// Builds the tool over a workspace.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
+        let log = ChangeLog::default();
+        Self { workspace, log }
+    }
+
+    /// Notes in the log what calls made of their files.
+    #[must_use]
+    pub fn with_log(self, log: ChangeLog) -> Self {
+        Self { log, ..self }
     }
 }
 
@@ -104,7 +113,7 @@ impl Tool for EditFile {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        blocking::run(&self.workspace, invocation, edit).await
+        blocking::run_noted(&self.workspace, &self.log, invocation, edit).await
     }
 
     async fn evidence(&self, arguments: &Value) -> Option<Value> {
@@ -126,6 +135,7 @@ impl Tool for EditFile {
 /// An edit that can be made.
 struct Plan {
     target: Target,
+    leads_to: Option<String>,
     shown: String,
     /// The file as it was read.
     text: String,
@@ -153,6 +163,7 @@ fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
     let count = checked(&edit, body, args.replace_all.unwrap_or(false), &shown)?;
     let content = mark.to_owned() + &body.replace(&edit.old, &edit.new);
     Ok(Plan {
+        leads_to: leads_to(&place),
         target,
         shown,
         text,
@@ -216,7 +227,21 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     }
     let content = plan.content.as_bytes();
     plan.target.write(content, &call.idempotency_key)?;
-    Ok(result(shown, plan.count, Some(&plan.text), &plan.content))
+    let result = result(shown, plan.count, Some(&plan.text), &plan.content);
+    call.note(|| plan.change());
+    Ok(result)
+}
+
+impl Plan {
+    fn change(self) -> FileChange {
+        let before = Old::Text(self.text);
+        FileChange::new(self.shown, self.leads_to, before, &self.content)
+    }
+}
+
+/// Looks at what a call would do.
+pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
+    plan(args, workspace).map(Plan::change)
 }
 
 /// Returns the result of an edit; where it is not known any more what the file was, it has no diff.

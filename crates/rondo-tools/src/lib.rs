@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod blocking;
+mod change;
 mod edit;
 mod failure;
 mod instructions;
@@ -24,6 +25,7 @@ mod walk;
 mod workspace;
 mod write;
 
+pub use change::{ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, preview};
 pub use edit::EditFile;
 pub use instructions::{RepositoryInstructions, instruction_file, repository_instructions};
 pub use list::ListFiles;
@@ -38,10 +40,16 @@ use std::sync::Arc;
 /// Returns the five file tools over one workspace, in the order they are offered.
 #[must_use]
 pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
+    file_tools_with_log(workspace, &ChangeLog::default())
+}
+
+/// Returns the same tools as [`file_tools`]; what they make of files is noted in the log.
+#[must_use]
+pub fn file_tools_with_log(workspace: &Arc<Workspace>, log: &ChangeLog) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(ReadFile::new(Arc::clone(workspace))),
-        Arc::new(WriteFile::new(Arc::clone(workspace))),
-        Arc::new(EditFile::new(Arc::clone(workspace))),
+        Arc::new(WriteFile::new(Arc::clone(workspace)).with_log(log.clone())),
+        Arc::new(EditFile::new(Arc::clone(workspace)).with_log(log.clone())),
         Arc::new(ListFiles::new(Arc::clone(workspace))),
         Arc::new(SearchFiles::new(Arc::clone(workspace))),
     ]

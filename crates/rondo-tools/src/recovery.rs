@@ -2,6 +2,7 @@
 
 use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
+use cap_std::fs::Metadata;
 use data_encoding::HEXLOWER;
 use rondo_core::ports::{DoubtfulCall, Reconciled};
 use rondo_types::ToolOutput;
@@ -45,6 +46,16 @@ impl FileState {
         Self::Content(HEXLOWER.encode(&Sha256::digest(content)))
     }
 
+    /// Returns the state of a file that is told by its size and time.
+    pub(crate) fn large(metadata: &Metadata) -> Option<Self> {
+        let modified = metadata.modified().ok()?.into_std();
+        let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some(Self::Large {
+            bytes: metadata.len(),
+            modified_ns: since.as_nanos().to_string(),
+        })
+    }
+
     fn find(workspace: &Workspace, path: &str) -> Option<Self> {
         let place = workspace.locate(path, Access::Write).ok()?;
         match place.dir().symlink_metadata(&place.relative) {
@@ -53,12 +64,7 @@ impl FileState {
         }
         let (file, metadata) = place.open_file().ok()?;
         if metadata.len() > HASHED_BYTES_MAX {
-            let modified = metadata.modified().ok()?.into_std();
-            let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
-            return Some(Self::Large {
-                bytes: metadata.len(),
-                modified_ns: since.as_nanos().to_string(),
-            });
+            return Self::large(&metadata);
         }
         let mut hash = Sha256::new();
         // It may grow meanwhile.

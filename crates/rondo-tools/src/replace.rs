@@ -20,26 +20,35 @@ impl Target {
     /// that the file they lead to is written and not the link replaced.
     pub(crate) fn open(place: &Place<'_>, create_parents: bool) -> Result<Self, Failure> {
         let shown = place.shown();
+        Self::reach(place, create_parents)?
+            .ok_or_else(|| Failure::Failed(format!("the directory of `{shown}` does not exist")))
+    }
+
+    /// Resolves a path as [`Self::open`] does, and makes nothing; none where its directory is missing.
+    pub(crate) fn find(place: &Place<'_>) -> Result<Option<Self>, Failure> {
+        Self::reach(place, false)
+    }
+
+    fn reach(place: &Place<'_>, create_parents: bool) -> Result<Option<Self>, Failure> {
+        let shown = place.shown();
         let path = real_path(place, &shown)?;
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(Failure::Failed(format!("`{shown}` is a directory")));
         };
         let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-        let parent =
-            open_parent(place.dir(), parent, create_parents).map_err(|err| match err.kind() {
-                io::ErrorKind::NotFound => {
-                    Failure::Failed(format!("the directory of `{shown}` does not exist"))
-                }
-                _ => Failure::io("open the directory of", &shown, &err),
-            })?;
+        let parent = match open_parent(place.dir(), parent, create_parents) {
+            Ok(parent) => parent,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(Failure::io("open the directory of", &shown, &err)),
+        };
         let name = PathBuf::from(name);
         let before = existing(&parent, &name, &shown)?;
-        Ok(Self {
+        Ok(Some(Self {
             parent,
             name,
             shown,
             before,
-        })
+        }))
     }
 
     /// Returns whether the file is new.
@@ -91,6 +100,24 @@ impl Target {
         file.write_all(content)?;
         file.sync_data()
     }
+}
+
+/// Returns the file that a place's links lead to, where it has any; directories that are missing have none.
+pub(crate) fn leads_to(place: &Place<'_>) -> Option<String> {
+    let real = place.relative.ancestors().find_map(|above| {
+        let is_root = above.as_os_str().is_empty();
+        let real = match is_root {
+            true => PathBuf::new(),
+            false => place.dir().canonicalize(above).ok()?,
+        };
+        Some(real.join(place.relative.strip_prefix(above).ok()?))
+    })?;
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        let parts = path.components().filter(|it| *it != Component::CurDir);
+        parts.map(|it| PathBuf::from(it.as_os_str())).collect()
+    };
+    (parts(&real) != parts(&place.relative))
+        .then(|| place.show(&real.components().collect::<PathBuf>()))
 }
 
 fn real_path(place: &Place<'_>, shown: &str) -> Result<PathBuf, Failure> {

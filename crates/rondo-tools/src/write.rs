@@ -1,13 +1,16 @@
 use crate::blocking::{self, Call};
+use crate::change::{ChangeLog, FileChange, Old};
+use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
 use crate::recovery::{self, Doubt, FileState};
-use crate::replace::Target;
+use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Place, Workspace};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::io::Read;
 use std::sync::Arc;
 
 /// Writes a whole file: `write_file {path, content, create_parents?}`.
@@ -17,10 +20,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct WriteFile {
     workspace: Arc<Workspace>,
+    log: ChangeLog,
 }
 
 #[derive(Deserialize)]
-struct Args {
+pub(crate) struct Args {
     path: String,
     content: String,
     create_parents: Option<bool>,
@@ -36,7 +40,14 @@ impl WriteFile {
     /// Builds the tool over a workspace.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
+        let log = ChangeLog::default();
+        Self { workspace, log }
+    }
+
+    /// Notes in the log what calls made of their files.
+    #[must_use]
+    pub fn with_log(self, log: ChangeLog) -> Self {
+        Self { log, ..self }
     }
 }
 
@@ -65,7 +76,7 @@ impl Tool for WriteFile {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        blocking::run(&self.workspace, invocation, write).await
+        blocking::run_noted(&self.workspace, &self.log, invocation, write).await
     }
 
     async fn evidence(&self, arguments: &Value) -> Option<Value> {
@@ -98,8 +109,66 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let place = call.workspace.locate(&args.path, Access::Write)?;
     let target = Target::open(&place, args.create_parents.unwrap_or(true))?;
     call.proceed()?;
+    let before = call.is_watched().then(|| old(&target));
     target.write(args.content.as_bytes(), &call.idempotency_key)?;
+    if let Some(before) = before {
+        call.note(|| FileChange::new(place.shown(), leads_to(&place), before, &args.content));
+    }
     Ok(result(&place, args, target.is_new()))
+}
+
+/// Looks at what a call would do.
+pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
+    let place = workspace.locate(&args.path, Access::Write)?;
+    let before = match args.create_parents.unwrap_or(true) {
+        true => Target::find(&place)?.map_or(Old::Absent, |target| old(&target)),
+        false => old(&Target::open(&place, false)?),
+    };
+    Ok(FileChange::new(
+        place.shown(),
+        leads_to(&place),
+        before,
+        &args.content,
+    ))
+}
+
+/// Reads what a write replaces. What cannot be read is replaced all the same.
+fn old(target: &Target) -> Old {
+    if target.is_new() {
+        return Old::Absent;
+    }
+    read_old(target).unwrap_or(Old::Unreadable)
+}
+
+fn read_old(target: &Target) -> Option<Old> {
+    let (file, metadata) = target.read().ok()?;
+    let bound = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(bound.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .ok()?;
+    if bytes.len() > FILE_BYTES_MAX {
+        let state = FileState::large(&metadata)?;
+        let bytes = metadata.len();
+        return Some(Old::Other { bytes, state });
+    }
+    let state = FileState::with(&bytes);
+    Some(match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Old::Text(text),
+        Ok(text) => Old::Other {
+            bytes: size(text.len()),
+            state,
+        },
+        Err(err) => Old::Other {
+            bytes: size(err.as_bytes().len()),
+            state,
+        },
+    })
+}
+
+fn size(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Returns the result of a call that was done before.

@@ -1,5 +1,6 @@
 //! What a turn looks like: the answer on standard output, everything else on standard error.
 
+mod change;
 pub(crate) mod escape;
 mod json;
 mod markdown;

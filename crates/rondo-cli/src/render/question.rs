@@ -1,7 +1,9 @@
 //! A question about a call, on a terminal: all of it can be read when the answer is waited for.
 
-use super::columns_max;
+use super::{change, columns_max};
+use crate::changes::Look;
 use rondo_core::shown::{BAR, visible};
+use serde_json::Value;
 
 /// Rows below the question: the choice, which may wrap, and what is typed.
 const ROWS_BELOW: usize = 4;
@@ -13,52 +15,149 @@ const COLUMNS_MIN: usize = 20;
 const TAB: &str = "    ";
 /// Blanks in a row that are shown; of more, it is said how many they are.
 const BLANKS_MAX: usize = 40;
+/// Begins each further row of a line of a file, where others have a sign.
+const CONTINUED: &str = "↳";
 /// Empty lines in a row that are shown.
 const EMPTY_LINES_MAX: usize = 2;
 
-/// Returns a question as rows that fit the terminal, with a line break behind each.
+/// One line of a question, or below a call that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// What it is.
+    pub(super) tone: Tone,
+    /// The line, without its line break.
+    pub(super) text: String,
+    /// Lines that it stands for, beside itself.
+    pub(super) left_out: usize,
+}
+
+/// What a line is; where there are colours, they tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Words.
+    Plain,
+    /// A line of a file that stays.
+    Same,
+    /// A line of a file that is new.
+    Added,
+    /// A line of a file that goes.
+    Removed,
+    /// What is said of the lines of a file.
+    Beside,
+}
+
+impl Line {
+    /// Builds a line of words.
+    pub(super) fn plain(text: String) -> Self {
+        Self::toned(Tone::Plain, text)
+    }
+
+    /// Builds any other line.
+    pub(super) fn toned(tone: Tone, text: String) -> Self {
+        Self {
+            tone,
+            text,
+            left_out: 0,
+        }
+    }
+
+    /// Returns what stands before the rest of a line of a file: it must not look like another line.
+    fn continuation(&self) -> Option<&'static str> {
+        match self.tone {
+            Tone::Plain | Tone::Beside => None,
+            Tone::Same | Tone::Added | Tone::Removed => Some(CONTINUED),
+        }
+    }
+}
+
+/// Returns a question as rows that fit the terminal, with a line break behind each; where a look at the
+/// call's file found what it changes, that stands in place of the arguments.
+pub(crate) fn fitted(
+    prompt: &str,
+    arguments: &Value,
+    look: &Look,
+    (rows, columns): (usize, usize),
+    has_color: bool,
+) -> String {
+    let lines = change::asked(prompt, arguments, look);
+    painted(&fitted_rows(lines, rows, columns), has_color)
+}
+
+/// Returns lines with their colours, where those are wanted, and a line break behind each.
+pub(super) fn painted(lines: &[Line], has_color: bool) -> String {
+    let mut shown = String::new();
+    for Line { tone, text, .. } in lines {
+        let style = match tone {
+            Tone::Plain | Tone::Same => "",
+            Tone::Added => "\x1b[32m",
+            Tone::Removed => "\x1b[31m",
+            Tone::Beside => "\x1b[2m",
+        };
+        match style {
+            style if has_color && !style.is_empty() => {
+                shown.extend([style, text, "\x1b[0m\n"]);
+            }
+            _ => shown.extend([text, "\n"]),
+        }
+    }
+    shown
+}
+
+/// Returns the rows of a question that fit the terminal.
 ///
 /// Hidden characters are spelt out. Blanks and empty lines that would push the rest out of sight are
 /// counted instead. Where it is too long still, rows in the middle are left out, and how many; never the
 /// beginning, which says what runs, nor the end.
-pub(crate) fn fitted(question: &str, rows: usize, columns: usize) -> String {
+fn fitted_rows(lines: Vec<Line>, rows: usize, columns: usize) -> Vec<Line> {
     let columns = columns.max(COLUMNS_MIN);
     let rows_max = rows.saturating_sub(ROWS_BELOW).max(ROWS_MIN);
-    let text = visible(question).replace('\t', TAB);
     let mut shown = Vec::new();
-    for line in without_empty_runs(&text) {
-        wrap(&without_blank_runs(&line), columns, &mut shown);
+    for mut line in without_empty_runs(lines) {
+        line.text = without_blank_runs(&visible(&line.text).replace('\t', TAB));
+        wrap(&line, columns, &mut shown);
     }
-    let count = shown.len();
-    if count > rows_max {
-        let last = (rows_max - 1) / 2;
-        let first = rows_max - 1 - last;
-        let note = format!("[{} rows are left out here]", count - first - last);
-        shown.splice(first..count - last, [note]);
-    }
+    without_middle(&mut shown, rows_max, |count| {
+        format!("[{count} rows are left out here]")
+    });
     shown
-        .into_iter()
-        .flat_map(|row| [row, "\n".to_owned()])
-        .collect()
 }
 
-fn without_empty_runs(text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut empty: Vec<&str> = Vec::new();
-    for line in text.lines().chain(["end"]) {
-        if line.trim().trim_end_matches(BAR.trim()).is_empty() {
+/// Leaves out lines of the middle where there are more than so many, and says how many they are.
+pub(super) fn without_middle(lines: &mut Vec<Line>, max: usize, say: impl Fn(usize) -> String) {
+    if lines.len() <= max {
+        return;
+    }
+    let last = max.saturating_sub(1) / 2;
+    let first = max.saturating_sub(1) - last;
+    let end = lines.len() - last;
+    let gone = lines.get(first..end).unwrap_or_default();
+    // What stands for others is no line itself.
+    let count = gone.iter().map(|line| line.left_out.max(1)).sum();
+    let note = Line {
+        left_out: count,
+        ..Line::plain(say(count))
+    };
+    lines.splice(first..end, [note]);
+}
+
+fn without_empty_runs(lines: Vec<Line>) -> Vec<Line> {
+    let mut kept = Vec::new();
+    let mut empty: Vec<Line> = Vec::new();
+    let end = Line::plain("end".to_owned());
+    for line in lines.into_iter().chain([end]) {
+        if line.text.trim().trim_end_matches(BAR.trim()).is_empty() {
             empty.push(line);
             continue;
         }
         match empty.len() {
-            0..=EMPTY_LINES_MAX => lines.extend(empty.iter().map(|line| (*line).to_owned())),
-            count => lines.push(format!("[{count} empty lines]")),
+            0..=EMPTY_LINES_MAX => kept.append(&mut empty),
+            count => kept.push(Line::plain(format!("[{count} empty lines]"))),
         }
         empty.clear();
-        lines.push(line.to_owned());
+        kept.push(line);
     }
-    lines.pop();
-    lines
+    kept.pop();
+    kept
 }
 
 fn without_blank_runs(line: &str) -> String {
@@ -80,31 +179,45 @@ fn without_blank_runs(line: &str) -> String {
 
 /// A row that goes on with a block begins as the block does, so that nothing in it looks like a line of its
 /// own.
-fn wrap(line: &str, columns: usize, rows: &mut Vec<String>) {
-    let indent = line.len() - line.trim_start_matches(' ').len();
-    let (indent, rest) = line.split_at(indent.min(columns / 2));
+fn wrap(line: &Line, columns: usize, rows: &mut Vec<Line>) {
+    let text = &line.text;
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let (indent, rest) = text.split_at(indent.min(columns / 2));
     let (bar, rest) = match rest.strip_prefix(BAR) {
         Some(rest) => (BAR, rest),
         None => ("", rest),
     };
     let room = columns.saturating_sub(indent.len() + 2 * bar.chars().count() + 1);
-    let continued = if bar.is_empty() { "  " } else { "" };
+    let continued = match line.continuation() {
+        Some(continued) => continued,
+        None if bar.is_empty() => "  ",
+        None => "",
+    };
+    let tone = line.tone;
     let (mut row, mut used) = (format!("{indent}{bar}"), 0);
     for c in rest.chars() {
         if used + columns_max(c) > room {
             let next = format!("{indent}{bar}{continued}");
-            rows.push(std::mem::replace(&mut row, next));
-            used = continued.len();
+            let text = std::mem::replace(&mut row, next);
+            rows.push(Line::toned(tone, text));
+            used = continued.chars().map(columns_max).sum();
         }
         used += columns_max(c);
         row.push(c);
     }
-    rows.push(row);
+    rows.push(Line {
+        left_out: line.left_out,
+        ..Line::toned(tone, row)
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fitted(question: &str, rows: usize, columns: usize) -> String {
+        super::fitted(question, &Value::Null, &None, (rows, columns), false)
+    }
 
     #[test]
     fn what_fits_is_shown_as_it_is() {
@@ -123,6 +236,19 @@ mod tests {
             let said = format!("\n[{} rows are left out here]\n", 102 - (most - 1));
             assert!(shown.contains(&said), "{shown}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_twice_is_counted_once() {
+        let mut lines: Vec<_> = (0..9).map(|at| Line::plain(format!("{at}"))).collect();
+        lines[4].left_out = 100;
+        without_middle(&mut lines, 3, |count| format!("[{count}]"));
+        let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["0", "[106]", "8"]);
+        let lines = vec![Line::toned(Tone::Added, "  │ +abcdefghijklmnop".to_owned())];
+        let rows = fitted_rows(lines, 24, 20);
+        let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
+        assert_eq!(texts, ["  │ +abcdefghijkl", "  │ ↳mnop"]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `text`: the answer on standard output; calls, live output and a spinner on standard error, where
 //! that is a terminal.
 
+use super::change;
 use super::markdown::Markdown;
+use super::question::painted;
 use super::sanitize::{Keep, Sanitizer, plain};
 use super::spinner::Spinner;
 use super::tool_line::{cut, tool_line};
 use super::view::{Ending, View};
+use crate::changes::Changes;
 use crate::output::Output;
 use crate::screen::Screen;
 use rondo_types::{CallId, CompactionKind, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent};
@@ -33,6 +36,7 @@ pub(crate) struct TextView {
     calls: HashMap<CallId, Call>,
     spinner: Spinner,
     screen: Screen,
+    changes: Changes,
     /// A question stands on the terminal, and the cursor behind it.
     asking: bool,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
@@ -51,7 +55,7 @@ struct Call {
 
 impl TextView {
     /// Builds the view.
-    pub(crate) fn new(output: Output, screen: Screen) -> Self {
+    pub(crate) fn new(output: Output, screen: Screen, changes: Changes) -> Self {
         let rendered = output.stdout_terminal && output.stdout_color;
         Self {
             output,
@@ -64,6 +68,7 @@ impl TextView {
             calls: HashMap::new(),
             spinner: Spinner::new(output.stderr_color),
             screen,
+            changes,
             asking: false,
             between_steps: false,
         }
@@ -178,6 +183,7 @@ impl TextView {
             let line = tool_line(&call.name, &call.arguments, columns);
             self.aside(&format!("• {line}"));
         }
+        self.changed(id, columns);
         if let Some(code) = code {
             let why = match result {
                 Value::String(text) => text.clone(),
@@ -189,6 +195,20 @@ impl TextView {
             ));
         }
         self.spinner.label("thinking");
+    }
+
+    /// Shows what a call made of its file.
+    fn changed(&mut self, id: &CallId, columns: usize) {
+        let Some((change, is_another)) = self.changes.take(id) else {
+            return;
+        };
+        if is_another {
+            self.aside("  the file changed after the question; this is what the call did");
+        }
+        self.clear_spinner();
+        let lines = change::done(&change, columns);
+        self.output
+            .stderr(&painted(&lines, self.output.stderr_color));
     }
 
     fn answered(&mut self, id: &CallId, changed: Option<Value>) {

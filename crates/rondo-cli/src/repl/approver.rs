@@ -1,5 +1,6 @@
 //! Questions of a running turn, put to whoever has the keyboard.
 
+use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
@@ -13,6 +14,7 @@ const QUESTIONS: usize = 1;
 pub(super) struct PromptApprover {
     questions: mpsc::Sender<Question>,
     screen: Screen,
+    changes: Changes,
 }
 
 /// A question, and where its answer is waited for.
@@ -20,23 +22,38 @@ pub(super) struct PromptApprover {
 pub(super) struct Question {
     /// The call.
     pub(super) request: ApprovalRequest,
+    /// What the call would make of its file.
+    pub(super) look: Look,
     /// Takes the answer; closed once nobody waits for it.
     pub(super) answer: oneshot::Sender<Approval>,
 }
 
 /// Builds the two ends.
-pub(super) fn channel(screen: Screen) -> (PromptApprover, mpsc::Receiver<Question>) {
+pub(super) fn channel(
+    screen: Screen,
+    changes: Changes,
+) -> (PromptApprover, mpsc::Receiver<Question>) {
     let (questions, asked) = mpsc::channel(QUESTIONS);
-    (PromptApprover { questions, screen }, asked)
+    let approver = PromptApprover {
+        questions,
+        screen,
+        changes,
+    };
+    (approver, asked)
 }
 
 #[async_trait]
 impl Approver for PromptApprover {
     async fn ask(&self, request: &ApprovalRequest) -> Approval {
+        let look = self.changes.look(request).await;
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
         let request = request.clone();
-        let question = Question { request, answer };
+        let question = Question {
+            request,
+            look,
+            answer,
+        };
         let sent = self.questions.send(question).await;
         match answered.await {
             Ok(approval) if sent.is_ok() => approval,

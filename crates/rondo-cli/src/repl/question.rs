@@ -26,7 +26,10 @@ pub(super) struct Asked {
 impl Asked {
     /// Puts a question.
     pub(super) fn put(question: Question, output: &Output) -> Self {
-        let shown = fitted(&question.request.prompt, output.rows(), output.columns());
+        let Question { request, look, .. } = &question;
+        let size = (output.rows(), output.columns());
+        let has_color = output.stderr_color;
+        let shown = fitted(&request.prompt, &request.arguments, look, size, has_color);
         output.stderr(&format!("\r\x1b[K{shown}"));
         let asked = Self {
             pattern: pattern_for(&question.request),

@@ -5,6 +5,7 @@ use super::keyboard::Keyboard;
 use super::ledger::BookkeepingView;
 use super::permissions::RememberingGate;
 use super::talk::Talk;
+use crate::changes::Changes;
 use crate::commands::ask::{self, Answerer, Cast, Scene, Work};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
@@ -76,7 +77,8 @@ impl Talk {
         keyboard: &mut Keyboard,
         screen: Screen,
     ) -> Result<Over> {
-        let (approver, mut questions) = approver::channel(screen.clone());
+        let changes = Changes::default();
+        let (approver, mut questions) = approver::channel(screen.clone(), changes.clone());
         let secrets = self.secrets.clone().with(answerer.key.clone());
         let work = work.without(&secrets);
         let permissions = self.permissions.clone();
@@ -92,6 +94,7 @@ impl Talk {
             conversation,
             schema: None,
             live: self.live_tools(&cast.profile),
+            changes: changes.clone(),
         };
         let setup = ask::setup(&scene, cast, answerer, Arc::new(approver), &gate, &secrets)?;
         let turn = match &work {
@@ -100,7 +103,7 @@ impl Talk {
         };
         let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
         let events_tx = self.telemetry().await.observe(events_tx);
-        let view = TextView::new(self.output, screen);
+        let view = TextView::new(self.output, screen, changes);
         let view = Box::new(BookkeepingView::new(view, self.books.clone()));
         let (handle, turn_control) = control();
         let history = conversation.history.clone();

@@ -205,6 +205,18 @@ impl Person {
         self.screen.screen().contents()
     }
 
+    /// Returns the colour of the last character of a text that stands on the screen.
+    pub(crate) fn color_of(&self, text: &str) -> vt100::Color {
+        let screen = self.screen.screen();
+        let (_, columns) = screen.size();
+        let mut rows = screen.rows(0, columns.get()).zip(0..);
+        let (line, row) = rows.find(|(line, _)| line.contains(text)).unwrap();
+        let (before, _) = line.split_once(text).unwrap();
+        let column = before.chars().count() + text.chars().count() - 1;
+        let cell = screen.cell(row, u16::try_from(column).unwrap());
+        cell.unwrap().fgcolor()
+    }
+
     /// Returns all that stands on the screen and above it.
     pub(crate) fn all(&mut self) -> String {
         let screen = self.screen.screen_mut();

@@ -192,8 +192,9 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
         screen.contains("  path: im\\u{202e}portant.txt\n"),
         "{screen}"
     );
-    assert!(screen.contains("  content: (202 lines, "), "{screen}");
-    assert!(screen.contains("│ the end\n"), "{screen}");
+    assert!(screen.contains("  a new file of 202 lines\n"), "{screen}");
+    assert!(screen.contains(" rows are left out here]\n"), "{screen}");
+    assert!(screen.contains("│ +the end\n"), "{screen}");
     person.press("\r").await;
     assert_eq!(person.code().await, Some(0));
     assert!(
@@ -201,6 +202,54 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
         "{}",
         person.all()
     );
+}
+
+/// What is replaced is on the disk, and no argument says it.
+#[tokio::test]
+async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
+    let arguments = json!({"path": "poem.txt", "content": "roses\n\u{202e}are\u{1b}[2J blue\n"});
+    let server = serve(vec![calls("write_file", &arguments), says("Over.")]).await;
+    let env = TestEnv::new();
+    env.write("poem.txt", "roses\nare red\n");
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.types_behind("(Enter alone: no) ").await;
+    let asked = "`write_file` wants to run with\n  path: poem.txt\n  1 line added, 1 removed\n  @@ -1,2 +1,2 @@\n  \
+                 │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\nRun it? y/n";
+    assert!(person.screen().contains(asked), "{}", person.screen());
+    assert_eq!(person.color_of("│ -are red"), vt100::Color::Idx(1));
+    assert_eq!(person.color_of("│ +"), vt100::Color::Idx(2));
+    // What the call replaces is what stands there when it runs.
+    env.write("poem.txt", "violets\n");
+    person.press("y\r").await;
+    assert_eq!(person.code().await, Some(0));
+    let done = "• write_file poem.txt\n  the file changed after the question; this is what the call did\n  @@ -1,1 \
+                +1,2 @@\n  -violets\n  +roses\n  +\\u{202e}are\\u{1b}[2J blue\n";
+    assert!(person.all().contains(done), "{}", person.all());
+}
+
+#[tokio::test]
+async fn a_file_of_many_lines_is_shown_in_part_and_without_colours_where_they_are_not_wanted() {
+    let content = format!("first\n{}last", "line\n".repeat(1000));
+    let write = json!({"path": "long.txt", "content": content});
+    let edit = json!({"path": "long.txt", "old_string": "nowhere", "new_string": ""});
+    let server = serve(vec![
+        calls("write_file", &write),
+        calls("edit_file", &edit),
+        says("Over."),
+    ])
+    .await;
+    let env = TestEnv::new().var("NO_COLOR", "1");
+    let shown = ask(&env, &server, "y\n", &["go"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let text = shown.stdout.replace('\r', "");
+    let done = "• write_file long.txt\n  @@ -0,0 +1,1002 @@\n  +first\n";
+    assert!(text.contains(done) && !text.contains("\x1b[32m"), "{text}");
+    let end = "  [985 lines are left out here]\n";
+    assert!(text.contains(end), "{text}");
+    let fails = "\nAs the file is now, it fails: `old_string` does not occur in `long.txt` (0 matc\n  hes)\nRun it?";
+    assert!(text.contains(fails), "{text}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "shared test code fails by panicking")]
 
 mod bench;
+mod change;
 mod confine;
 mod edit;
 mod instructions;

@@ -3,6 +3,7 @@ use super::cast::{Answerer, Cast};
 use super::explain::{Said, explain, stopped_by};
 use super::prepare::{Planned, Prepared, Work};
 use crate::approver::TerminalApprover;
+use crate::changes::Changes;
 use crate::cli::OutputFormat;
 use crate::commands::run::{fresh_id, write_failed};
 use crate::context::system_prompt;
@@ -46,13 +47,16 @@ pub(super) async fn run(
     let work = work.without(&secrets);
     let screen = Screen::new();
     let env = &prepared.settings.env;
-    let approver = Arc::new(TerminalApprover::new(env, screen.clone()));
+    let changes = Changes::default();
+    let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
+    let approver = Arc::new(approver);
     let scene = Scene {
         settings: &prepared.settings,
         output: &prepared.output,
         conversation: &prepared.conversation,
         schema: prepared.schema.clone(),
         live: Vec::new(),
+        changes: changes.clone(),
     };
     let asking = Arc::clone(&approver) as _;
     let gate = tools::standard_gate;
@@ -64,7 +68,8 @@ pub(super) async fn run(
     let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
     let telemetry = Telemetry::start(env, &prepared.output).await;
     let events_tx = telemetry.observe(events_tx);
-    let view = view(prepared.format, prepared.output, screen, is_last);
+    let text = || TextView::new(prepared.output, screen, changes);
+    let view = view(prepared.format, prepared.output, text, is_last);
     let (handle, turn_control) = control();
     let brake = Brake::new(handle);
     let strict = prepared.settings.values.strict_complete == Some(true);
@@ -122,6 +127,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) schema: Option<Value>,
     /// Tools that are there already.
     pub(crate) live: Vec<Arc<dyn Tool>>,
+    /// Where what calls make of files is shown from.
+    pub(crate) changes: Changes,
 }
 
 /// Builds the gate of a turn from what opens and closes it.
@@ -164,6 +171,7 @@ pub(crate) fn setup(
         conversation,
         schema,
         live,
+        changes,
     } = scene;
     let profile = &cast.profile;
     let now = Clock::system().now();
@@ -171,6 +179,7 @@ pub(crate) fn setup(
     let keys = cast.key_variables();
     let names = &cast.tool_names;
     let offer = tools::offer(names, &keys, profile, settings, &session, live, secrets)?;
+    changes.watch(&offer, secrets, output.stderr_terminal);
     if !offer.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",
@@ -221,11 +230,16 @@ fn cannot_go_on(error: ResumeError) -> CliError {
 }
 
 /// A turn that only comes before the one that was asked for is told in a note.
-fn view(format: OutputFormat, output: Output, screen: Screen, is_last: bool) -> Box<dyn View> {
+fn view(
+    format: OutputFormat,
+    output: Output,
+    text: impl FnOnce() -> TextView,
+    is_last: bool,
+) -> Box<dyn View> {
     match format {
         OutputFormat::StreamJson => Box::new(JsonView::new(output, true)),
         _ if !is_last => Box::new(SilentView),
-        OutputFormat::Text => Box::new(TextView::new(output, screen)),
+        OutputFormat::Text => Box::new(text()),
         OutputFormat::Json => Box::new(JsonView::new(output, false)),
     }
 }

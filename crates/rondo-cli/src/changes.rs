@@ -1,0 +1,152 @@
+//! What calls make of files: looked at before the question about a call, and taken after it ran.
+
+use crate::tools::Offer;
+use rondo_core::ApprovalRequest;
+use rondo_core::redact::Secrets;
+use rondo_tools::{ChangeLog, DiffLine, FileChange, Workspace, preview};
+use rondo_types::CallId;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// How long a look at a file may hold up the question; a file system may hang.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The bound on looks that wait for their call to end.
+const LOOKS_MAX: usize = 32;
+
+/// The changes of one turn. Cheap to clone; clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    source: OnceLock<Source>,
+    looks: Mutex<VecDeque<(CallId, FileChange)>>,
+}
+
+/// Where changes come from.
+#[derive(Debug)]
+struct Source {
+    workspace: Arc<Workspace>,
+    log: ChangeLog,
+    secrets: Secrets,
+}
+
+/// What a look at a call's file found: the change, or why the call would fail; `None` for a call that changes
+/// no file, or whose file could not be looked at in time.
+pub(crate) type Look = Option<Result<FileChange, String>>;
+
+impl Changes {
+    /// Takes changes from the tools of a turn; what calls did is noted only where it `is_shown`.
+    pub(crate) fn watch(&self, offer: &Offer, secrets: &Secrets, is_shown: bool) {
+        if is_shown {
+            offer.log.enable();
+        }
+        // A turn is set up once.
+        let _ = self.0.source.set(Source {
+            workspace: Arc::clone(&offer.workspace),
+            log: offer.log.clone(),
+            secrets: secrets.clone(),
+        });
+    }
+
+    /// Looks at what a call would do.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a look that nobody waits for ends by itself.
+    pub(crate) async fn look(&self, request: &ApprovalRequest) -> Look {
+        let source = self.0.source.get()?;
+        let workspace = Arc::clone(&source.workspace);
+        let (tool, arguments) = (request.tool.clone(), request.arguments.clone());
+        let looking = spawn_blocking(move || preview(&workspace, &tool, &arguments));
+        let look = timeout(LOOK_TIMEOUT, looking).await.ok()?.ok()??;
+        let look = look.map(|change| source.redacted(change));
+        if let Ok(change) = &look {
+            let mut looks = self.looks();
+            if looks.len() >= LOOKS_MAX {
+                looks.pop_front();
+            }
+            looks.push_back((request.call_id.clone(), change.clone()));
+        }
+        Some(look.map_err(|why| source.secrets.text(why)))
+    }
+
+    /// Takes what a call did, and whether its file was another one when the call was asked about.
+    pub(crate) fn take(&self, call: &CallId) -> Option<(FileChange, bool)> {
+        let source = self.0.source.get()?;
+        let asked = {
+            let mut looks = self.looks();
+            let at = looks.iter().position(|(id, _)| id == call);
+            at.and_then(|at| looks.remove(at)).map(|(_, change)| change)
+        };
+        let done = source.redacted(source.log.take(call)?);
+        let is_another = asked.is_some_and(|asked| !done.begins_as(&asked));
+        Some((done, is_another))
+    }
+
+    fn looks(&self) -> MutexGuard<'_, VecDeque<(CallId, FileChange)>> {
+        self.0.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source {
+    /// Lines of a kind that follow each other are one text: a key may have several.
+    fn redacted(&self, mut change: FileChange) -> FileChange {
+        let lines = change.lines.take();
+        change.lines = lines.map(|lines| {
+            let runs = lines.chunk_by(|one, other| one.kind == other.kind);
+            runs.flat_map(|run| self.redacted_run(run)).collect()
+        });
+        change
+    }
+
+    fn redacted_run(&self, run: &[DiffLine]) -> Vec<DiffLine> {
+        let Some(kind) = run.first().map(|line| line.kind) else {
+            return Vec::new();
+        };
+        let texts: Vec<&str> = run.iter().map(|line| line.text.as_str()).collect();
+        let text = self.secrets.text(texts.join("\n"));
+        let lines = text.split('\n').map(str::to_owned);
+        lines.map(|text| DiffLine { kind, text }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_tools::DiffKind;
+    use rondo_types::{SessionId, TurnId};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_key_in_a_file_is_not_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("f"), "a=1\nkey=sk-12345678\nb=2\n").unwrap();
+        let changes = Changes::default();
+        let secrets = Secrets::new(["sk-12345678".to_owned()]);
+        let source = Source {
+            workspace: Arc::new(Workspace::open(directory.path()).unwrap()),
+            log: ChangeLog::default(),
+            secrets,
+        };
+        changes.0.source.set(source).unwrap();
+        let arguments = json!({"path": "f", "old_string": "a=1", "new_string": "a=3"});
+        let request = ApprovalRequest {
+            session: SessionId::new("s"),
+            turn: TurnId::new("t"),
+            step: 1,
+            call_id: CallId::new("c"),
+            tool: "edit_file".to_owned(),
+            arguments,
+            prompt: String::new(),
+            can_edit: true,
+        };
+        let change = changes.look(&request).await.unwrap().unwrap();
+        let lines = change.lines.unwrap();
+        let same = lines.iter().filter(|line| line.kind == DiffKind::Same);
+        let same: Vec<_> = same.map(|line| line.text.as_str()).collect();
+        assert_eq!(same, ["key=[redacted]", "b=2"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! What a call makes of a file, as lines of a question and as lines below a call that ran.
+
+use super::columns_max;
+use super::question::{Line, Tone, without_middle};
+use crate::changes::Look;
+use rondo_core::shown::{self, BAR, visible};
+use rondo_tools::{DiffKind, DiffLine, FileBefore, FileChange};
+use serde_json::Value;
+
+/// Arguments that the lines of a change show.
+const SHOWN: [&str; 3] = ["content", "old_string", "new_string"];
+/// The bound on lines below a call that ran; of more, half of them from each end.
+const DONE_LINES_MAX: usize = 20;
+/// What stands before each line of a call that ran.
+const INDENT: &str = "  ";
+/// What a tab stands for.
+const TAB: &str = "    ";
+
+/// Returns the lines of a question: its prompt, in which the change stands in place of the arguments that
+/// make it.
+pub(super) fn asked(prompt: &str, arguments: &Value, look: &Look) -> Vec<Line> {
+    let change = match look {
+        None => return plain(prompt),
+        Some(Err(why)) => {
+            let mut lines = plain(prompt);
+            let why = shown::line(why);
+            lines.push(Line::plain(format!("As the file is now, it fails: {why}")));
+            return lines;
+        }
+        Some(Ok(change)) => change,
+    };
+    let Some(diff) = &change.lines else {
+        let mut lines = plain(prompt);
+        lines.extend(leads_to(change));
+        lines.push(Line::plain(format!("{INDENT}{}", summary(change))));
+        return lines;
+    };
+    let mut rest = arguments.clone();
+    if let Value::Object(fields) = &mut rest {
+        fields.retain(|name, _| !SHOWN.contains(&name.as_str()));
+    }
+    let mut lines = match prompt.strip_suffix(&shown::call(arguments)) {
+        Some(head) => plain(&format!("{head}{}", shown::call(&rest))),
+        // Whoever asks so shows the arguments otherwise.
+        None => plain(prompt),
+    };
+    lines.extend(leads_to(change));
+    lines.push(Line::plain(format!("{INDENT}{}", summary(change))));
+    lines.extend(diff.iter().map(|line| match sign(line.kind) {
+        Some(sign) => Line::toned(
+            tone(line.kind),
+            format!("{INDENT}{BAR}{sign}{}", visible(&line.text)),
+        ),
+        None => beside(line),
+    }));
+    lines
+}
+
+/// Returns the lines below a call that ran, each at most so many columns wide.
+pub(super) fn done(change: &FileChange, columns: usize) -> Vec<Line> {
+    let Some(diff) = &change.lines else {
+        let text = format!("{INDENT}{}", summary(change));
+        return vec![Line::toned(Tone::Beside, text)];
+    };
+    let mut lines: Vec<_> = diff
+        .iter()
+        .map(|line| match sign(line.kind) {
+            Some(sign) => {
+                let text = visible(&line.text).replace('\t', TAB);
+                Line::toned(tone(line.kind), format!("{INDENT}{sign}{text}"))
+            }
+            None => beside(line),
+        })
+        .collect();
+    without_middle(&mut lines, DONE_LINES_MAX, |count| {
+        format!("{INDENT}[{count} lines are left out here]")
+    });
+    for line in &mut lines {
+        cut(&mut line.text, columns);
+    }
+    lines
+}
+
+fn plain(text: &str) -> Vec<Line> {
+    text.lines()
+        .map(|line| Line::plain(line.to_owned()))
+        .collect()
+}
+
+fn leads_to(change: &FileChange) -> Option<Line> {
+    let path = change.leads_to.as_ref()?;
+    Some(Line::plain(format!(
+        "{INDENT}leads to: {}",
+        shown::line(path)
+    )))
+}
+
+fn beside(line: &DiffLine) -> Line {
+    let text = match line.kind {
+        DiffKind::LeftOut(count) => format!("{INDENT}[{count} lines are left out here]"),
+        DiffKind::NoLineFeed => format!("{INDENT}[no line feed at the end of the file]"),
+        _ => format!("{INDENT}{}", line.text),
+    };
+    let left_out = match line.kind {
+        DiffKind::LeftOut(count) => count,
+        _ => 0,
+    };
+    Line {
+        left_out,
+        ..Line::toned(Tone::Beside, text)
+    }
+}
+
+fn sign(kind: DiffKind) -> Option<char> {
+    match kind {
+        DiffKind::Same => Some(' '),
+        DiffKind::Added => Some('+'),
+        DiffKind::Removed => Some('-'),
+        DiffKind::Place | DiffKind::LeftOut(_) | DiffKind::NoLineFeed => None,
+    }
+}
+
+fn tone(kind: DiffKind) -> Tone {
+    match kind {
+        DiffKind::Same => Tone::Same,
+        DiffKind::Added => Tone::Added,
+        DiffKind::Removed => Tone::Removed,
+        DiffKind::Place | DiffKind::LeftOut(_) | DiffKind::NoLineFeed => Tone::Beside,
+    }
+}
+
+fn summary(change: &FileChange) -> String {
+    let (added, removed) = change.counts;
+    match (&change.before, &change.lines) {
+        (FileBefore::Other { bytes }, _) => {
+            format!("replaces {bytes} bytes that are not text, or too many to compare")
+        }
+        (FileBefore::Unreadable, _) => "replaces a file that cannot be read".to_owned(),
+        (FileBefore::Absent, None) => "a new file, with too many lines to show".to_owned(),
+        (FileBefore::Text, None) => {
+            "replaces a text; there are too many lines to compare".to_owned()
+        }
+        (FileBefore::Absent, Some(lines)) if lines.is_empty() => "a new, empty file".to_owned(),
+        (FileBefore::Absent, Some(_)) => format!("a new file of {}", lines_of(added)),
+        (FileBefore::Text, Some(lines)) if lines.is_empty() => "nothing changes".to_owned(),
+        (FileBefore::Text, Some(_)) => {
+            format!("{} added, {removed} removed", lines_of(added))
+        }
+    }
+}
+
+fn lines_of(count: usize) -> String {
+    match count {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    }
+}
+
+/// Cuts a text to so many columns at most, and says so.
+fn cut(text: &mut String, columns: usize) {
+    let room = columns.saturating_sub(1);
+    let mut used = 0;
+    let mut kept = 0;
+    for (at, c) in text.char_indices() {
+        // One column stays for what says that there is more.
+        if used < room {
+            kept = at;
+        }
+        used += columns_max(c);
+    }
+    if used > room {
+        text.truncate(kept);
+        text.push('…');
+    }
+}

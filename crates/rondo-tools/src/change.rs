@@ -1,0 +1,372 @@
+//! What a call makes of its file, as lines to look at before it runs and after.
+//!
+//! The call itself notes what it replaced: read before or after it by another path, the file may be
+//! another one. The look before the call opens files as the call does, beneath the same handles and
+//! with the same bounds, so that it cannot read what the call could not.
+
+use crate::edit;
+use crate::recovery::FileState;
+use crate::workspace::Workspace;
+use crate::write;
+use rondo_types::CallId;
+use serde::Deserialize as _;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The bound on lines of a text that is compared.
+const COMPARED_LINES_MAX: usize = 20_000;
+/// How long the smallest difference is looked for; then a larger one does.
+const COMPARE_TIME_MAX: Duration = Duration::from_millis(200);
+/// Lines around each change.
+const CONTEXT_LINES: usize = 3;
+/// The bound on lines of a difference; of more, half of them from each end.
+const LINES_MAX: usize = 400;
+/// The bound on characters of one line; of more, half of them from each end.
+const LINE_CHARS_MAX: usize = 2_000;
+/// The bound on changes that are kept until they are taken.
+const KEPT_MAX: usize = 32;
+
+/// What a call of `write_file` or `edit_file` makes of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file, as the call names it.
+    pub path: String,
+    /// The file that the path's links lead to; `None` where it has none.
+    pub leads_to: Option<String>,
+    /// What stands there before the call.
+    pub before: FileBefore,
+    /// Lines that are added, and lines that are removed.
+    pub counts: (usize, usize),
+    /// The difference, at most 400 lines and a note between them; empty where nothing changes, `None`
+    /// where the file is no text or too long to be compared.
+    pub lines: Option<Vec<DiffLine>>,
+    state: FileState,
+}
+
+/// What stands at a path before a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileBefore {
+    /// Nothing.
+    Absent,
+    /// UTF-8 text.
+    Text,
+    /// Anything else, or a text beyond the bound of 10 MiB.
+    Other {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A file that cannot be read, though it can be replaced.
+    Unreadable,
+}
+
+/// One line of a difference, without its line feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffLine {
+    /// What the line is.
+    pub kind: DiffKind,
+    /// The line as it stands in the file, or its place; empty where the kind says it all.
+    pub text: String,
+}
+
+/// What a line of a difference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffKind {
+    /// Where the lines below stand: `@@ -1,2 +1,3 @@`.
+    Place,
+    /// It stays.
+    Same,
+    /// It is new.
+    Added,
+    /// It goes.
+    Removed,
+    /// So many lines of the difference are left out here.
+    LeftOut(usize),
+    /// The line above has no line feed: it is the last of its file.
+    NoLineFeed,
+}
+
+impl FileChange {
+    /// Returns whether another change begins with the same content of the file.
+    #[must_use]
+    pub fn begins_as(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+
+    pub(crate) fn new(path: String, leads_to: Option<String>, before: Old, after: &str) -> Self {
+        let (before, state, old) = match before {
+            Old::Absent => (FileBefore::Absent, FileState::Absent, Some(String::new())),
+            Old::Text(text) => {
+                let state = FileState::with(text.as_bytes());
+                (FileBefore::Text, state, Some(text))
+            }
+            Old::Other { bytes, state } => (FileBefore::Other { bytes }, state, None),
+            Old::Unreadable => (FileBefore::Unreadable, FileState::Unusable, None),
+        };
+        let compared = old.and_then(|old| compare(&old, after));
+        let (counts, lines) = match compared {
+            Some((counts, lines)) => (counts, Some(lines)),
+            None => ((0, 0), None),
+        };
+        Self {
+            path,
+            leads_to,
+            before,
+            counts,
+            lines,
+            state,
+        }
+    }
+}
+
+/// What stood at a path, read within the bounds.
+pub(crate) enum Old {
+    Absent,
+    Text(String),
+    Other { bytes: u64, state: FileState },
+    Unreadable,
+}
+
+/// Looks at what a call would make of its file as it is now; `None` for other tools than `write_file` and
+/// `edit_file`. Changes nothing, and blocks as long as the disk takes.
+///
+/// # Errors
+/// Why the call would fail, as it would say itself.
+#[must_use]
+pub fn preview(
+    workspace: &Workspace,
+    tool: &str,
+    arguments: &Value,
+) -> Option<Result<FileChange, String>> {
+    let seen = match tool {
+        "write_file" => {
+            write::Args::deserialize(arguments).map(|args| write::preview(&args, workspace))
+        }
+        "edit_file" => {
+            edit::Args::deserialize(arguments).map(|args| edit::preview(&args, workspace))
+        }
+        _ => return None,
+    };
+    Some(match seen {
+        Ok(seen) => seen.map_err(|failure| failure.to_string()),
+        Err(err) => Err(err.to_string()),
+    })
+}
+
+/// What calls made of their files, until it is taken. Cheap to clone; clones share what they keep.
+///
+/// Keeps nothing until [`ChangeLog::enable`] is called, since a call then reads the file that it replaces.
+/// Of more than 32 changes, the latest are kept.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeLog(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    is_enabled: AtomicBool,
+    changes: Mutex<VecDeque<(CallId, FileChange)>>,
+}
+
+impl ChangeLog {
+    /// Has changes kept from now on.
+    pub fn enable(&self) {
+        self.0.is_enabled.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes what a call that succeeded made of its file.
+    #[must_use]
+    pub fn take(&self, call: &CallId) -> Option<FileChange> {
+        let mut changes = self.changes();
+        let at = changes.iter().position(|(id, _)| id == call)?;
+        changes.remove(at).map(|(_, change)| change)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.0.is_enabled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note(&self, call: CallId, change: FileChange) {
+        let mut changes = self.changes();
+        if changes.len() >= KEPT_MAX {
+            changes.pop_front();
+        }
+        changes.push_back((call, change));
+    }
+
+    fn changes(&self) -> std::sync::MutexGuard<'_, VecDeque<(CallId, FileChange)>> {
+        self.0
+            .changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Compared = ((usize, usize), Vec<DiffLine>);
+
+/// Returns the lines added and removed, and the difference; nothing where it would cost too much.
+fn compare(old: &str, new: &str) -> Option<Compared> {
+    let lines = |text: &str| text.matches('\n').count();
+    if lines(old).max(lines(new)) > COMPARED_LINES_MAX {
+        return None;
+    }
+    let diff = TextDiff::configure()
+        .timeout(COMPARE_TIME_MAX)
+        .diff_lines(old, new);
+    // Where all lines end so, before and after, it says nothing about any of them.
+    let are_crlf = [old, new]
+        .iter()
+        .all(|text| text.matches('\n').count() == text.matches("\r\n").count());
+    let mut counts = (0, 0);
+    let mut shown = Vec::new();
+    for group in diff.grouped_ops(CONTEXT_LINES) {
+        shown.push(place(&group));
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let kind = match change.tag() {
+                ChangeTag::Equal => DiffKind::Same,
+                ChangeTag::Insert => {
+                    counts.0 += 1;
+                    DiffKind::Added
+                }
+                ChangeTag::Delete => {
+                    counts.1 += 1;
+                    DiffKind::Removed
+                }
+            };
+            let text = change.value();
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            let text = text.strip_suffix('\r').filter(|_| are_crlf).unwrap_or(text);
+            let text = without_middle(text);
+            shown.push(DiffLine { kind, text });
+            if change.missing_newline() {
+                shown.push(note(DiffKind::NoLineFeed));
+            }
+        }
+    }
+    if shown.len() > LINES_MAX {
+        let (first, last) = (LINES_MAX - LINES_MAX / 2, LINES_MAX / 2);
+        let left_out = shown.len() - LINES_MAX;
+        let said = note(DiffKind::LeftOut(left_out));
+        shown.splice(first..shown.len() - last, [said]);
+    }
+    Some((counts, shown))
+}
+
+fn place(group: &[similar::DiffOp]) -> DiffLine {
+    let range = |of: fn(&similar::DiffOp) -> std::ops::Range<usize>| {
+        let first = group.first().map_or(0, |op| of(op).start);
+        let count = group.last().map_or(0, |op| of(op).end) - first;
+        // As in unified diffs: no lines stand behind a line, others begin with theirs.
+        format!("{},{count}", first + usize::from(count > 0))
+    };
+    let (old, new) = (range(|op| op.old_range()), range(|op| op.new_range()));
+    DiffLine {
+        kind: DiffKind::Place,
+        text: format!("@@ -{old} +{new} @@"),
+    }
+}
+
+fn note(kind: DiffKind) -> DiffLine {
+    let text = String::new();
+    DiffLine { kind, text }
+}
+
+fn without_middle(line: &str) -> String {
+    let chars = line.chars().count();
+    if chars <= LINE_CHARS_MAX {
+        return line.to_owned();
+    }
+    let at = |place: usize| line.char_indices().nth(place).map_or(line.len(), |it| it.0);
+    let half = LINE_CHARS_MAX / 2;
+    let (first, last) = (line.get(..at(half)), line.get(at(chars - half)..));
+    let left_out = chars - 2 * half;
+    format!(
+        "{} [{left_out} characters are left out here] {}",
+        first.unwrap_or_default(),
+        last.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(old: &str, new: &str) -> Vec<String> {
+        let (_, lines) = compare(old, new).unwrap();
+        let show = |line: DiffLine| match line.kind {
+            DiffKind::Place => line.text,
+            DiffKind::Same => format!(" {}", line.text),
+            DiffKind::Added => format!("+{}", line.text),
+            DiffKind::Removed => format!("-{}", line.text),
+            kind @ (DiffKind::LeftOut(_) | DiffKind::NoLineFeed) => format!("# {kind:?}"),
+        };
+        lines.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn lines_around_a_change_and_where_they_stand_are_told() {
+        let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+        assert_eq!(
+            shown(old, &old.replace("5\n", "five\n")),
+            [
+                "@@ -2,7 +2,7 @@",
+                " 2",
+                " 3",
+                " 4",
+                "-5",
+                "+five",
+                " 6",
+                " 7",
+                " 8"
+            ]
+        );
+        assert_eq!(shown("", "a\nb\n"), ["@@ -0,0 +1,2 @@", "+a", "+b"]);
+        assert_eq!(shown("a\n", ""), ["@@ -1,1 +0,0 @@", "-a"]);
+        assert_eq!(shown(old, old), [""; 0]);
+    }
+
+    #[test]
+    fn a_missing_line_feed_and_line_ends_that_change_are_told() {
+        assert_eq!(
+            shown("a", "a\n"),
+            ["@@ -1,1 +1,1 @@", "-a", "# NoLineFeed", "+a"]
+        );
+        assert_eq!(shown("a\r\nb\r\n", "a\r\nc\r\n").last().unwrap(), "+c");
+        assert_eq!(shown("a\r\n", "a\n"), ["@@ -1,1 +1,1 @@", "-a\r", "+a"]);
+    }
+
+    #[test]
+    fn what_is_too_long_loses_its_middle_and_says_how_much() {
+        for (count, is_whole) in [
+            (LINES_MAX - 2, true),
+            (LINES_MAX - 1, true),
+            (LINES_MAX, false),
+        ] {
+            let lines = shown("", &"x\n".repeat(count));
+            assert_eq!(lines.len(), count + 1);
+            let said = lines.contains(&"# LeftOut(1)".to_owned());
+            assert_eq!(said, !is_whole, "{count}");
+        }
+        let line = shown("", &format!("{}end", "x".repeat(LINE_CHARS_MAX))).remove(1);
+        assert!(
+            line.contains("x [3 characters are left out here] x"),
+            "{line}"
+        );
+        assert!(line.ends_with("xend"), "{line}");
+        assert_eq!(compare("", &"x\n".repeat(COMPARED_LINES_MAX + 1)), None);
+        assert!(compare("", &"x\n".repeat(COMPARED_LINES_MAX)).is_some());
+    }
+
+    #[test]
+    fn the_latest_changes_are_kept_until_they_are_taken() {
+        let log = ChangeLog::default();
+        let change = |at: usize| FileChange::new(format!("{at}"), None, Old::Absent, "");
+        for at in 0..=KEPT_MAX {
+            log.note(CallId::new(format!("{at}")), change(at));
+        }
+        assert_eq!(log.take(&CallId::new("0")), None);
+        assert_eq!(log.take(&CallId::new("1")), Some(change(1)));
+        assert_eq!(log.take(&CallId::new("1")), None);
+    }
+}
