@@ -123,9 +123,6 @@ mod tests {
             "OPENAI_API_KEY",
             "GITHUB_TOKEN",
             "my_api_key",
-            "BASH_ENV",
-            "BASHOPTS",
-            "CDPATH",
             "OTEL_EXPORTER_OTLP_HEADERS",
         ] {
             assert!(environment.is_withheld(name), "{name}");
@@ -136,5 +133,31 @@ mod tests {
         environment.passed.push("GITHUB_TOKEN".to_owned());
         assert!(!environment.is_withheld("GITHUB_TOKEN"));
         assert!(environment.is_withheld("OPENAI_API_KEY"));
+    }
+
+    #[test]
+    fn what_makes_a_command_another_than_was_judged_is_withheld() {
+        let environment = Environment::default();
+        for name in [
+            "BASHOPTS",
+            "BASH_COMPAT",
+            "BASH_ENV",
+            "BASH_LOADABLES_PATH",
+            "BASH_XTRACEFD",
+            "CDPATH",
+            "ENV",
+            "EXECIGNORE",
+            "GLOBIGNORE",
+            "GREP_OPTIONS",
+            "LANGUAGE",
+            "LOCPATH",
+            "NLSPATH",
+            "POSIXLY_CORRECT",
+            "PROMPT_COMMAND",
+            "PS4",
+            "SHELLOPTS",
+        ] {
+            assert!(environment.is_withheld(name), "{name}");
+        }
     }
 }

@@ -73,6 +73,35 @@ fn what_may_do_more_is_never_taken_for_looking() {
     assert_eq!(taken, Vec::<&&str>::new());
 }
 
+/// The agent often stands in the project itself, so that such a path leads inside for the agent; for
+/// the command, which it is not yet, it may lead anywhere.
+#[test]
+fn a_path_that_is_another_in_each_process_is_asked_about_though_it_leads_inside_for_this_one() {
+    let place = Place::new();
+    let here = std::env::current_dir().unwrap();
+    let dirs = AllowedDirs::new(&place.project(), std::slice::from_ref(&here)).unwrap();
+    let plain = format!("cat {}", here.join("Cargo.toml").display());
+    assert_eq!(judge(&plain, &dirs), Judgement::ReadOnly);
+    let taken: Vec<_> = [
+        "cat /proc/self/cwd/Cargo.toml",
+        "cat /proc/thread-self/cwd/Cargo.toml",
+        "cat < /proc/self/cwd/Cargo.toml",
+        "cat links/own/Cargo.toml",
+        "cat src/../links/own/Cargo.toml",
+        "ls links/own/*",
+        "cd /proc/self/cwd && cat Cargo.toml",
+        "cd links/own && cat Cargo.toml",
+    ]
+    .into_iter()
+    .filter(|command| judge(command, &dirs) == Judgement::ReadOnly)
+    .collect();
+    assert_eq!(taken, Vec::<&str>::new());
+    for directory in ["/proc/self/cwd", "links/own"] {
+        let moved = dirs.in_directory(Path::new(directory));
+        assert!(moved.is_err(), "{directory}");
+    }
+}
+
 /// Every file with its content.
 fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
