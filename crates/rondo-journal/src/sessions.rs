@@ -1,4 +1,5 @@
 use crate::blob;
+use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::lock;
 use crate::read;
@@ -7,9 +8,10 @@ use crate::retention::empty_log;
 use crate::store::Store;
 use crate::writer::{to_i64, to_u64};
 use rondo_core::clock::Clock;
-use rondo_core::ports::Seq;
-use rondo_types::{SessionId, TimeMs};
+use rondo_core::ports::{RecordBody, Seq};
+use rondo_types::{SessionId, StopReason, TimeMs};
 use rusqlite::{Connection, Params, Row, TransactionBehavior};
+use std::ops::ControlFlow;
 
 /// The name that stands for the session that was written last.
 const LATEST: &str = "latest";
@@ -17,6 +19,8 @@ const LATEST: &str = "latest";
 const CANDIDATES_MAX: usize = 5;
 /// Characters of a title.
 const TITLE_CHARS_MAX: usize = 120;
+/// How many records are read at a time, from the last one back, to find how a turn ended.
+const LOOKED_AT: [u64; 4] = [1, 8, 64, 512];
 
 /// What is known of a session without reading its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +117,39 @@ impl Store {
         found.pop().ok_or_else(|| StoreError::Unknown {
             session: session.to_string(),
         })
+    }
+
+    /// Returns how the session's last turn ended; `None` where it has not, or where more came after its
+    /// end than is looked through.
+    ///
+    /// # Errors
+    /// When there is no such session, a record cannot be read, or the disk fails.
+    pub fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError> {
+        let connection = self.reader();
+        let row = read::find(&connection, session)?;
+        let mut last = row.head.0;
+        // The end is mostly the last record; what a person ran at the prompt may follow it.
+        for window in LOOKED_AT {
+            if last == 0 {
+                break;
+            }
+            let first = last.saturating_sub(window - 1).max(1);
+            let mut seen = None;
+            let mut take = |entry: Entry| {
+                match entry.kind().as_str() {
+                    "final" => seen = entry.into_record().map(|record| ended(&record.body)),
+                    "turn_started" => seen = Some(None),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            };
+            read::read_range(&connection, &row, (Seq(first), Seq(last)), &mut take)?;
+            if let Some(end) = seen {
+                return Ok(end);
+            }
+            last = first - 1;
+        }
+        Ok(None)
     }
 
     /// Returns whether a process works on a session right now, be it there or just begun.
@@ -251,6 +288,13 @@ impl Store {
         Ok(names
             .map(|name| name.map(SessionId::new))
             .collect::<Result<_, _>>()?)
+    }
+}
+
+fn ended(body: &RecordBody) -> Option<StopReason> {
+    match body {
+        RecordBody::Final { stop_reason, .. } => Some(*stop_reason),
+        _ => None,
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) enum StoryFormat {
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Sessions that were last written longer ago than this, such as `30d`
-    #[arg(long, value_name = "TIME", required_unless_present = "keep_bytes")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) older_than: Option<TimeSpan>,
     /// The oldest ones, until all records are no more than this, such as `500MB`
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]

@@ -157,6 +157,7 @@ async fn a_list_says_how_many_turns_there_are_and_where_the_last_one_stands() {
     assert_eq!(stands(), (2, SessionState::Running));
     drop(owned);
     assert_eq!(stands(), (2, SessionState::CutOff));
+    assert_eq!(journal.store.last_end(&id("a")).unwrap(), None);
     journal
         .store
         .fork(&id("a"), Seq(2), &id("f"), TimeMs(0))
@@ -168,6 +169,11 @@ async fn a_list_says_how_many_turns_there_are_and_where_the_last_one_stands() {
         .await
         .unwrap();
     assert_eq!(stands(), (2, SessionState::Done));
+    let end = |name: &str| journal.store.last_end(&id(name)).unwrap();
+    assert_eq!(
+        (end("a"), end("f")),
+        (Some(StopReason::Complete), Some(StopReason::Complete))
+    );
     assert_eq!(journal.store.latest_in("/elsewhere").unwrap(), None);
 
     let mut file = Vec::new();

@@ -1,7 +1,7 @@
 use crate::render::sanitize::cell;
 use rondo_core::clock::Clock;
-use rondo_journal::{SessionInfo, SessionState};
-use rondo_types::TimeMs;
+use rondo_journal::{SessionInfo, SessionState, Store};
+use rondo_types::{StopReason, TimeMs};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -11,9 +11,25 @@ const TITLE_COLUMNS_MIN: usize = 20;
 const DIRECTORY_COLUMNS_MAX: usize = 30;
 
 /// Returns one line for each session, cut to the terminal.
-pub(crate) fn table(sessions: &[SessionInfo], columns: usize) -> String {
+pub(crate) fn table(store: &Store, sessions: &[SessionInfo], columns: usize) -> String {
+    lines(sessions, columns, |it| end(store, it))
+}
+
+/// How the last turn of a session ended. A session that is damaged is listed all the same.
+fn end(store: &Store, it: &SessionInfo) -> Option<StopReason> {
+    match it.state {
+        SessionState::Done => store.last_end(&it.id).ok().flatten(),
+        SessionState::Running | SessionState::CutOff => None,
+    }
+}
+
+fn lines(
+    sessions: &[SessionInfo],
+    columns: usize,
+    end: impl Fn(&SessionInfo) -> Option<StopReason>,
+) -> String {
     let now = Clock::system().now();
-    let rows: Vec<[String; 5]> = sessions.iter().map(|it| row(it, now)).collect();
+    let rows: Vec<[String; 5]> = sessions.iter().map(|it| row(it, end(it), now)).collect();
     let heads = ["ID", "WRITTEN", "STATE", "TURNS", "DIRECTORY"].map(str::to_owned);
     let mut widths = heads.clone().map(|head| head.len());
     for row in &rows {
@@ -26,8 +42,8 @@ pub(crate) fn table(sessions: &[SessionInfo], columns: usize) -> String {
     let titles: Vec<String> = sessions.iter().map(|it| cell(&it.title)).collect();
     let titles = titles.iter().map(String::as_str);
     let mut text = String::new();
-    let lines = std::iter::once((&heads, "TITLE")).chain(rows.iter().zip(titles));
-    for (cells, title) in lines {
+    let all = std::iter::once((&heads, "TITLE")).chain(rows.iter().zip(titles));
+    for (cells, title) in all {
         let mut line = String::new();
         for (cell, width) in cells.iter().zip(widths) {
             let _ = write!(line, "{cell:width$}  ");
@@ -39,7 +55,7 @@ pub(crate) fn table(sessions: &[SessionInfo], columns: usize) -> String {
 }
 
 /// Returns an object a line.
-pub(super) fn json(sessions: &[SessionInfo]) -> String {
+pub(super) fn json(store: &Store, sessions: &[SessionInfo]) -> String {
     let mut text = String::new();
     for it in sessions {
         let line = json!({
@@ -47,6 +63,7 @@ pub(super) fn json(sessions: &[SessionInfo]) -> String {
             "created_ms": it.created,
             "updated_ms": it.updated,
             "state": state(it.state).replace(' ', "_"),
+            "stop_reason": end(store, it),
             "turns": it.turns,
             "records": it.head,
             "directory": it.directory,
@@ -59,11 +76,11 @@ pub(super) fn json(sessions: &[SessionInfo]) -> String {
     text
 }
 
-fn row(it: &SessionInfo, now: TimeMs) -> [String; 5] {
+fn row(it: &SessionInfo, end: Option<StopReason>, now: TimeMs) -> [String; 5] {
     [
         cell(it.id.as_str()),
         ago(now.since(it.updated).as_secs()),
-        state(it.state).to_owned(),
+        end.map_or_else(|| state(it.state), outcome).to_owned(),
         it.turns.to_string(),
         end_of(&cell(&it.directory)),
     ]
@@ -74,6 +91,21 @@ fn state(state: SessionState) -> &'static str {
         SessionState::Done => "done",
         SessionState::Running => "running",
         SessionState::CutOff => "cut off",
+    }
+}
+
+/// Returns what became of a turn, in a word or two.
+fn outcome(end: StopReason) -> &'static str {
+    match end {
+        StopReason::Complete => "answered",
+        StopReason::MaxSteps
+        | StopReason::MaxToolCalls
+        | StopReason::MaxTokens
+        | StopReason::MaxCost => "at a limit",
+        StopReason::Deadline | StopReason::StepTimeout => "timed out",
+        StopReason::Refused => "refused",
+        StopReason::Cancelled => "stopped",
+        StopReason::InvalidResponse | StopReason::NoProgress | StopReason::Error => "failed",
     }
 }
 
@@ -135,7 +167,8 @@ mod tests {
             ),
             info("s-22", "short", SessionState::CutOff),
         ];
-        let shown = table(&sessions, 80);
+        let ends = |it: &SessionInfo| (it.id.as_str() == "s-1").then_some(StopReason::MaxSteps);
+        let shown = lines(&sessions, 80, ends);
         let squeeze = |text: &str| {
             let lines = text
                 .lines()
@@ -146,7 +179,7 @@ mod tests {
             squeeze(&shown),
             [
                 "ID WRITTEN STATE TURNS DIRECTORY TITLE",
-                "s-1 0 s ago done 2 …/path/to/some/project/of/mine what is in the file…",
+                "s-1 0 s ago at a limit 2 …/path/to/some/project/of/mine what is in the file…",
                 "s-22 0 s ago cut off 2 …/path/to/some/project/of/mine short",
             ]
         );
@@ -157,7 +190,7 @@ mod tests {
         let hostile = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{1b}[2J\u{9b}31m\nc\rd\u{202e}e\u{200b}";
         let mut it = info(hostile, hostile, SessionState::Done);
         it.directory = hostile.to_owned();
-        let shown = table(&[it], 200);
+        let shown = lines(&[it], 200, |_| None);
         let row = shown.lines().nth(1).unwrap();
         assert_eq!(shown.lines().count(), 2);
         assert_eq!(row.matches("ab c de").count(), 3, "{row:?}");

@@ -10,7 +10,7 @@ pub(crate) use list::table;
 use super::run::{current_dir, write_failed};
 use crate::cli::{AskArgs, SessionArgs, SessionCommand};
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::sessions::{self, failed};
@@ -22,6 +22,15 @@ use rondo_journal::Store;
 /// # Errors
 /// When the journal cannot be used, or there is no such session.
 pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit> {
+    if let SessionCommand::Prune(args) = &args.command
+        && args.older_than.is_none()
+        && args.keep_bytes.is_none()
+    {
+        let message = "nothing says what to remove: give --older-than, --keep-bytes or both";
+        return Err(CliError::new(Exit::Usage, message).hint(
+            "`rondo session prune --older-than 30d --dry-run` says which, and removes none",
+        ));
+    }
     let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
     let store = match &args.command {
         SessionCommand::Rm { .. } => sessions::open_to_remove(&settings),
@@ -35,10 +44,12 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
         SessionCommand::List { limit, json } => {
             let found = store.sessions(*limit)?;
             if *json {
-                output.json(&list::json(&found)).map_err(write_failed)?;
+                output
+                    .json(&list::json(&store, &found))
+                    .map_err(write_failed)?;
                 return Ok(Exit::Answer);
             }
-            list::table(&found, output.columns())
+            list::table(&store, &found, output.columns())
         }
         SessionCommand::Show { session, format } => {
             show::show(&store, session, *format, output)?;

@@ -29,8 +29,10 @@ impl Repl {
 
     pub(super) fn show_sessions(&mut self) -> Result<()> {
         let columns = self.talk.output.columns();
-        let found = self.talk.store()?.sessions(LISTED_MAX)?;
-        self.print(&session_table(&found, columns))
+        let store = self.talk.store()?;
+        let found = store.sessions(LISTED_MAX)?;
+        let shown = session_table(store, &found, columns);
+        self.print(&shown)
     }
 
     pub(super) async fn resume(&mut self, id: &str) -> Result<After> {
