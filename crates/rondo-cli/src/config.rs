@@ -93,7 +93,7 @@ impl Layer {
         let Some(text) = read_bounded(path)? else {
             return Ok(Self::default());
         };
-        toml::from_str(&text).map_err(|err| unparsed(path, &err))
+        toml::from_str(&text).map_err(|err| unparsed(path, &text, &err))
     }
 
     /// Reads the configuration file of a folder that nobody trusts: what narrows, and the names of
@@ -105,7 +105,7 @@ impl Layer {
         let Some(text) = read_bounded(path)? else {
             return Ok((Self::default(), Vec::new()));
         };
-        Self::untrusted(&text).map_err(|err| unparsed(path, &err))
+        Self::untrusted(&text).map_err(|err| unparsed(path, &text, &err))
     }
 
     fn untrusted(text: &str) -> Result<(Self, Vec<String>), toml::de::Error> {
@@ -250,8 +250,11 @@ fn may_be_set(key: &str, value: &toml::Value) -> bool {
     }
 }
 
-fn unparsed(path: &Path, err: &toml::de::Error) -> CliError {
-    let context = format!("failed to parse `{}`", path.display());
+fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> CliError {
+    let before = err.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| format!(":{}", before.matches('\n').count() + 1));
+    let place = format!("{}{}", path.display(), line.unwrap_or_default());
+    let context = format!("failed to parse `{place}`");
     let shown = anyhow::Error::msg(err.to_string().trim_end().to_owned());
     CliError::caused(Exit::Config, shown.context(context))
 }

@@ -3,7 +3,7 @@
 use crate::cli::AskArgs;
 use crate::config::Layer;
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::output::Output;
 use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
@@ -59,17 +59,35 @@ impl Settings {
         args: &AskArgs,
         output: &Output,
     ) -> Result<Self> {
+        Self::load_around(env, directory, args, output, &mut Err)
+    }
+
+    /// As [`load`](Self::load), but `broken` decides of each layer that does not say what it should:
+    /// where it returns nothing, that layer sets nothing.
+    ///
+    /// # Errors
+    /// Those that `broken` returns, and when there is no home directory.
+    pub(crate) fn load_around(
+        env: Env,
+        directory: PathBuf,
+        args: &AskArgs,
+        output: &Output,
+        broken: &mut dyn FnMut(CliError) -> Result<()>,
+    ) -> Result<Self> {
         let paths = Paths::find(&env)?;
         let user_file = paths.user_config();
-        let user = Layer::from_file(&user_file)?;
-        let project = read_project(&directory, &user, output)?;
-        let environment = Layer::from_env(&env)?;
+        let user = sound(Layer::from_file(&user_file), broken)?;
+        let project = sound(read_project(&directory, &user, output), broken)?;
+        let environment = sound(Layer::from_env(&env), broken)?;
         let mut sources = vec![Source::new(user_file.display().to_string(), user)];
         sources.extend(project);
         sources.push(Source::new("environment".to_owned(), environment));
         sources.push(Source::new(FLAGS.to_owned(), Layer::from_flags(args)));
-        for source in &sources {
-            source.layer.check(&source.name)?;
+        for source in &mut sources {
+            if let Err(error) = source.layer.check(&source.name) {
+                broken(error)?;
+                source.layer = Layer::default();
+            }
         }
         let values = merge(&sources);
         Ok(Self {
@@ -113,6 +131,13 @@ impl Source {
             is_trusted: true,
         }
     }
+}
+
+fn sound<T: Default>(
+    layer: Result<T>,
+    broken: &mut dyn FnMut(CliError) -> Result<()>,
+) -> Result<T> {
+    layer.or_else(|error| broken(error).map(|()| T::default()))
 }
 
 fn read_project(directory: &Path, user: &Layer, output: &Output) -> Result<Option<Source>> {

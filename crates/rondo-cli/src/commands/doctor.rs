@@ -1,5 +1,6 @@
 //! `rondo doctor`: whether everything is in place, and what a provider supports.
 
+use super::ask::profile_name;
 use super::run::{current_dir, write_failed};
 use crate::cli::{AskArgs, DoctorArgs, TurnArgs};
 use crate::env::Env;
@@ -16,6 +17,8 @@ use crate::transport;
 use crate::weights::{Store, Wanted};
 use rondo_http::probe::{Check, ProbeReport, probe};
 use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,10 +37,16 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
         },
         ..AskArgs::default()
     };
-    let settings = Settings::load(env, current_dir()?, &flags, output)?;
     let mut report = Report::default();
+    let mut broken = |error: CliError| {
+        report.bad("configuration", &in_one_line(&error));
+        Ok(())
+    };
+    let settings = Settings::load_around(env, current_dir()?, &flags, output, &mut broken)?;
     check_here(&settings, &mut report);
-    let choice = check_model(&settings, &mut report);
+    let choice = Choice::make(&settings);
+    check_profile(choice.as_ref().ok(), &settings, &mut report);
+    let choice = check_model(choice, &settings, &mut report);
     output.stdout(&report.text).map_err(write_failed)?;
     let asked = choice.as_ref().filter(|choice| choice.weights.is_none());
     if let (true, Some(choice)) = (args.probe, asked) {
@@ -85,16 +94,20 @@ fn check_here(settings: &Settings, report: &mut Report) {
     } else {
         "absent, which is fine"
     };
-    report.good(
-        "configuration",
-        &format!("{} ({user_state})", user.display()),
-    );
+    if report.failed {
+        report.info("configuration", "going on without what is broken");
+    } else {
+        report.good(
+            "configuration",
+            &format!("{} ({user_state})", user.display()),
+        );
+    }
     if let Some(project) = project_config(&settings.directory) {
         report.good("project", &project.display().to_string());
     }
-    report.info("state", &settings.paths.state.display().to_string());
-    report.info("data", &settings.paths.data.display().to_string());
-    report.info("cache", &settings.paths.cache.display().to_string());
+    check_directory("state", &settings.paths.state, report);
+    check_directory("data", &settings.paths.sessions(), report);
+    check_directory("cache", &settings.paths.cache, report);
     match telemetry::described(&settings.env) {
         Ok(detail) => report.info("telemetry", &detail),
         Err(detail) => report.bad("telemetry", &detail),
@@ -103,14 +116,55 @@ fn check_here(settings: &Settings, report: &mut Report) {
         Some(path) => report.good("bash", path),
         None => report.bad("bash", "not found; commands cannot run"),
     }
-    match profiles::resolve(settings, settings.profile_name()) {
+}
+
+/// Which profile is in force depends on who is asked.
+fn check_profile(choice: Option<&Choice>, settings: &Settings, report: &mut Report) {
+    let name = choice.map_or_else(
+        || settings.profile_name(),
+        |choice| profile_name(choice, settings),
+    );
+    match profiles::resolve(settings, name) {
         Ok(resolved) => report.good("profile", &resolved.profile.name),
         Err(error) => report.bad("profile", &error.line()),
     }
 }
 
-fn check_model(settings: &Settings, report: &mut Report) -> Option<Choice> {
-    let choice = match Choice::make(settings) {
+/// Writes to a directory, or where it is missing to the nearest one above it: permissions do not say
+/// whether that works, on a full or a read-only disk, and for the superuser.
+fn check_directory(what: &str, directory: &Path, report: &mut Report) {
+    let there = directory.ancestors().find(|it| it.exists());
+    match there.map_or_else(|| Err(io::ErrorKind::NotFound.into()), write_to) {
+        Ok(()) => report.good(what, &directory.display().to_string()),
+        Err(err) => report.bad(
+            what,
+            &format!(
+                "{} cannot be written ({err}); set `RONDO_HOME` to a directory that can",
+                directory.display()
+            ),
+        ),
+    }
+}
+
+fn write_to(directory: &Path) -> io::Result<()> {
+    let file = directory.join(format!(".rondo-doctor-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut opened = options.write(true).create_new(true).open(&file)?;
+    let written = opened.write_all(b"x").and_then(|()| opened.sync_all());
+    drop(opened);
+    written.and(fs::remove_file(&file))
+}
+
+fn in_one_line(error: &CliError) -> String {
+    explained(error)
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn check_model(choice: Result<Choice>, settings: &Settings, report: &mut Report) -> Option<Choice> {
+    let choice = match choice {
         Ok(choice) => choice,
         Err(error) => {
             report.bad("model", &explained(&error));
@@ -168,8 +222,11 @@ fn check_choice(what: &str, choice: &Choice, settings: &Settings, report: &mut R
 
 fn check_key(choice: &Choice, settings: &Settings, report: &mut Report) {
     let variables = choice.key_variables();
-    if choice.key_in_env(settings).is_some() {
-        report.good("key", &format!("set, in one of {}", variables.join(", ")));
+    let found = variables
+        .iter()
+        .find(|name| settings.env.text(name).is_some());
+    if let Some(found) = found {
+        report.good("key", &format!("found in {found}"));
     } else if choice.provider.api_key_command.is_some() {
         report.info("key", "printed by `api_key_command`, which was not run");
     } else if choice.keyless() {

@@ -241,7 +241,7 @@ fn moved(choice: &Choice, recorded: &str) -> CliError {
 }
 
 /// A small model needs limits and words of its own, unless the user chooses others.
-fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
+pub(crate) fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
     match (&settings.values.profile, &choice.weights) {
         (None, Some(_)) => embedded::PROFILE,
         _ => settings.profile_name(),

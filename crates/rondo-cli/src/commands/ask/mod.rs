@@ -12,7 +12,7 @@ mod input;
 mod prepare;
 mod turn;
 
-pub(crate) use cast::{Answerer, Cast, go_on_with, other_answers};
+pub(crate) use cast::{Answerer, Cast, go_on_with, other_answers, profile_name};
 pub(crate) use explain::explain;
 pub(super) use prepare::Aim;
 pub(crate) use prepare::{Work, working_directory};
