@@ -387,3 +387,46 @@ async fn a_call_that_was_cut_off_runs_again_only_where_the_gate_of_now_lets_it()
     let ran = bench.resume(records).await;
     assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::Denied)));
 }
+
+/// A tool that never ends, and says of every call that it was done.
+struct Knowing;
+
+#[async_trait]
+impl Tool for Knowing {
+    fn spec(&self) -> ToolSpec {
+        Silent(Recovery::Checkable).spec()
+    }
+
+    async fn call(&self, _: ToolInvocation) -> ToolOutcome {
+        std::future::pending().await
+    }
+
+    async fn reconcile(&self, _: &DoubtfulCall) -> Reconciled {
+        Reconciled::Done(ToolOutcome::text("done"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_under_the_key_of_another_call_is_not_this_ones_result() {
+    let knowing = || {
+        let mut bench = bench(Recovery::Checkable);
+        bench.tools = vec![Arc::new(Knowing)];
+        bench
+    };
+    let first = knowing();
+    let records = Arc::clone(&first.records);
+    first.run().await;
+    let mut records = up_to(&records.records(), is_started);
+    let ran = knowing().resume(records.clone()).await;
+    assert_eq!(codes(&ran).first(), Some(&None));
+    for record in &mut records {
+        if let RecordBody::ToolStarted {
+            idempotency_key, ..
+        } = &mut record.body
+        {
+            idempotency_key.push_str("-another");
+        }
+    }
+    let ran = knowing().resume(records).await;
+    assert_eq!(codes(&ran).first(), Some(&Some(ToolErrorCode::InDoubt)));
+}
