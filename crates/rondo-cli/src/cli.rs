@@ -24,7 +24,7 @@ const EXIT_CODES: &str = "Exit codes:
   0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 4 a replay differs,
   41 key, 42 input, 44 approval needed without a terminal, 45 no such session or nothing to
   carry on, 46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
-  124 deadline without an answer, 130 interrupted, 143 terminated";
+  124 deadline without an answer, 130 interrupted, 141 nobody reads the output, 143 terminated";
 
 /// What happens where no command is typed.
 const NO_COMMAND: &str = "Without a command, a question is asked as by `rondo ask`, whose options may stand before it; what \

@@ -182,7 +182,7 @@ pub(crate) fn write_failed(err: io::Error) -> CliError {
 pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
     if format != OutputFormat::Text {
         let at = Clock::system().now();
-        let _ = output.json(&early_result(error, at, &fresh_id(at)));
+        let _ = output.json(&early_result(error, at));
     }
 }
 
@@ -207,9 +207,9 @@ fn refuse(err: &clap::Error, args: &[OsString], env: &Env, format: OutputFormat)
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
-    let _ = err.print();
+    let printed = err.print();
     if shown && err.exit_code() == 0 {
-        return Exit::Answer;
+        return printed.map_or_else(|err| exit_of(&write_failed(err)), |()| Exit::Answer);
     }
     if may_be_a_question(err, args) {
         Output::detect(env, None, false).hint("to ask it as a question: `rondo ask \"...\"`");

@@ -77,7 +77,7 @@ pub(crate) fn result_of_process(
 }
 
 /// Returns the `result` line of a run that failed before its turn began.
-pub(crate) fn early_result(error: &CliError, at: TimeMs, id: &str) -> String {
+pub(crate) fn early_result(error: &CliError, at: TimeMs) -> String {
     let result = ResultEvent {
         text: String::new(),
         stop_reason: StopReason::Error,
@@ -96,8 +96,9 @@ pub(crate) fn early_result(error: &CliError, at: TimeMs, id: &str) -> String {
         exit_code: Some(i32::from(error.exit.code())),
     };
     line(&TurnEvent {
-        session: SessionId::new(id),
-        turn: TurnId::new(id),
+        // There is neither yet, and an id that is made up could not be looked up. Readers take a name only.
+        session: SessionId::new("none"),
+        turn: TurnId::new("none"),
         seq: 0,
         at,
         body: EventBody::Result(Box::new(result)),

@@ -11,10 +11,13 @@ use super::view::{Ending, View};
 use crate::changes::Changes;
 use crate::output::Output;
 use crate::screen::Screen;
-use rondo_types::{CallId, CompactionKind, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent};
+use rondo_types::{
+    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
@@ -41,6 +44,10 @@ pub(crate) struct TextView {
     asking: bool,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
+    /// Who is asked, `provider/model`.
+    model: String,
+    /// How often a request is sent at most.
+    attempts_max: u32,
 }
 
 struct Call {
@@ -71,6 +78,8 @@ impl TextView {
             changes,
             asking: false,
             between_steps: false,
+            model: String::new(),
+            attempts_max: 0,
         }
     }
 
@@ -227,10 +236,22 @@ impl TextView {
     }
 
     /// Said wherever notes are: who answers may cost something else and know less.
+    fn retried(&mut self, class: ErrorClass, attempt: u32, delay_ms: u64) {
+        let provider = self.model.split('/').next().unwrap_or_default();
+        let seconds = Duration::from_millis(delay_ms).as_secs_f64();
+        self.aside(&format!(
+            "{} {provider}; retrying in {seconds:.1} s (attempt {} of {})",
+            what_failed(class),
+            attempt.saturating_add(1),
+            self.attempts_max
+        ));
+    }
+
     fn fell_back(&mut self, from: &str, to: &str, message: &str) {
         self.clear_spinner();
         let note = format!("{from} failed ({message}): going on with {to}");
         self.output.note(&note);
+        to.clone_into(&mut self.model);
     }
 
     /// Where colours are not wanted, a command's are not either.
@@ -277,6 +298,21 @@ impl TextView {
     }
 }
 
+/// What a person is told of a request that failed and is sent again; a provider's name follows.
+fn what_failed(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::RateLimited => "too many requests (HTTP 429) at",
+        ErrorClass::Overloaded => "overload at",
+        ErrorClass::Server => "server error (HTTP 5xx) at",
+        ErrorClass::Network => "no connection to",
+        ErrorClass::FirstByteTimeout => "no reply in time from",
+        ErrorClass::IdleTimeout => "the reply stood still at",
+        ErrorClass::StepTimeout => "the reply took too long at",
+        ErrorClass::Protocol => "a broken reply from",
+        _ => "the request failed at",
+    }
+}
+
 /// What a person is told of a call that a crash cut off.
 fn in_doubt(name: &str, decision: InDoubtDecision) -> String {
     let what = match decision {
@@ -302,7 +338,11 @@ fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String
 impl View for TextView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
         match event.body {
-            EventBody::Init(init) => self.spinner.set_timeout(init.limits.turn_timeout),
+            EventBody::Init(init) => {
+                self.spinner.set_timeout(init.limits.turn_timeout);
+                self.attempts_max = init.limits.retry.max_retries.saturating_add(1);
+                self.model = init.model;
+            }
             EventBody::StepStarted { .. } => self.step_started(),
             EventBody::RequestQueued => self.spinner.label("waiting to be sent"),
             EventBody::TextDelta { text } => self.answer_text(&text)?,
@@ -329,10 +369,7 @@ impl View for TextView {
                 class,
                 attempt,
                 delay_ms,
-            } => self.aside(&format!(
-                "the request failed ({class}); attempt {} follows in {delay_ms} ms",
-                attempt + 1
-            )),
+            } => self.retried(class, attempt, delay_ms),
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),

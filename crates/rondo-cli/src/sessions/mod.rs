@@ -98,8 +98,11 @@ pub(crate) fn failed(error: StoreError) -> CliError {
             Exit::Input,
             Some("`rondo session import --as NAME` gives it another".to_owned()),
         ),
-        StoreError::Exists { .. }
-        | StoreError::HasForks { .. }
+        StoreError::Exists { .. } => (
+            Exit::Error,
+            Some("use `--as NAME` to import it under another name".to_owned()),
+        ),
+        StoreError::HasForks { .. }
         | StoreError::NoSuchRecord { .. } => (Exit::Error, None),
         StoreError::TooNew { .. } => (
             Exit::Journal,
@@ -149,7 +152,20 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<SessionInfo> {
 /// When there is none.
 pub(crate) fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
     let here = store.latest_in(&directory_name(directory))?;
-    here.map_or_else(|| find(store, "latest"), Ok)
+    if let Some(here) = here {
+        return Ok(here);
+    }
+    match find(store, "latest") {
+        Err(error) if error.exit == Exit::NoSession => Err(CliError::new(
+            Exit::NoSession,
+            "nothing to continue: no session yet",
+        )
+        .hint(match store.sessions(1)?.is_empty() {
+            true => "`rondo ask \"...\"` begins one",
+            false => "those that there are were imported: name one with `--session ID`; `rondo session list` shows them",
+        })),
+        found => found,
+    }
 }
 
 /// Returns the name that a directory is remembered by.

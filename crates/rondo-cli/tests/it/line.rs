@@ -1,9 +1,9 @@
 //! Lines that name no command.
 
-use crate::harness::{TestEnv, says, serve};
+use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, Person};
 use crate::repl::{leave, said, start};
-use rondo_testkit::Server;
+use rondo_testkit::{Response, Server, openai};
 use serde_json::json;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -170,4 +170,135 @@ async fn a_pipe_that_nobody_closes_is_waited_for_until_the_deadline_and_no_longe
          hint: is something writing to standard input and to the files that are named? `< /dev/null` says that there is no input\n"
     );
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_list_says_what_became_of_each_last_turn() {
+    let refused = json!({"error": {"message": "no", "type": "invalid_request_error"}});
+    let server = Server::start(vec![
+        openai::streamed(&says("yes")),
+        Response::json(400, &refused),
+        openai::streamed(&calls("exec", &json!({"command": "ls"}))),
+    ])
+    .await;
+    let env = with_server(&server);
+    env.run(&["ask", "one"]).await.check("yes\n", "", 0);
+    assert_eq!(env.run(&["ask", "two"]).await.code, Some(1));
+    let limited = env.run(&["ask", "--max-tool-calls", "0", "three"]).await;
+    assert_ne!(limited.code, Some(0), "{limited:?}");
+    let listed = env.run(&["session", "list", "--json"]).await.lines();
+    let told: Vec<_> = listed
+        .iter()
+        .map(|it| json!([it["title"], it["state"], it["stop_reason"]]))
+        .collect();
+    assert_eq!(
+        told[1..],
+        [
+            json!(["two", "done", "error"]),
+            json!(["one", "done", "complete"]),
+        ]
+    );
+    assert_eq!(told[0][0], "three");
+    assert_ne!(told[0][2], "complete");
+    let table = env.run(&["session", "list"]).await.stdout;
+    for (title, word) in [("one", "  answered  "), ("two", "  failed  ")] {
+        let row = table.lines().find(|row| row.ends_with(title)).unwrap();
+        assert!(row.contains(word.trim_end()), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_before_a_session_is_there_names_none() {
+    let shown = TestEnv::new()
+        .run(&["ask", "--json", "-m", "nobody/x", "hi"])
+        .await;
+    let result = shown.result();
+    assert_eq!(
+        (&result["session"], &result["turn"]),
+        (&json!("none"), &json!("none"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named_in_the_users_words() {
+    let server = serve(vec![says("ok")]).await;
+    let env = with_server(&server);
+    env.run(&["-c", "go on"]).await.check(
+        "",
+        "error: nothing to continue: no session yet\n\nhint: `rondo ask \"...\"` begins one\n",
+        45,
+    );
+    env.run(&["session", "prune"]).await.check(
+        "",
+        "error: nothing says what to remove: give --older-than, --keep-bytes or both\n\n\
+         hint: `rondo session prune --older-than 30d --dry-run` says which, and removes none\n",
+        2,
+    );
+    env.run(&["ask", "hi"]).await.check("ok\n", "", 0);
+    let file = env.project().join("s.jsonl");
+    let file = file.to_str().unwrap();
+    env.run(&["session", "export", "-o", file])
+        .await
+        .check("", "", 0);
+    let again = env.run(&["session", "import", file]).await;
+    assert_eq!(again.code, Some(1));
+    assert!(
+        again
+            .stderr
+            .ends_with("hint: use `--as NAME` to import it under another name\n"),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_ephemeral_run_needs_no_place_to_write() {
+    let server = serve(vec![
+        calls("exec", &json!({"command": "echo done"})),
+        says("ok"),
+    ])
+    .await;
+    let env = with_server(&server).var("RONDO_HOME", "/proc/nowhere");
+    env.run(&["ask", "--ephemeral", "hi"])
+        .await
+        .check("ok\n", "", 0);
+    let messages = server.requests()[1].json()["messages"].to_string();
+    assert!(messages.contains("done"), "{messages}");
+}
+
+#[tokio::test]
+async fn every_command_ends_with_141_where_nobody_reads_what_it_prints() {
+    let server = serve(vec![says("ok")]).await;
+    let env = with_server(&server);
+    env.run(&["ask", "hi"]).await.check("ok\n", "", 0);
+    for args in [
+        &["session", "list"][..],
+        &["session", "list", "--json"],
+        &["session", "show"],
+        &["session", "show", "--format", "html"],
+        &["session", "export"],
+        &["session", "fsck"],
+        &["replay", "latest"],
+        &["replay", "--json", "latest"],
+        &["profiles", "list"],
+        &["profiles", "show", "default"],
+        &["models", "list"],
+        &["completion", "bash"],
+        &["doctor"],
+        &["--help"],
+        &["help", "ask"],
+        &["--version"],
+        &["version"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = env.command(args);
+        let child = command.stdout(writer).spawn().unwrap();
+        drop(command);
+        let shown = env.wait(child).await;
+        assert_eq!(
+            (shown.stderr.as_str(), shown.code),
+            ("", Some(141)),
+            "{args:?}"
+        );
+    }
 }

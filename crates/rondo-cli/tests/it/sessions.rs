@@ -190,10 +190,17 @@ async fn a_session_in_use_is_refused_with_its_process_and_others_are_free() {
 async fn what_is_not_there_is_said_with_its_own_exit_code() {
     let server = serve(vec![]).await;
     let env = TestEnv::new();
-    for args in [&["ask", "-c", "x"][..], &["resume"], &["resume", "s-0"]] {
+    for (args, said) in [
+        (
+            &["ask", "-c", "x"][..],
+            "nothing to continue: no session yet",
+        ),
+        (&["resume"], "nothing to continue: no session yet"),
+        (&["resume", "s-0"], "there is no session `s-0`"),
+    ] {
         let shown = env.run(args).await;
         assert_eq!(shown.code, Some(45), "{args:?} {shown:?}");
-        assert!(shown.stderr.contains("there is no session"), "{shown:?}");
+        assert!(shown.stderr.contains(said), "{shown:?}");
     }
     assert!(server.requests().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::Person;
-use rondo_testkit::{Gate, ReplyScript, Script, Server, Step, faults, openai};
+use rondo_testkit::{Gate, ReplyScript, Response, Script, Server, Step, faults, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::time::Duration;
@@ -288,4 +288,21 @@ async fn one_signal_ends_what_writes_to_a_stopped_terminal() {
     let process = Pid::from_raw(person.process()).unwrap();
     kill_process(process, Signal::TERM).unwrap();
     assert_eq!(person.code().await, Some(143));
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_says_who_failed_and_how_often_it_is_tried() {
+    let server = Server::start(vec![
+        Response::json(500, &json!({"error": {"message": "broken"}})),
+        openai::streamed(&says("ok")),
+    ])
+    .await;
+    let shown = ask(&TestEnv::new(), &server, "", &["x"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let text = plain(&shown);
+    assert!(
+        text.contains("server error (HTTP 5xx) at openai; retrying in "),
+        "{text}"
+    );
+    assert!(text.contains(" s (attempt 2 of "), "{text}");
 }
