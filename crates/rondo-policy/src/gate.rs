@@ -8,11 +8,6 @@ use rondo_core::shown;
 use rondo_types::Effects;
 use serde_json::Value;
 
-/// Programs that the `hub` profile refuses outright.
-pub const HUB_BLACKLIST: [&str; 9] = [
-    "rm", "sudo", "dd", "mkfs", "shutdown", "reboot", "passwd", "visudo", "su",
-];
-
 /// The programs of a command that a question names.
 const PROGRAMS_MAX: usize = 12;
 /// A command that is longer may not be seen whole, so that its programs are named first.

@@ -13,5 +13,5 @@ mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::Environment;
-pub use gate::{GateOptions, HUB_BLACKLIST, PatternError, StandardGate};
+pub use gate::{GateOptions, PatternError, StandardGate};
 pub use workdir::{Variables, Workdir};

@@ -2,6 +2,16 @@
 
 use super::options::Options;
 
+/// Those of `head` and `tail`.
+const ENDS: Options = Options {
+    flags: "qvz",
+    values: "nc",
+    long: &["quiet", "silent", "verbose"],
+    long_values: &["lines", "bytes"],
+    numbers: true,
+    ..NOTHING
+};
+
 /// No options.
 pub(super) const NOTHING: Options = Options {
     flags: "",
@@ -96,26 +106,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "head",
-        options: Options {
-            flags: "qvz",
-            values: "nc",
-            long: &["quiet", "silent", "verbose"],
-            long_values: &["lines", "bytes"],
-            numbers: true,
-            ..NOTHING
-        },
+        options: ENDS,
         operands: Operands::Paths,
     },
     Program {
         name: "tail",
-        options: Options {
-            flags: "qvz",
-            values: "nc",
-            long: &["quiet", "silent", "verbose"],
-            long_values: &["lines", "bytes"],
-            numbers: true,
-            ..NOTHING
-        },
+        options: ENDS,
         operands: Operands::Paths,
     },
     Program {

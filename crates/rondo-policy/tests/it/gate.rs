@@ -1,5 +1,5 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
-use rondo_policy::{AllowedDirs, GateOptions, HUB_BLACKLIST, StandardGate, Variables, Workdir};
+use rondo_policy::{AllowedDirs, GateOptions, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -247,10 +247,8 @@ async fn allowed_commands_must_all_be_allowed() {
 async fn hub_33_blacklisted_programs_are_refused_wherever_they_hide() {
     let mut fixture = Fixture::new();
     fixture.options.yolo = true;
-    fixture.options.blacklist = HUB_BLACKLIST
-        .iter()
-        .map(|name| (*name).to_owned())
-        .collect();
+    let hub = rondo_core::profile::builtin("hub").unwrap();
+    fixture.options.blacklist = hub.forbidden_programs;
     for command in [
         "rm x",
         "/bin/rm x",
