@@ -122,6 +122,83 @@ async fn an_answer_that_cannot_be_written_is_an_error_and_there_is_one_result() 
 }
 
 #[tokio::test]
+async fn an_answer_is_shown_wherever_it_cannot_be_written() {
+    let env = TestEnv::new();
+    env.write("file", "");
+    let socket = env.project().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::fs::symlink("loop", env.project().join("loop")).unwrap();
+    let long = "a".repeat(300);
+    let places = [
+        ("/dev/full", "No space left on device"),
+        (".", "Is a directory"),
+        ("none/file", "No such file or directory"),
+        ("file/file", "Not a directory"),
+        ("loop", "Too many levels of symbolic links"),
+        ("socket", "No such device or address"),
+        (&long, "File name too long"),
+    ];
+    for (place, why) in places {
+        let server = serve(vec![says("4")]).await;
+        let shown = env.ask(&server, &["-o", place, "2+2?"]).await;
+        assert_eq!(
+            (shown.stdout.as_str(), shown.code),
+            ("4\n", Some(1)),
+            "{place}"
+        );
+        let said = format!("error: failed to write the answer to `{place}`\n  caused by: {why} ");
+        assert!(shown.stderr.starts_with(&said), "{shown:?}");
+    }
+}
+
+/// What Rondo opens by itself in a project can be anything there.
+#[tokio::test]
+async fn a_project_whose_files_never_end_or_never_begin_is_looked_at_all_the_same() {
+    let files = [
+        ".gitignore",
+        ".ignore",
+        ".rgignore",
+        "sub/.gitignore",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "sub/AGENTS.md",
+        ".rondo/config.toml",
+        ".rondo/AGENTS.md",
+        ".git/info/exclude",
+        ".git/HEAD",
+        ".git/config",
+        ".git/index",
+    ];
+    for is_pipe in [true, false] {
+        let looks = [
+            calls("list_files", &json!({"path": "."})),
+            calls("search_files", &json!({"pattern": "needle"})),
+            calls("read_file", &json!({"path": "sub/found"})),
+            says("Looked."),
+        ];
+        let server = serve(looks.to_vec()).await;
+        let env = TestEnv::new();
+        env.write("sub/found", "a needle\n");
+        for name in files {
+            let place = env.project().join(name);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            if is_pipe {
+                let made = std::process::Command::new("mkfifo").arg(&place).status();
+                assert!(made.unwrap().success());
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", &place).unwrap();
+            }
+        }
+        let shown = env.ask(&server, &["--deadline", "30s", "x"]).await;
+        let seen = (shown.stdout.as_str(), shown.code);
+        assert_eq!(seen, ("Looked.\n", Some(0)), "{shown:?}");
+        let requests = server.requests();
+        let asked = requests[3].json()["messages"].to_string();
+        assert_eq!(asked.matches("a needle").count(), 2, "{asked}");
+    }
+}
+
+#[tokio::test]
 async fn a_password_in_an_address_is_never_shown() {
     let url = "http://me:MARKER@127.0.0.1:9/v1?key=MARKER";
     let args = ["ask", "-vvv", "-m", "openai/x", "--base-url", url, "2+2?"];
