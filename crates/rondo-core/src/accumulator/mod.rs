@@ -26,13 +26,13 @@ pub struct ReplyBounds {
 }
 
 impl Default for ReplyBounds {
-    /// Returns 16 MiB (a large image), of which 8 MiB may be text (two million tokens), 16
+    /// Returns 16 MiB (a large image), of which 4 MiB may be text (one million tokens), 16
     /// candidates, 1,024 calls and 16,384 parts: far above what any provider sends, and small
     /// enough to keep.
     fn default() -> Self {
         Self {
             bytes_max: 16 << 20,
-            text_bytes_max: 8 << 20,
+            text_bytes_max: 4 << 20,
             candidates_max: 16,
             calls_max: 1024,
             parts_max: 16_384,

@@ -87,7 +87,7 @@ pub(crate) const PAUSES_MAX: u32 = 8;
 
 /// Bytes of the messages that a request may carry, without media: more than any model reads. It is
 /// held once as messages and once as the request that repeats them.
-pub(crate) const MESSAGE_BYTES_MAX: u64 = 32 << 20;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// Steering messages that may wait; more are not taken from whoever says them.
 const STEERING_MAX: usize = 64;

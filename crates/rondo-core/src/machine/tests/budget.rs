@@ -332,7 +332,7 @@ fn a_conversation_may_be_as_long_as_its_bound_and_no_longer() {
 #[test]
 fn a_turn_whose_replies_are_huge_ends_at_the_bound_of_its_messages() {
     let mut sim = Sim::always("stream", |_| {
-        let long = "x".repeat(8 << 20);
+        let long = "x".repeat(4 << 20);
         calls(&[("look", &format!(r#"{{"long":"{long}"}}"#))])
     });
     sim.profile.limits.max_steps = 100;
