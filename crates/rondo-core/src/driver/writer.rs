@@ -100,6 +100,7 @@ impl Writer {
             } else {
                 Vec::new()
             },
+            unbegun_not_run: true,
         };
         self.note(at, body);
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);

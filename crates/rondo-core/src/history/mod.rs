@@ -13,9 +13,11 @@ pub use last_turn::last_turn;
 
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{Transcript, TurnId};
+use rondo_types::{Message, Transcript, TurnId};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
+
+pub(crate) use turn::Unbegun;
 
 /// What the records of a session lead to. It takes them one by one, in their order, from the first.
 ///
@@ -58,10 +60,11 @@ impl History {
             turn_number,
             history,
             brought,
+            unbegun_not_run,
             ..
         } = &record.body
         {
-            self.abandon(*history);
+            self.abandon(*history, Unbegun::recorded(*unbegun_not_run));
             if self.turns == 0 {
                 self.transcript.clone_from(brought);
             }
@@ -105,12 +108,13 @@ impl History {
     }
 
     /// Returns the messages so far, each call with its result: those of a turn that was cut off
-    /// included.
+    /// included. Of its calls without an end, those whose beginning is recorded read `in_doubt`, and
+    /// the others `not_run`.
     #[must_use]
     pub fn transcript(&self) -> Transcript {
         let mut transcript = self.transcript.clone();
         if let Some(open) = &self.open {
-            open.clone().commit(&mut transcript);
+            open.clone().give_up(&mut transcript, Unbegun::NotRun);
         }
         paired(transcript)
     }
@@ -126,9 +130,16 @@ impl History {
         paired(before)
     }
 
+    /// Returns the results of the calls that the turn was cut off in, as far as they have one; none
+    /// where it was not.
+    pub(crate) fn open_results(&self, unbegun: Unbegun) -> Option<Message> {
+        let open = self.open.as_ref()?;
+        Some(open.clone().results(unbegun))
+    }
+
     /// Another turn begins though one is open. It either went on from the messages of that one, or
     /// from those before it, which their number tells.
-    fn abandon(&mut self, history: u32) {
+    fn abandon(&mut self, history: u32, unbegun: Unbegun) {
         let Some(mut open) = self.open.take() else {
             return;
         };
@@ -136,7 +147,7 @@ impl History {
         if u32::try_from(before.len()) == Ok(history) {
             self.transcript = before;
         } else {
-            open.commit(&mut self.transcript);
+            open.give_up(&mut self.transcript, unbegun);
             self.transcript = paired(std::mem::take(&mut self.transcript));
         }
     }

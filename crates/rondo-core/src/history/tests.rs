@@ -22,6 +22,7 @@ fn started(number: u32, history: usize) -> RecordBody {
         turn_number: number,
         history: u32::try_from(history).unwrap(),
         brought: vec![],
+        unbegun_not_run: true,
     }
 }
 
@@ -182,7 +183,7 @@ fn a_compaction_changes_what_is_there_and_the_reply_that_it_took_is_no_message()
 }
 
 #[test]
-fn a_call_without_its_end_is_in_doubt() {
+fn a_call_without_its_end_is_in_doubt_and_one_that_never_began_is_not_run() {
     let mut records = turn(1, 0);
     let call = crate::machine::tests::sim::call_part("send", "{}");
     let candidate = Candidate {
@@ -195,8 +196,22 @@ fn a_call_without_its_end_is_in_doubt() {
         ..Reply::default()
     });
     records[3].body = RecordBody::ModelReplied { reply };
-    let transcript = History::of(&records[..4]).transcript();
-    let result = transcript[2].results().next().unwrap();
-    assert_eq!(result.error, Some(rondo_types::ToolErrorCode::InDoubt));
-    assert_eq!(result.call_id, rondo_types::CallId::generated(1, 1, 0));
+    let call_id = rondo_types::CallId::generated(1, 1, 0);
+    records[4].body = RecordBody::ToolStarted {
+        call_id: call_id.clone(),
+        name: "send".into(),
+        arguments: serde_json::json!({}),
+        recovery: rondo_types::Recovery::AtMostOnce,
+        idempotency_key: String::new(),
+        evidence: None,
+    };
+    let codes = [
+        rondo_types::ToolErrorCode::NotRun,
+        rondo_types::ToolErrorCode::InDoubt,
+    ];
+    for (len, code) in [4, 5].into_iter().zip(codes) {
+        let transcript = History::of(&records[..len]).transcript();
+        let result = transcript[2].results().next().unwrap();
+        assert_eq!((result.error, &result.call_id), (Some(code), &call_id));
+    }
 }

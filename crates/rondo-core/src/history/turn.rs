@@ -1,13 +1,36 @@
 use super::OpenTurn;
 use crate::machine::judge::{Judged, judge};
 use crate::machine::{PAUSES_MAX, assign_ids, render};
-use crate::ports::{Purpose, Record, RecordBody, Seq};
+use crate::ports::{Approval, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
-    Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Reply, ResultRendering, ToolCall,
-    ToolOutcome, Transcript, TurnId,
+    CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Reply, ResultRendering,
+    ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// What the model reads of a call that never began.
+const NEVER_BEGUN: &str = "the turn was cut off before the call began";
+
+/// What becomes of the calls of a turn that is given up, where their beginning is not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unbegun {
+    /// They read `not_run`.
+    NotRun,
+    /// They read `in_doubt`, as they did in sessions of earlier versions.
+    InDoubt,
+}
+
+impl Unbegun {
+    /// Reads it out of the beginning of the turn that follows.
+    pub(crate) fn recorded(is_not_run: bool) -> Self {
+        match is_not_run {
+            true => Self::NotRun,
+            false => Self::InDoubt,
+        }
+    }
+}
 
 /// One turn on its way through its records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +50,12 @@ pub(super) struct TurnFold {
     pauses: u32,
     /// Calls of the last reply that wait for their results, with those that came.
     calls: Vec<(ToolCall, Option<Settled>)>,
+    /// Those of them whose beginning is recorded; none where that is not known.
+    #[serde(default)]
+    begun: Option<HashSet<CallId>>,
+    /// Those that a person changed the arguments of, with the new ones.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    edits: HashMap<CallId, String>,
 }
 
 /// A call's outcome, and whether the runtime made it up.
@@ -57,6 +86,8 @@ impl TurnFold {
             asked: None,
             pauses: 0,
             calls: Vec::new(),
+            begun: None,
+            edits: HashMap::new(),
         }
     }
 
@@ -89,6 +120,21 @@ impl TurnFold {
                 call_id, outcome, ..
             } => self.settle(call_id, outcome, false),
             RecordBody::CallResolved { call_id, outcome } => self.settle(call_id, outcome, true),
+            RecordBody::ToolStarted { call_id, .. } => {
+                if let Some(begun) = &mut self.begun {
+                    begun.insert(call_id.clone());
+                }
+            }
+            RecordBody::ApprovalResolved {
+                call_id,
+                approval: Approval::Edited { arguments },
+            } => {
+                // What runs again after a crash does so as it was.
+                let has_begun = self.begun.as_ref().is_some_and(|it| it.contains(call_id));
+                if !has_begun {
+                    self.edits.insert(call_id.clone(), arguments.to_string());
+                }
+            }
             RecordBody::Compacted(compaction) => {
                 self.commit(transcript);
                 let before = self.before(transcript);
@@ -101,7 +147,6 @@ impl TurnFold {
             | RecordBody::RequestQueued
             | RecordBody::ModelFailed { .. }
             | RecordBody::GateJudged { .. }
-            | RecordBody::ToolStarted { .. }
             | RecordBody::Resumed { .. }
             | RecordBody::ToolInDoubt { .. }
             | RecordBody::ApprovalRequested { .. }
@@ -133,6 +178,7 @@ impl TurnFold {
                 assign_ids(&mut candidate, self.number, step);
                 let calls: Vec<_> = candidate.tool_calls().cloned().collect();
                 self.say(transcript, candidate);
+                self.begun = Some(HashSet::new());
                 self.calls = calls.into_iter().map(|call| (call, None)).collect();
             }
             Judged::Paused(candidate) => {
@@ -168,20 +214,50 @@ impl TurnFold {
 
     /// Puts the results of the calls into the transcript. One that has none gets it by
     /// [`paired`](crate::pairing::paired).
-    pub(super) fn commit(&mut self, transcript: &mut Transcript) {
-        let calls = std::mem::take(&mut self.calls);
-        if calls.is_empty() {
-            return;
+    fn commit(&mut self, transcript: &mut Transcript) {
+        self.give_up(transcript, Unbegun::InDoubt);
+    }
+
+    /// Does the same where nothing more comes of the turn.
+    pub(super) fn give_up(&mut self, transcript: &mut Transcript, unbegun: Unbegun) {
+        if !self.calls.is_empty() {
+            transcript.push(Arc::new(self.results(unbegun)));
         }
+    }
+
+    /// Takes the results of the calls that have one.
+    pub(super) fn results(&mut self, unbegun: Unbegun) -> Message {
+        let calls = std::mem::take(&mut self.calls);
+        let begun = self.begun.take();
+        let edits = std::mem::take(&mut self.edits);
+        let never_began = |call: &ToolCall| {
+            let known = begun.as_ref().filter(|_| unbegun == Unbegun::NotRun);
+            known.is_some_and(|begun| !begun.contains(&call.id))
+        };
+        let not_run = || ToolOutcome::error(ToolErrorCode::NotRun, NEVER_BEGUN);
         let results = calls.into_iter().filter_map(|(call, settled)| {
+            let settled = settled.or_else(|| never_began(&call).then(|| (not_run(), true)));
             let (outcome, synthetic) = settled?;
-            let ToolCall {
-                id, wire_id, name, ..
-            } = call;
-            let result = render::result(self.results, id, wire_id, name, &outcome, synthetic);
-            Some(result)
+            let edit = edits.get(&call.id);
+            Some(self.result(call, &outcome, synthetic, edit))
         });
-        let message = Message::tool_results(results.collect());
-        transcript.push(Arc::new(message));
+        Message::tool_results(results.collect())
+    }
+
+    fn result(
+        &self,
+        call: ToolCall,
+        outcome: &ToolOutcome,
+        synthetic: bool,
+        edit: Option<&String>,
+    ) -> ToolResult {
+        let ToolCall {
+            id, wire_id, name, ..
+        } = call;
+        let mut result = render::result(self.results, id, wire_id, name, outcome, synthetic);
+        if let Some(arguments) = edit {
+            render::note_edit(&mut result.content, arguments);
+        }
+        result
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn result(
 
 /// Tells the model with what other arguments a person had its call run: its own message still has those
 /// that it sent.
-pub(super) fn note_edit(content: &mut ToolContent, arguments: &str) {
+pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str) {
     let note = format!(
         "the user changed the arguments to {}",
         bounded_text(arguments)

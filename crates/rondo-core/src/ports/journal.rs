@@ -143,6 +143,10 @@ pub enum RecordBody {
         /// them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         brought: Transcript,
+        /// Whether those messages have calls of a turn that was given up and that never began as
+        /// `not_run`; before that was recorded, they read `in_doubt`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unbegun_not_run: bool,
     },
     /// What the turn's requests are made of besides the conversation, whole: so that a session can be
     /// replayed where none of it is at hand.

@@ -16,10 +16,12 @@ mod player;
 pub use difference::{PartDifference, RequestDifference, RequestPart};
 pub use live::{Rerun, rerun};
 
+use crate::history::{History, Unbegun};
 use crate::ports::{ProcessEnd, Record, RecordBody};
 use player::{Keep, Played, Player};
 use rondo_types::{
-    CallId, Outcome, Profile, SessionId, StopReason, ToolSpec, Transcript, TurnEvent, TurnId,
+    CallId, Message, Outcome, Profile, SessionId, StopReason, ToolSpec, Transcript, TurnEvent,
+    TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -214,7 +216,10 @@ pub struct Replayer {
 #[derive(Debug, Default)]
 struct Course {
     before: Transcript,
+    /// Without results for the calls that the turn was cut off in.
     after: Transcript,
+    /// The turn's own records, where it was cut off.
+    cut_off: Option<History>,
 }
 
 impl Replayer {
@@ -262,30 +267,69 @@ impl Replayer {
 
 impl Course {
     fn play(&mut self, player: Player<'_>, records: &[Record], keep: &mut Keep) -> Played {
-        let (before, after) = (
-            std::mem::take(&mut self.before),
-            std::mem::take(&mut self.after),
-        );
-        self.before = history(records, before, after);
+        let began = Began::of(records);
+        let before = std::mem::take(&mut self.before);
+        let after = self.take_after(began.unbegun);
+        self.before = began.history(before, after);
         let mut played = player.play(self.before.clone(), keep);
-        self.after = crate::pairing::paired(std::mem::take(&mut played.transcript));
+        self.after = std::mem::take(&mut played.transcript);
+        self.cut_off = match recorded_ending(records) {
+            Some(_) => None,
+            None => Some(History::of(records)),
+        };
         played
+    }
+
+    /// Takes what was said after the turn, each call with its result.
+    fn take_after(&mut self, unbegun: Unbegun) -> Transcript {
+        let mut after = std::mem::take(&mut self.after);
+        let waits = after
+            .last()
+            .is_some_and(|it| it.tool_calls().next().is_some());
+        let cut_off = self.cut_off.take().filter(|_| waits);
+        let results = cut_off.and_then(|it| it.open_results(unbegun));
+        after.extend(results.map(Arc::new));
+        crate::pairing::paired(after)
     }
 }
 
-/// Returns what a turn began with: what was said after the turn before it, or, where that one was
-/// given up, before it.
-fn history(turn: &[Record], before: Transcript, after: Transcript) -> Transcript {
-    let began = turn.iter().find_map(|record| match &record.body {
-        RecordBody::TurnStarted {
-            history, brought, ..
-        } => Some((usize::try_from(*history).unwrap_or(usize::MAX), brought)),
-        _ => None,
-    });
-    match began {
-        Some((_, brought)) if !brought.is_empty() => brought.clone(),
-        Some((count, _)) if count != after.len() && count == before.len() => before,
-        _ => after,
+/// What the beginning of a turn says of the messages that it began with.
+struct Began<'a> {
+    count: Option<usize>,
+    brought: &'a [Arc<Message>],
+    unbegun: Unbegun,
+}
+
+impl<'a> Began<'a> {
+    fn of(turn: &'a [Record]) -> Self {
+        let began = turn.iter().find_map(|record| match &record.body {
+            RecordBody::TurnStarted {
+                history,
+                brought,
+                unbegun_not_run,
+                ..
+            } => Some(Self {
+                count: Some(usize::try_from(*history).unwrap_or(usize::MAX)),
+                brought,
+                unbegun: Unbegun::recorded(*unbegun_not_run),
+            }),
+            _ => None,
+        });
+        began.unwrap_or(Self {
+            count: None,
+            brought: &[],
+            unbegun: Unbegun::InDoubt,
+        })
+    }
+
+    /// Returns what the turn began with: what was said after the turn before it, or, where that one
+    /// was given up, before it.
+    fn history(&self, before: Transcript, after: Transcript) -> Transcript {
+        match self.count {
+            _ if !self.brought.is_empty() => self.brought.to_vec(),
+            Some(count) if count != after.len() && count == before.len() => before,
+            _ => after,
+        }
     }
 }
 

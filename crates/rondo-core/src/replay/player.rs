@@ -8,10 +8,10 @@ use crate::driver::{began_with, catalog_of};
 use crate::joined::{joined, shown};
 use crate::machine::{ModelCall, PlannedCall, TurnConfig};
 use crate::ports::{ProcessEnd, Record, RecordBody};
-use crate::redrive::Drive;
+use crate::redrive::{Drive, Redriven};
 use crate::request_hash::RequestHasher;
 use rondo_types::{
-    CallId, EventBody, InDoubtDecision, ModelRequest, Outcome, Reply, ResultEvent, SessionId,
+    CallId, EventBody, InDoubtDecision, ModelRequest, Outcome, Reply, ResultEvent, Role, SessionId,
     TimeMs, Transcript, TurnEvent, TurnId,
 };
 use serde_json::Value;
@@ -392,6 +392,7 @@ impl Stage<'_> {
     }
 
     fn played(mut self) -> Played {
+        let transcript = as_recorded(&self.drive.state);
         let outcome = self.drive.state.open.outcome.map(|it| *it);
         let now = outcome.as_ref().map(|outcome| Ending {
             stop_reason: outcome.stop_reason,
@@ -411,7 +412,7 @@ impl Stage<'_> {
             self.differences.push(ending);
         }
         Played {
-            transcript: self.drive.state.machine.transcript().clone(),
+            transcript,
             turn: self.turn,
             streams: self.streams.into_iter().map(joined).collect(),
             outcome,
@@ -421,6 +422,23 @@ impl Stage<'_> {
             differences: self.differences,
         }
     }
+}
+
+/// Returns the transcript without what the machine did to it after the last record: whoever goes on
+/// from the records knows nothing of that.
+fn as_recorded(state: &Redriven) -> Transcript {
+    let mut transcript = state.machine.transcript().clone();
+    if state.finished {
+        return transcript;
+    }
+    let is_added = |it: &&RecordBody| matches!(it, RecordBody::MessageAdded { .. });
+    let added = state.unrecorded.iter().filter(is_added).count();
+    transcript.truncate(transcript.len().saturating_sub(added));
+    let is_resolved = |it: &RecordBody| matches!(it, RecordBody::CallResolved { .. });
+    if state.unrecorded.iter().any(is_resolved) {
+        transcript.pop_if(|it| it.role == Role::Tool);
+    }
+    transcript
 }
 
 impl Played {

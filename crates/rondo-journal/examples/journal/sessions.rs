@@ -57,6 +57,7 @@ pub(crate) fn turn(n: u32, result_bytes: usize, compact_every: u32) -> Vec<Recor
             turn_number: n,
             history: (n - 1) % compact_every * TURN_MESSAGES,
             brought: vec![],
+            unbegun_not_run: true,
         },
         RecordBody::UserMessage {
             message: Message::user(format!("question {n} {}", "word ".repeat(100))),

@@ -120,6 +120,7 @@ fn started() -> RecordBody {
         turn_number: 1,
         history: 0,
         brought: Vec::new(),
+        unbegun_not_run: true,
     }
 }
 

@@ -260,3 +260,64 @@ async fn a_turn_from_a_file_is_carried_on_only_where_that_is_said() {
     assert_eq!(counts.both(), (1, 2));
     assert!(session.resume_imported().is_none());
 }
+
+/// Asks about every call.
+struct AsksAlways;
+
+#[async_trait::async_trait]
+impl rondo::Gate for AsksAlways {
+    async fn check(&self, _: &rondo::GateRequest) -> rondo::Verdict {
+        let prompt = "run it?".to_owned();
+        rondo::Verdict::Ask { prompt }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_an_approval_when_its_turn_was_dropped_is_not_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let counts = Counts::default();
+    let both = ["c1", "c2"].map(|id| CallScript::new(id, "pay", &json!({})));
+    let server = Server::start([
+        openai::streamed(&ReplyScript::calls(both)),
+        says("Not paid."),
+    ])
+    .await;
+    let paid = Arc::clone(&counts.paid);
+    let pay = rondo::tool("pay", "Pays.", move |_: NoArgs, _cx| {
+        paid.fetch_add(1, Ordering::Relaxed);
+        async { Ok::<_, std::convert::Infallible>("paid") }
+    });
+    let agent = Agent::builder(model(&server, "m"))
+        .tool(pay)
+        .gate(AsksAlways)
+        .approve_with(|_| std::future::pending())
+        .build()
+        .unwrap();
+    let session = agent.open_session(&store, "till").await.unwrap();
+    let mut run = session.start("Pay twice.");
+    while let Some(event) = run.next().await {
+        if matches!(event.body, EventBody::ApprovalRequested { .. }) {
+            break;
+        }
+    }
+    drop(run);
+    session.transcript().await;
+    drop(session);
+    let session = open(&agent, &store, "till").await;
+    assert_eq!(session.run("Is it paid?").await.unwrap().text, "Not paid.");
+    let body = server.requests()[1].json();
+    assert_paired(&body);
+    let body = body.to_string();
+    assert_eq!(body.matches("error (not_run)").count(), 2, "{body}");
+    assert!(!body.contains("in_doubt"), "{body}");
+    assert_eq!(counts.both(), (0, 0));
+    let records = store.load(session.id()).unwrap();
+    let replayed = rondo::rondo_core::replay::replay(
+        session.id(),
+        &records,
+        &rondo::rondo_core::replay::Changes::default(),
+    );
+    let turns = replayed.unwrap().turns;
+    assert!(turns.iter().all(|it| it.differences.is_empty()));
+}

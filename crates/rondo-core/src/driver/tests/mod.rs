@@ -5,6 +5,7 @@ mod cancel;
 mod doubt;
 mod fakes;
 mod fallback;
+mod given_up;
 mod journal;
 mod queue;
 mod replay;
