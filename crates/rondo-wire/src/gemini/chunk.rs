@@ -1,7 +1,7 @@
 //! The shapes of a `GenerateContentResponse`. Parts stay raw until they are read one by one, since
 //! some go back byte for byte.
 
-use crate::json::{Count, RawObject, Text};
+use crate::json::{Count, RawObject, Text, nonempty};
 use rondo_types::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -154,8 +154,8 @@ pub(super) enum WirePart<'a> {
         /// Whether rebuilding the part from name, arguments and id would lose something.
         keep: bool,
     },
-    /// A call whose arguments come in pieces (Vertex only), or one that nobody could run.
-    PartialCall(Option<Text<'a>>),
+    /// A piece of a call (Vertex only), or one that nobody could run.
+    PartialCall(PartialCall<'a>),
     /// Anything else.
     Other,
 }
@@ -177,6 +177,32 @@ pub(super) struct WireCall<'a> {
     pub(super) args: Option<&'a RawValue>,
 }
 
+/// A piece of a call.
+#[derive(Debug, Default)]
+pub(super) struct PartialCall<'a> {
+    call: WireCall<'a>,
+    /// Arguments that came whole.
+    pub(super) args: Option<&'a RawValue>,
+    /// Those that come in pieces.
+    pub(super) pieces: Option<&'a RawValue>,
+    /// Whether more of the call comes.
+    pub(super) will_continue: bool,
+    /// Whether there is something that nobody knows.
+    pub(super) has_unknown: bool,
+    /// What the part has beside the call.
+    pub(super) fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl PartialCall<'_> {
+    pub(super) fn name(&self) -> Option<&str> {
+        nonempty(Some(&self.call.name))
+    }
+
+    pub(super) fn id(&self) -> Option<&str> {
+        nonempty(self.call.id.as_ref())
+    }
+}
+
 /// Reads a part. One that is no object, or has no known content, is [`WirePart::Other`].
 pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
     let Ok(RawObject(fields)) = serde_json::from_str(raw.get()) else {
@@ -184,8 +210,9 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
     };
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|it| it.1);
     if let Some(call) = field("functionCall") {
-        let keep = fields.len() > 1;
-        return read_call(call, keep).unwrap_or(WirePart::Other);
+        let beside = fields.iter().filter(|(key, _)| key != "functionCall");
+        let beside: Vec<_> = beside.cloned().collect();
+        return read_call(call, beside).unwrap_or(WirePart::Other);
     }
     let bare =
         |(key, _): &(Cow<'_, str>, _)| matches!(key.as_ref(), "thought" | "thoughtSignature");
@@ -213,22 +240,39 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
     }
 }
 
-fn read_call(raw: &RawValue, mut keep: bool) -> Option<WirePart<'_>> {
+fn read_call<'a>(
+    raw: &'a RawValue,
+    beside: Vec<(Cow<'a, str>, &'a RawValue)>,
+) -> Option<WirePart<'a>> {
     let RawObject(fields) = serde_json::from_str(raw.get()).ok()?;
     let mut call = WireCall::default();
-    let mut partial = false;
+    let mut partial = PartialCall::default();
+    let mut is_partial = false;
     for (key, value) in fields {
         match key.as_ref() {
             "id" => call.id = serde_json::from_str(value.get()).ok(),
             "name" => call.name = serde_json::from_str(value.get()).unwrap_or_default(),
             "args" => call.args = Some(value).filter(|args| args.get() != "null"),
-            "partialArgs" | "willContinue" => partial = true,
-            _ => keep = true,
+            "partialArgs" => {
+                is_partial = true;
+                partial.pieces = Some(value).filter(|pieces| pieces.get() != "null");
+            }
+            "willContinue" => {
+                is_partial = true;
+                partial.will_continue = value.get() == "true";
+            }
+            _ => partial.has_unknown = true,
         }
     }
-    Some(if partial || call.name.is_empty() {
-        WirePart::PartialCall(Some(call.name).filter(|name| !name.is_empty()))
+    Some(if is_partial || call.name.is_empty() {
+        WirePart::PartialCall(PartialCall {
+            args: call.args,
+            call,
+            fields: beside,
+            ..partial
+        })
     } else {
+        let keep = partial.has_unknown || !beside.is_empty();
         WirePart::Call { call, keep }
     })
 }

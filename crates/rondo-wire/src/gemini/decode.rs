@@ -1,5 +1,8 @@
-use super::chunk::{Chunk, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part};
+use super::chunk::{
+    Chunk, PartialCall, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part,
+};
 use super::errors;
+use super::partial::{OpenCall, may_be_whole};
 use crate::body::{Payloads, damaged, finished, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
@@ -34,7 +37,9 @@ struct CandidateState {
     finish: Option<FinishReason>,
     /// Whether the latest part is text or a thought that more may be appended to.
     open: bool,
-    /// Calls that came whole, with the parts to return.
+    /// The call whose pieces come.
+    open_call: Option<OpenCall>,
+    /// Calls that are whole, with the parts to return.
     calls: Vec<(u32, Option<String>)>,
     /// Whether a call began.
     called: bool,
@@ -115,12 +120,7 @@ impl GeminiPayloads {
                 let kept = keep.then(|| raw.get().to_owned());
                 self.call(candidate, &call, kept, out)
             }
-            WirePart::PartialCall(name) => match name {
-                Some(name) => self
-                    .start(candidate, None, name.0.into_owned(), out)
-                    .map(drop),
-                None => Ok(()),
-            },
+            WirePart::PartialCall(call) => self.piece(candidate, &call, out),
             WirePart::Other => {
                 let state = self.candidate(candidate)?;
                 (state.open, state.worked) = (false, true);
@@ -168,6 +168,9 @@ impl GeminiPayloads {
         kept: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
+        if let Some(open) = self.candidate(candidate)?.open_call.take() {
+            self.assembled(candidate, open, false, out)?;
+        }
         let id = nonempty(call.id.as_ref()).map(str::to_owned);
         let name = call.name.0.clone().into_owned();
         let Some(number) = self.start(candidate, id, name, out)? else {
@@ -178,6 +181,59 @@ impl GeminiPayloads {
             arguments: call.args.map_or("{}", RawValue::get).to_owned(),
         });
         self.candidate(candidate)?.calls.push((number, kept));
+        Ok(())
+    }
+
+    /// Takes a piece of a call. One that names no call and goes on with none is nothing.
+    fn piece(
+        &mut self,
+        candidate: u32,
+        piece: &PartialCall<'_>,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let open = self.candidate(candidate)?.open_call.take();
+        let mut open = match open {
+            Some(open) if open.is_continued_by(piece) => open,
+            other => {
+                if let Some(open) = other {
+                    self.assembled(candidate, open, false, out)?;
+                }
+                let Some(name) = piece.name() else {
+                    return Ok(());
+                };
+                let id = piece.id().map(str::to_owned);
+                let number = self.start(candidate, id, name.to_owned(), out)?;
+                OpenCall::new(number, piece, self.bounds.event_bytes_max)
+            }
+        };
+        open.take(piece);
+        if !piece.will_continue {
+            return self.assembled(candidate, open, true, out);
+        }
+        // A silence would look like a provider that stopped.
+        out.extend(open.number.map(|call| ModelEvent::ToolCallDelta {
+            call,
+            arguments: String::new(),
+        }));
+        self.candidate(candidate)?.open_call = Some(open);
+        Ok(())
+    }
+
+    /// Ends a call that came in pieces.
+    fn assembled(
+        &mut self,
+        candidate: u32,
+        open: OpenCall,
+        is_closed: bool,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        if let Some(it) = open.assembled(is_closed) {
+            out.push(ModelEvent::ToolCallDelta {
+                call: it.number,
+                arguments: it.arguments,
+            });
+            self.candidate(candidate)?.calls.push((it.number, it.part));
+        }
         Ok(())
     }
 
@@ -297,6 +353,14 @@ impl Payloads for GeminiPayloads {
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut lost = false;
+        let unclosed = |(candidate, state): (&u32, &mut CandidateState)| {
+            let open = state.open_call.take()?;
+            may_be_whole(state.finish).then_some((*candidate, open))
+        };
+        let unclosed: Vec<_> = self.candidates.iter_mut().filter_map(unclosed).collect();
+        for (candidate, open) in unclosed {
+            self.assembled(candidate, open, false, out)?;
+        }
         for state in std::mem::take(&mut self.candidates).into_values() {
             if state.finish.is_some_and(|reason| !reason.is_acceptable()) {
                 continue;

@@ -13,6 +13,7 @@ mod chunk;
 pub(crate) mod decode;
 mod encode;
 mod errors;
+mod partial;
 
 use crate::body::BodyDecoder;
 use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};

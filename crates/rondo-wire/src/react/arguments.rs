@@ -71,6 +71,14 @@ pub(super) fn of_elements(content: &str) -> String {
     elements(content).map_or_else(|| content.to_owned(), |map| Value::Object(map).to_string())
 }
 
+/// Returns whether a `<parameter=..>` is open at the end of a text: a closing tag of something else
+/// is content of it.
+pub(super) fn is_in_parameter(content: &str) -> bool {
+    let opened = content.rfind("<parameter");
+    let closed = content.rfind("</parameter");
+    opened > closed
+}
+
 fn elements(content: &str) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     let mut rest = content;

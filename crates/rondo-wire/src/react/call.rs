@@ -4,7 +4,7 @@
 //! a tag inside an argument is content. Nothing is repaired here that could be meant otherwise:
 //! broken arguments go on as they are, to be repaired or sent back where their schema is known.
 
-use super::arguments::{ValueScan, named_body, of_elements};
+use super::arguments::{ValueScan, is_in_parameter, named_body, of_elements};
 use super::tags::{Read, TAG_BYTES_MAX, Tag, any_name, name_attribute, read_tag};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub(super) const VALUE_TAGS: [&str; 6] = [
 ];
 /// Elements that hold a call.
 pub(super) const CALL_TAGS: [&str; 2] = ["tool_code", "tool_call"];
+/// What some models put around a call, with the tool's name as its attribute: `<function=look>`.
+pub(super) const FUNCTION: &str = "function";
 /// What holds a result; a model that writes it has begun to invent.
 pub(super) const OBSERVATION: &str = "observation";
 /// What some models put around JSON.
@@ -139,7 +141,8 @@ impl CallReader {
             tools,
         };
         if bare {
-            reader.name = Some(tag.raw_name);
+            let named = reader.name.take().filter(|_| tag.name == FUNCTION);
+            reader.name = named.or(Some(tag.raw_name));
             reader.phase = Phase::BeforeValue;
         } else if tag.empty {
             reader.close();
@@ -247,12 +250,21 @@ impl CallReader {
         } else if self.name.is_none() && self.tools.contains(&tag.raw_name) {
             self.name = Some(tag.raw_name.clone());
             self.value_in(tag);
+        } else if let Some(named) = self.function(tag) {
+            self.name = Some(named);
+            self.value_in(tag);
         } else if self.name.is_some() && !tag.empty {
             // The arguments stand beside the name, without an element around them.
             self.container.clone_from(&self.opener);
             self.phase = Phase::Elements(before);
         }
         Step::Go
+    }
+
+    /// Returns the name in `<function=look>`, where the call has none. In a fence it is an example.
+    fn function(&self, tag: &Tag) -> Option<String> {
+        let may_be = tag.name == FUNCTION && self.name.is_none() && !self.fenced;
+        name_attribute(&tag.attributes).filter(|_| may_be)
     }
 
     fn value_in(&mut self, tag: &Tag) {
@@ -346,6 +358,10 @@ impl CallReader {
             Read::Yes(_) | Read::No => return self.skip(len + 1),
         };
         if tag.name != self.container && !CALL_TAGS.contains(&tag.name.as_str()) {
+            return self.skip(len + 1);
+        }
+        let content = self.raw.get(start..self.at + len).unwrap_or_default();
+        if self.container == FUNCTION && is_in_parameter(content) {
             return self.skip(len + 1);
         }
         self.at += len;

@@ -9,13 +9,14 @@ use rondo_types::{Message, ModelRequest, Role};
 use std::borrow::Cow;
 
 /// Tags that output must not write.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "observation",
     "tool_code",
     "tool_call",
     "tool:call",
     "final_answer",
     "tool_definitions",
+    "function=",
 ];
 /// FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

@@ -5,7 +5,7 @@
 //! is dropped, since a model that goes on writes results of its own invention.
 
 use super::call::{
-    CALL_TAGS, CallReader, NAME_TAGS, OBSERVATION, Opening, Seen, TakenCall, VALUE_TAGS,
+    CALL_TAGS, CallReader, FUNCTION, NAME_TAGS, OBSERVATION, Opening, Seen, TakenCall, VALUE_TAGS,
 };
 use super::tags::{Read, Tag, name_attribute, read_tag};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ const FINAL_ANSWER: &str = "final_answer";
 const FENCE_LINE_BYTES_MAX: usize = 80;
 /// White space between an opening tag or a fence and what decides about it, in bytes.
 const SPACE_BYTES_MAX: usize = 64;
+/// What holds an argument in `<function=look>`.
+const PARAMETER: &str = "parameter";
 /// How a thought begins that stands in a fence.
 const THOUGHT: &str = "thought";
 
@@ -233,9 +235,12 @@ impl AnswerText {
             rest.find('<').unwrap_or(rest.len())
         };
         let (fence, tail) = rest.split_at(fence_len);
-        let opening = |name: &str| CALL_TAGS.contains(&name);
+        let opening = |name: &str| CALL_TAGS.contains(&name) || name == FUNCTION;
         let begins_call = !tail.is_empty()
             && match read_tag(&format!("{tail} <"), &|name, whole| whole && opening(name)) {
+                Read::Yes(tag) if tag.name == FUNCTION => {
+                    fence.is_empty() && self.line_start && self.names_a_tool(&tag)
+                }
                 Read::Yes(tag) => !tag.closing,
                 Read::More | Read::No => false,
             };
@@ -361,6 +366,9 @@ impl AnswerText {
             OBSERVATION if self.line_start => Step::Cut,
             OBSERVATION => Step::Show(tag.len),
             name if CALL_TAGS.contains(&name) && tag.closing => Step::Drop(tag.len),
+            FUNCTION if !self.is_tool(FUNCTION) && (fenced || !self.names_a_tool(&tag)) => {
+                Step::Show(1)
+            }
             _ if tag.closing => Step::Show(tag.len),
             _ => self.at_call(offset, tag, fenced),
         }
@@ -368,7 +376,7 @@ impl AnswerText {
 
     fn at_call(&self, offset: usize, tag: Tag, fenced: bool) -> Step {
         let behind = self.rest().get(offset + tag.len..).unwrap_or_default();
-        match self.begins_call(&tag, behind) {
+        match self.begins_call(&tag, behind, fenced) {
             Read::More => Step::More,
             Read::No => Step::Show(tag.len),
             Read::Yes(()) if name_attribute(&tag.attributes).is_none() && begins_again(behind) => {
@@ -384,7 +392,7 @@ impl AnswerText {
     }
 
     /// Looks behind an opening tag: prose that names the tag goes on otherwise.
-    fn begins_call(&self, tag: &Tag, behind: &str) -> Read<()> {
+    fn begins_call(&self, tag: &Tag, behind: &str, fenced: bool) -> Read<()> {
         let bare = !CALL_TAGS.contains(&tag.name.as_str());
         if !bare && name_attribute(&tag.attributes).is_some() {
             return Read::Yes(());
@@ -399,6 +407,9 @@ impl AnswerText {
         if content.starts_with('{') {
             return Read::Yes(());
         }
+        if tag.name == FUNCTION && !fenced && self.names_a_tool(tag) {
+            return begins_parameters(content);
+        }
         if bare || tag.empty {
             return Read::No;
         }
@@ -408,7 +419,16 @@ impl AnswerText {
         if "```".starts_with(content) {
             return Read::More;
         }
-        match read_tag(content, &|name, whole| self.is_inside_call(name, whole)) {
+        let is_inside = |name: &str, whole| {
+            self.is_inside_call(name, whole) || (!fenced && matches_name(FUNCTION, name, whole))
+        };
+        match read_tag(content, &is_inside) {
+            Read::Yes(inner) if inner.name == FUNCTION && !self.is_tool(FUNCTION) => {
+                match !inner.closing && self.names_a_tool(&inner) {
+                    true => Read::Yes(()),
+                    false => Read::No,
+                }
+            }
             Read::Yes(inner) if !inner.closing => Read::Yes(()),
             Read::More => Read::More,
             Read::Yes(_) | Read::No => Read::No,
@@ -416,10 +436,20 @@ impl AnswerText {
     }
 
     fn is_ours(&self, name: &str, whole: bool) -> bool {
-        let fixed = CALL_TAGS.into_iter().chain([FINAL_ANSWER, OBSERVATION]);
+        let others = [FINAL_ANSWER, OBSERVATION, FUNCTION];
+        let fixed = CALL_TAGS.into_iter().chain(others);
         fixed
             .chain(self.tools.iter().map(String::as_str))
             .any(|known| matches_name(known, name, whole))
+    }
+
+    /// Returns whether it is `<function=look>` of a tool on offer.
+    fn names_a_tool(&self, tag: &Tag) -> bool {
+        name_attribute(&tag.attributes).is_some_and(|name| self.is_tool(&name))
+    }
+
+    fn is_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool == name)
     }
 
     fn is_inside_call(&self, name: &str, whole: bool) -> bool {
@@ -462,6 +492,19 @@ fn matches_name(known: &str, name: &str, whole: bool) -> bool {
 fn begins_again(behind: &str) -> bool {
     let opening = |name: &str, whole| whole && CALL_TAGS.contains(&name);
     matches!(read_tag(behind.trim_start(), &opening), Read::Yes(tag) if !tag.closing)
+}
+
+/// Looks for what stands first in `<function=look>`, where it is no JSON: a parameter, or its end
+/// where there is none.
+fn begins_parameters(content: &str) -> Read<()> {
+    let known = |name: &str, whole| {
+        matches_name(PARAMETER, name, whole) || matches_name(FUNCTION, name, whole)
+    };
+    match read_tag(content, &known) {
+        Read::Yes(tag) if tag.closing == (tag.name == FUNCTION) => Read::Yes(()),
+        Read::More => Read::More,
+        Read::Yes(_) | Read::No => Read::No,
+    }
 }
 
 fn begins_thought(content: &str) -> Read<()> {

@@ -1,8 +1,9 @@
 //! Shapes of Gemini bodies. All bodies here are synthetic: written by hand from the documented and
 //! reported shapes.
 
-use crate::support::{Decoded, decode, encode, origin, sse, target, with_messages};
-use rondo_types::{ErrorClass, FinishReason, Part, Usage};
+use crate::support::{Decoded, decode, decode_pieces, encode, origin, sse, target, with_messages};
+use rondo_types::{ErrorClass, FinishReason, ModelEvent, Part, Usage};
+use rondo_wire::{Bounds, dialect};
 use serde_json::{Value, json};
 
 const STOP: &str = r#"{"candidates":[{"index":0,"finishReason":"STOP"}]}"#;
@@ -102,19 +103,157 @@ fn arguments_may_be_absent_and_ids_are_kept() {
     assert_eq!(calls, [("{}", None, true), ("{}", Some("c1"), true)]);
 }
 
+/// A part of a call in pieces.
+fn piece(call: &Value) -> Value {
+    json!({ "functionCall": call })
+}
+
 #[test]
-fn calls_in_pieces_are_not_whole_and_do_not_break_the_reply() {
+fn a_call_in_pieces_is_put_together_with_its_signature() {
     let parts = json!([
-        {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.x", "stringValue": "a"}],
-            "willContinue": true}},
-        {"functionCall": {"partialArgs": [{"jsonPath": "$.x", "stringValue": "b"}]}},
-        {"functionCall": {}},
+        {"functionCall": {"id": "c1", "name": "f", "willContinue": true}, "thoughtSignature": "s"},
+        piece(&json!({"partialArgs": [{"jsonPath": "$.where", "stringValue": "Bos", "willContinue": true}],
+            "willContinue": true})),
+        piece(&json!({"partialArgs": [
+            {"jsonPath": "$.where", "stringValue": "ton"},
+            {"jsonPath": "$.list[0].a", "numberValue": 50},
+            {"jsonPath": "$['list'][1]", "numberValue": 0.5},
+            {"jsonPath": "$.on", "boolValue": true},
+            {"jsonPath": "$[\"no one\"]", "nullValue": null}
+        ], "willContinue": true})),
+        piece(&json!({})),
+        {"functionCall": {"name": "g", "partialArgs": [{"jsonPath": "$.x", "stringValue": "a"}], "willContinue": true}},
+        piece(&json!({"partialArgs": [{"jsonPath": "$.x", "stringValue": "b"}]})),
         {"text": "done"}
     ]);
     let decoded = of_parts(&parts);
-    assert_eq!(decoded.error, None);
-    assert_eq!(decoded.candidate().text(), "done");
-    assert_eq!(decoded.calls(), [("f".to_owned(), String::new(), false)]);
+    assert_eq!(
+        (decoded.error.clone(), decoded.candidate().text()),
+        (None, "done".into())
+    );
+    let expected = json!({"where": "Boston", "list": [{"a": 50}, 0.5], "on": true, "no one": null});
+    let candidate = decoded.candidate();
+    let calls: Vec<_> = candidate.tool_calls().collect();
+    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(calls.len(), 2);
+    assert!(calls.iter().all(|it| it.complete));
+    assert_eq!(
+        (calls[0].name.as_str(), calls[0].wire_id.as_deref()),
+        ("f", Some("c1"))
+    );
+    assert_eq!(read(&calls[0].arguments), expected);
+    assert_eq!(
+        (calls[1].name.as_str(), read(&calls[1].arguments)),
+        ("g", json!({"x": "ab"}))
+    );
+    assert_eq!(calls[1].opaque, None);
+    let part = read(&calls[0].opaque.as_ref().unwrap().json);
+    let whole = json!({
+        "functionCall": {"id": "c1", "name": "f", "args": expected}, "thoughtSignature": "s"
+    });
+    assert_eq!(part, whole);
+    // The pieces cut anywhere lead to the same.
+    let body = sse(&[&chunk(&parts), STOP]);
+    for cut in 0..=body.len() {
+        let (head, tail) = body.as_bytes().split_at(cut);
+        let again = decode_pieces(&target("gemini"), &[head, tail]);
+        assert_eq!(again.events, decoded.events, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_call_in_pieces_that_was_not_closed_is_whole_only_where_the_reply_ended_by_itself() {
+    let begun = |goes_on: bool| {
+        json!([{"functionCall": {"name": "f", "willContinue": true, "partialArgs": [
+            {"jsonPath": "$.x", "stringValue": "a", "willContinue": goes_on}]}}])
+    };
+    let end =
+        |reason: &str| json!({"candidates": [{"index": 0, "finishReason": reason}]}).to_string();
+    let cases = [
+        (false, "STOP", true),
+        (true, "STOP", false),
+        (false, "MAX_TOKENS", false),
+        (false, "OTHER", false),
+    ];
+    for (goes_on, reason, is_whole) in cases {
+        let decoded = decode("gemini", &sse(&[&chunk(&begun(goes_on)), &end(reason)]));
+        let arguments = if is_whole { r#"{"x":"a"}"# } else { "" };
+        let expected = [("f".to_owned(), arguments.to_owned(), is_whole)];
+        assert_eq!(decoded.calls(), expected, "{goes_on} {reason}");
+    }
+}
+
+#[test]
+fn pieces_that_cannot_be_put_together_are_no_whole_call() {
+    let text = |path: &str| json!([{"jsonPath": path, "stringValue": "x"}]);
+    let deep = format!("${}", ".a".repeat(33));
+    let broken = [
+        text(&deep),
+        text("$.a[4294967295]"),
+        text("$.a[99999999999999999999]"),
+        text("$.a[1]"),
+        text("$.a[-1]"),
+        text("$"),
+        text("$[0]"),
+        text("$."),
+        text("$.a["),
+        text("$.a[]"),
+        text("$['a"),
+        text("$..a"),
+        text("$.a[*]"),
+        text("a"),
+        text(""),
+        json!([{"stringValue": "x"}]),
+        json!([{"jsonPath": 1, "stringValue": "x"}]),
+        json!([{"jsonPath": "$.a", "stringValue": 1}]),
+        json!([{"jsonPath": "$.a", "numberValue": "NaN"}]),
+        json!([{"jsonPath": "$.a", "boolValue": 1}]),
+        json!([{"jsonPath": "$.a", "stringValue": "x", "numberValue": 1}]),
+        json!([{"jsonPath": "$.a", "laterValue": 1}]),
+        json!([{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.a", "numberValue": 1}]),
+        json!([{"jsonPath": "$.a", "numberValue": 1}, {"jsonPath": "$.a", "numberValue": 2}]),
+        json!([{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.a.b", "numberValue": 2}]),
+        json!([{"jsonPath": "$.a[0]", "stringValue": "x"}, {"jsonPath": "$.a.b", "numberValue": 2}]),
+        json!([1]),
+        json!({"jsonPath": "$.a"}),
+        json!("x"),
+    ];
+    for pieces in broken {
+        let parts = json!([
+            piece(&json!({"name": "f", "partialArgs": pieces, "willContinue": true})),
+            piece(&json!({})),
+            {"text": "done"}
+        ]);
+        let decoded = of_parts(&parts);
+        assert_eq!(decoded.error, None, "{pieces}");
+        assert_eq!(decoded.candidate().text(), "done", "{pieces}");
+        let expected = [("f".to_owned(), String::new(), false)];
+        assert_eq!(decoded.calls(), expected, "{pieces}");
+    }
+}
+
+#[test]
+fn pieces_without_an_end_are_bounded() {
+    let bounds = Bounds {
+        event_bytes_max: 4096,
+        ..Bounds::default()
+    };
+    let more = piece(&json!({"willContinue": true, "partialArgs": [
+        {"jsonPath": "$.a", "stringValue": "x".repeat(1000), "willContinue": true}]}));
+    let mut bodies = vec![chunk(&json!([piece(
+        &json!({"name": "f", "willContinue": true})
+    )]))];
+    bodies.extend((0..9).map(|_| chunk(&json!([more]))));
+    bodies.extend([chunk(&json!([piece(&json!({}))])), STOP.to_owned()]);
+    let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+    let mut decoder = dialect("gemini")
+        .unwrap()
+        .decoder(&target("gemini"), bounds);
+    let mut events = Vec::new();
+    decoder.push(sse(&bodies).as_bytes(), &mut events).unwrap();
+    decoder.finish(&mut events).unwrap();
+    let is_whole = |it: &ModelEvent| matches!(it, ModelEvent::ToolCallFinished { .. });
+    assert!(!events.iter().any(is_whole));
 }
 
 #[test]

@@ -14,7 +14,7 @@ const CALL: &str =
 const ARGUMENTS: &str = "{\"path\": \"a\"}";
 
 /// Pieces that bring the reader deeper than random text does.
-const FRAGMENTS: [&str; 28] = [
+const FRAGMENTS: [&str; 33] = [
     "<tool_code>",
     "</tool_code>",
     "<tool_call name='look'>",
@@ -24,6 +24,11 @@ const FRAGMENTS: [&str; 28] = [
     "</name>",
     "<parameters>",
     "</parameters>",
+    "<function=look>",
+    "<function=",
+    "</function>",
+    "<parameter=path>",
+    "</parameter>",
     "{\"path\": \"</tool_code>\"}",
     "{\"a\": 1",
     "{'a': 'b'}",
@@ -211,6 +216,104 @@ fn quoted_tags_and_examples_are_text() {
     }
     let quoted = format!("```xml\n{CALL}\n```");
     is_text(&format!("<final_answer>{quoted}</final_answer>"), &quoted);
+}
+
+#[test]
+fn a_call_as_a_function_is_read_alone_and_in_a_block() {
+    let parameters = "<parameter=path>\na b\n</parameter>";
+    let bodies = [
+        (ARGUMENTS.to_owned(), ARGUMENTS),
+        (format!("\n{ARGUMENTS}\n"), ARGUMENTS),
+        (parameters.to_owned(), r#"{"path":"a b"}"#),
+        (format!("\n{parameters}\n"), r#"{"path":"a b"}"#),
+        (
+            format!("\n{parameters}\n<parameter=n>1</parameter>\n"),
+            r#"{"n":"1","path":"a b"}"#,
+        ),
+        (
+            "<parameter=path></function></tool_call></parameter>".to_owned(),
+            r#"{"path":"</function></tool_call>"}"#,
+        ),
+        (String::new(), "{}"),
+        ("\n".to_owned(), "{}"),
+    ];
+    for (body, arguments) in bodies {
+        let bare = format!("<function=look>{body}</function>");
+        let texts = [
+            bare.clone(),
+            format!("<tool_call>{bare}</tool_call>"),
+            format!("<tool_call>\n{bare}\n</tool_call>"),
+            format!("<tool_call>\n{bare}"),
+        ];
+        for text in texts {
+            for before in ["", "I look.\n"] {
+                let text = format!("{before}{text}");
+                let decoded = read(&text);
+                let calls = decoded.calls();
+                let [(name, read_arguments, true)] = &calls[..] else {
+                    panic!("{text}: {calls:?}")
+                };
+                let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+                assert_eq!(name, "look", "{text}");
+                assert_eq!(value(read_arguments), value(arguments), "{text}");
+                assert_eq!(decoded.candidate().text(), before, "{text}");
+            }
+        }
+    }
+    is_call(&format!("<function=\"look\">{ARGUMENTS}</function>"), "");
+    is_call(&format!("<function=look>{ARGUMENTS}"), "");
+}
+
+#[test]
+fn text_that_mentions_a_function_is_text() {
+    let call = format!("<function=look>{ARGUMENTS}</function>");
+    let texts = [
+        format!("It is written {call} there."),
+        format!("Like this: `{call}`"),
+        format!("```\n{call}\n```"),
+        format!("```xml\n{call}\n```\nThat is all."),
+        format!("```\n<tool_call>\n{call}\n</tool_call>\n```\nThat is all."),
+        format!("~~~\nx\n{call}\n~~~\n"),
+        "<function=look> begins a call.".to_owned(),
+        "<function=look>\nbegins a call.".to_owned(),
+        "<function=other>{}</function>".to_owned(),
+        "<function>{}</function>".to_owned(),
+        "a <function=look\nb".to_owned(),
+    ];
+    for text in texts {
+        is_text(&text, &text);
+    }
+}
+
+#[test]
+fn a_function_that_is_cut_off_is_never_whole_and_never_seen() {
+    let call = "<tool_call>\n<function=look>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>";
+    let whole_from = call.find("</function").unwrap() + "</function>".len();
+    for end in 2..call.len() {
+        let decoded = read_deltas(&[&format!("I look.\n{}", &call[..end])], "length");
+        assert_eq!(decoded.candidate().text(), "I look.\n", "{end}");
+        let whole = decoded.calls().iter().any(|(_, _, complete)| *complete);
+        assert_eq!(whole, end >= whole_from, "{end}");
+    }
+}
+
+#[test]
+fn a_function_cut_into_pieces_anywhere_is_the_same() {
+    for text in [
+        "Ä.\n<function=look>\n<parameter=path>\na\n</parameter>\n</function>",
+        "<tool_call><function=list>{\"a\": \"</function>\"}</function></tool_call>",
+        "An <function=look> in `<function=look>{}` text.",
+    ] {
+        let body = body(&[text], "stop");
+        let whole = decode_pieces(&react(), &[body.as_bytes()]);
+        for cut in (0..=text.len()).filter(|it| text.is_char_boundary(*it)) {
+            let (head, tail) = text.split_at(cut);
+            let again = read_deltas(&[head, tail], "stop");
+            assert_eq!(again.calls(), whole.calls(), "cut at {cut}");
+            let texts = (again.candidate().text(), whole.candidate().text());
+            assert_eq!(texts.0, texts.1, "cut at {cut}");
+        }
+    }
 }
 
 #[test]
