@@ -166,10 +166,15 @@ fn was_struck(outcomes: &[&ToolOutcome]) -> bool {
     said.contains("SIGKILL") || said.contains("Killed")
 }
 
+/// Waits for the end of what was started, and returns what does not end. A supervisor that was stopped
+/// and whose agent and guard are gone has nobody to wake it but who stopped it; it must end then.
 async fn orphans(mark: &str) -> Vec<Process> {
     let until = Instant::now() + ORPHANS_MAX;
     loop {
         let left = target::processes(mark);
+        for alone in target::without_guard(&left) {
+            let _ = kill_process(alone.pid, Signal::CONT);
+        }
         if left.is_empty() || Instant::now() >= until {
             return left;
         }

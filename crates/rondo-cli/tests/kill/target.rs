@@ -84,6 +84,16 @@ impl Process {
     }
 }
 
+/// Returns the supervisors whose parent is none.
+pub(crate) fn without_guard(processes: &[Process]) -> impl Iterator<Item = &Process> {
+    let is_guard = |pid: u32| {
+        let mut all = processes.iter();
+        all.any(|it| it.is_supervisor() && it.pid.as_raw_pid().unsigned_abs() == pid)
+    };
+    let supervisors = processes.iter().filter(|it| it.is_supervisor());
+    supervisors.filter(move |it| !is_guard(it.parent))
+}
+
 /// Kills, or stops, something of a case. Returns what, if it was there.
 pub(crate) fn strike(random: &mut Random, agent: Pid, mark: &str) -> Option<String> {
     let others: Vec<Process> = processes(mark)
