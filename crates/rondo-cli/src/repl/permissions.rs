@@ -5,7 +5,7 @@ use crate::tools::standard_gate;
 use async_trait::async_trait;
 use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
 use rondo_policy::GateOptions;
-use rondo_policy::analysis::is_wrapper;
+use rondo_policy::analysis::{has_subcommands, is_wrapper};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,29 +17,6 @@ const PATTERN_CHARS_MAX: usize = 60;
 const EXEC_TOOLS: [&str; 2] = ["exec", "execute_command"];
 /// What makes of a line more than one command, or hides what it runs.
 const COMPOUND: &str = "|&;<>()$`\n\\\"'*?[]{}#!~=";
-/// Programs whose second word says what they do.
-const WITH_SUBCOMMANDS: [&str; 20] = [
-    "apt",
-    "apt-get",
-    "brew",
-    "bun",
-    "cargo",
-    "docker",
-    "gh",
-    "git",
-    "go",
-    "jj",
-    "npm",
-    "pip",
-    "pip3",
-    "pnpm",
-    "podman",
-    "systemctl",
-    "terraform",
-    "uv",
-    "yarn",
-    "zig",
-];
 /// Second words behind which anything may stand.
 const RUNNING: [&str; 10] = [
     "bisect",
@@ -137,7 +114,7 @@ pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
     }
     let is_plain =
         |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && !RUNNING.contains(word);
-    let second = WITH_SUBCOMMANDS.contains(&name).then(|| words.next());
+    let second = has_subcommands(name).then(|| words.next());
     let pattern = match second {
         None => format!("{tool}({program} *)"),
         // What stands before the word that matters may be anything.

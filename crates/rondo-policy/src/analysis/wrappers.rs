@@ -338,9 +338,11 @@ const WITH_SUBCOMMANDS: &[&str] = &[
     "apt",
     "apt-get",
     "brew",
+    "bun",
     "cargo",
     "docker",
     "gh",
+    "git",
     "go",
     "jj",
     "kubectl",
@@ -389,6 +391,12 @@ const CHANGES_SHELL: &[&str] = &[
     "unalias",
     "unset",
 ];
+
+/// Returns whether the first word behind a program says what it does, as in `cargo test`.
+#[must_use]
+pub fn has_subcommands(name: &str) -> bool {
+    is_among(WITH_SUBCOMMANDS, base(name))
+}
 
 /// Returns whether a program runs what it is told of, so that allowing it by name would allow
 /// everything: `sudo`, `python3.12`, `/usr/bin/env`, `find`, `sed`.
@@ -451,7 +459,8 @@ pub(super) fn candidates(words: &[Value]) -> Vec<String> {
     if PLAIN.contains(&name) {
         return Vec::new();
     }
-    let skipped = usize::from(is_among(WITH_SUBCOMMANDS, name));
+    // `bun` runs what its first word names, where that is no command of its own.
+    let skipped = usize::from(has_subcommands(name) && name != "bun");
     let mut found = Vec::new();
     for word in words.iter().skip(skipped) {
         let (Value::Text(text) | Value::Pattern(text)) = word else {
