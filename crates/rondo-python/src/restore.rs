@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 /// What stands before an object's address in its `repr`.
 const ADDRESS: &str = " at 0x";
+/// What stands before the number of a cell or an expression, where an exception names it.
+const SOURCES: [&str; 2] = ["<cell ", "<expression "];
 
 /// Code that ran in an interpreter of before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,15 +273,52 @@ fn exception(exc_type: &str, message: &str) -> String {
     }
 }
 
-/// Objects are new ones, so their addresses say nothing.
+/// Objects are new ones, so their addresses say nothing; and an interpreter counts its cells from 1, so
+/// neither do the names under which their code is known to it.
 fn is_same(one: &str, other: &str) -> bool {
-    one == other || without_addresses(one) == without_addresses(other)
+    let bare = |text: &str| {
+        let text = without_digits(text, ADDRESS, |c| c.is_ascii_hexdigit());
+        let [cell, expression] = SOURCES;
+        let text = without_digits(&text, cell, |c| c.is_ascii_digit());
+        without_digits(&text, expression, |c| c.is_ascii_digit())
+    };
+    one == other || bare(one) == bare(other)
 }
 
-fn without_addresses(text: &str) -> String {
-    let mut parts = text.split(ADDRESS);
+/// Returns a text without the digits behind each mark.
+fn without_digits(text: &str, mark: &str, is_digit: fn(char) -> bool) -> String {
+    let mut parts = text.split(mark);
     let first = parts.next().unwrap_or_default();
-    let is_digit = |c: char| c.is_ascii_hexdigit();
-    let rest = parts.flat_map(|part| [ADDRESS, part.trim_start_matches(is_digit)]);
+    let rest = parts.flat_map(|part| [mark, part.trim_start_matches(is_digit)]);
     std::iter::once(first).chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_an_interpreter_gives_by_itself_make_no_difference() {
+        for (then, now, same) in [
+            (
+                "SyntaxError: invalid syntax (<cell 3>, line 1)",
+                "SyntaxError: invalid syntax (<cell 12>, line 1)",
+                true,
+            ),
+            (
+                "SyntaxError: invalid syntax (<expression 1>, line 1)",
+                "SyntaxError: invalid syntax (<expression 2>, line 1)",
+                true,
+            ),
+            (
+                "SyntaxError: invalid syntax (<cell 3>, line 1)",
+                "SyntaxError: invalid syntax (<cell 3>, line 2)",
+                false,
+            ),
+            ("<T object at 0x1f>", "<T object at 0x2e>", true),
+            ("cell 3", "cell 4", false),
+        ] {
+            assert_eq!(is_same(then, now), same, "{then} {now}");
+        }
+    }
 }
