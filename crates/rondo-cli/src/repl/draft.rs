@@ -3,6 +3,7 @@
 use super::keys::{Key, word_begins};
 use crate::render::columns_max;
 use rondo_core::ApprovalRequest;
+use rondo_core::shown;
 use serde_json::Value;
 
 /// The longest text that is offered for a change, in bytes. A longer one is no reading on one line.
@@ -104,11 +105,12 @@ impl Draft {
     /// Returns the line as the terminal shows it, with the cursor in its place.
     pub(super) fn line(&self, columns: usize) -> String {
         let room = columns.saturating_sub(PROMPT.len() + 1);
-        let before_room = room.saturating_sub(width(&self.after).min(room / 3));
-        let hidden = width(&self.before).saturating_sub(before_room);
-        let before = skip_columns(&self.before, hidden);
+        let (before, after) = (shown::line(&self.before), shown::line(&self.after));
+        let before_room = room.saturating_sub(width(&after).min(room / 3));
+        let hidden = width(&before).saturating_sub(before_room);
+        let before = skip_columns(&before, hidden);
         let after_room = room.saturating_sub(width(before));
-        let after = take_columns(&self.after, after_room);
+        let after = take_columns(&after, after_room);
         // Saved and found again, since only the terminal knows how wide a character is.
         format!("\r\x1b[K{PROMPT}{before}\x1b7{after}\x1b8")
     }
@@ -160,6 +162,24 @@ mod tests {
             prompt: String::new(),
             can_edit: true,
         })
+    }
+
+    #[test]
+    fn hidden_characters_are_spelt_out_and_stay_in_the_command() {
+        let command = "ls \u{202e}a\u{200b}";
+        let mut draft = draft(json!({ "command": command })).unwrap();
+        assert_eq!(
+            draft.line(60),
+            "\r\x1b[Kedit: ls \\u{202e}a\\u{200b}\x1b7\x1b8"
+        );
+        draft.take(&Key::Left);
+        assert_eq!(
+            draft.line(60),
+            "\r\x1b[Kedit: ls \\u{202e}a\x1b7\\u{200b}\x1b8"
+        );
+        draft.take(&Key::Text("b".into()));
+        let changed = json!({"command": "ls \u{202e}ab\u{200b}"});
+        assert_eq!(draft.arguments(), Ok(Some(changed)));
     }
 
     #[test]

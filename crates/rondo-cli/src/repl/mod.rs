@@ -225,6 +225,14 @@ impl Repl {
         if args.turn.directory.is_none()
             && let Some(own) = sessions::own_directory(&info, &directory)?
         {
+            let other = place::shown(&own, self.home.as_deref());
+            let output = self.talk.output;
+            match args.turn.session.is_some() {
+                true => output.note(&format!("the session's directory is {other}")),
+                false => output.note(&format!(
+                    "no session began here: going on with the latest one, in {other}"
+                )),
+            }
             self.set_directory(own);
         }
         if let Some(last) = sessions::LastAsked::last(self.talk.store()?, &info)? {

@@ -110,7 +110,7 @@ impl Repl {
         };
         let note = self.talk.output;
         let restarted = move || {
-            note.note("the shell had ended; this one is new");
+            note.note("the shell had exited; aliases and variables are gone. This is a new one.");
             // The terminal is the command's by now, which leaves the column to whoever writes.
             note.stderr("\r");
         };
@@ -203,11 +203,13 @@ impl Repl {
             Sharing::WithNext | Sharing::Never => {}
         }
         if let Some(shell) = &end.shell_end {
-            let how = shell.signal.as_deref().unwrap_or("it was told to");
-            let next = "the next command starts another";
-            self.talk
-                .output
-                .note(&format!("the shell ended ({how}); {next}"));
+            let how = match &shell.signal {
+                Some(signal) => format!(" ({signal})"),
+                None => String::new(),
+            };
+            self.talk.output.note(&format!(
+                "shell exited{how}; aliases and variables are gone. The next command starts a new one."
+            ));
         }
         let unread = String::from_utf8_lossy(&end.unread_input).into_owned();
         self.typed_ahead(&unread);

@@ -104,10 +104,10 @@ async fn a_shell_that_ended_is_started_anew_and_says_so() {
     let env = bash();
     let mut person = at_shell(&env, &server).await;
     person.enter("exit 3").await;
-    person.sees("the next command starts another").await;
+    person.sees("The next command starts a new one").await;
     person.prompt("shell").await;
     person.enter("echo again").await;
-    person.sees("this one is new").await;
+    person.sees("This is a new one").await;
     person.sees("\nagain\n").await;
     person.prompt("shell").await;
     leave(person).await;
