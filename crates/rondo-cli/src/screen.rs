@@ -1,6 +1,6 @@
 //! Who has the terminal: the view, or a question; and what is being typed below the view.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -9,11 +9,15 @@ use tokio::time::timeout;
 /// not hold it up for ever.
 const ASIDE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// The bound on lines that the view has yet to show.
+const SAID_MAX: usize = 64;
+
 /// Lets the view, which draws on a thread of its own, step aside before a question is printed.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     aside: Arc<watch::Sender<bool>>,
     typed: Arc<watch::Sender<String>>,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Screen {
@@ -22,6 +26,7 @@ impl Screen {
         Self {
             aside: Arc::new(watch::Sender::new(false)),
             typed: Arc::new(watch::Sender::new(String::new())),
+            said: Arc::default(),
         }
     }
 
@@ -33,6 +38,22 @@ impl Screen {
     /// Says what stands on the line that is being typed.
     pub(crate) fn set_typed(&self, typed: &str) {
         self.typed.send_replace(typed.to_owned());
+    }
+
+    /// Has the view show a line of its own soon; beyond a bound, it is not shown.
+    pub(crate) fn say(&self, line: String) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() < SAID_MAX {
+            said.push(line);
+        }
+        drop(said);
+        self.typed.send_modify(|_| ());
+    }
+
+    /// Takes the lines that the view is to show.
+    pub(crate) fn take_said(&self) -> Vec<String> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut said)
     }
 
     /// Returns what tells of each change of that line.

@@ -1,9 +1,10 @@
 //! Markdown on a terminal, rendered line by line as it arrives.
 //!
-//! A line is shown when it is whole, and one of prose row by row as the terminal wraps it, since models write
-//! a paragraph as one line. Tables are shown when they end, since their columns depend on
+//! Words of prose and of list items are shown as they arrive, once nothing that follows can change how they
+//! look: what stands there is only ever added to. Other lines are shown when they are whole. Tables are shown when they end, since their columns depend on
 //! every row; lines inside a code fence are shown as they are.
 
+use super::sanitize::plain;
 use super::{marks, rows};
 use termimad::minimad::Alignment;
 use termimad::{MadSkin, crossterm::style::Color};
@@ -24,6 +25,12 @@ pub(super) struct Markdown {
     skin: MadSkin,
     columns: usize,
     line: String,
+    /// The beginning of the line that is shown, as it was written.
+    begun: usize,
+    /// The same as it stands there, without its styles.
+    begun_shown: String,
+    /// Words wait for their row.
+    has_whole_rows: bool,
     table: Vec<String>,
     /// The marks that opened the code fence we are in.
     fence: Option<String>,
@@ -36,12 +43,15 @@ impl Markdown {
             skin: skin(),
             columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX),
             line: String::new(),
+            begun: 0,
+            begun_shown: String::new(),
+            has_whole_rows: false,
             table: Vec::new(),
             fence: None,
         }
     }
 
-    /// Takes the next piece and returns what can be shown by now: whole lines, and whole rows of prose.
+    /// Takes the next piece and returns what can be shown by now: whole lines, and whole words of prose.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let mut shown = String::new();
         for part in piece.split_inclusive('\n') {
@@ -54,8 +64,74 @@ impl Markdown {
         if self.fence.is_none() {
             let line = std::mem::take(&mut self.line);
             self.line = self.rows(line, &mut shown);
+            self.words(&mut shown);
         }
         shown
+    }
+
+    /// Shows the words of the line that are whole.
+    fn words(&mut self, shown: &mut String) {
+        if self.has_whole_rows || fence_marks(&self.line).is_some() {
+            return;
+        }
+        let rest = self.line.get(self.begun..).unwrap_or_default();
+        let mark = rest.find(['*', '`', '~']).map(|at| self.begun + at);
+        let before_mark = mark.and_then(|mark| self.line.get(..mark));
+        let ends = [Some(self.line.as_str()), before_mark];
+        // A mark that is text so far may open something once more is there.
+        let whole = ends.into_iter().flatten().find_map(|text| {
+            let end = rows::words(text).filter(|end| *end > self.begun)?;
+            let line = text.get(..end)?;
+            (marks::escape_loose(line) == line).then_some(end)
+        });
+        let Some(whole) = whole else { return };
+        let line = self.line.get(..whole).unwrap_or_default();
+        let rendered = self.render(&marks::escape_loose(line));
+        let rendered = rendered.trim_end_matches('\n');
+        // Otherwise what stands there would have to change: then the rest comes with the whole line.
+        let Some(more) = behind(rendered, &self.begun_shown) else {
+            return;
+        };
+        let more = more.to_owned();
+        self.end_table(shown);
+        shown.push_str(&more);
+        self.begun_shown.push_str(&plain(&more));
+        self.begun = whole;
+    }
+
+    /// Has words wait until their row is full, so that the line below it is free, or come by themselves.
+    pub(super) fn set_whole_rows(&mut self, has_whole_rows: bool) {
+        self.has_whole_rows = has_whole_rows;
+    }
+
+    /// Ends the row that stands unfinished, so that something else can be shown below it; what follows of its
+    /// line begins anew.
+    pub(super) fn interrupt(&mut self) -> &'static str {
+        if self.begun_shown.is_empty() {
+            return "";
+        }
+        let rest = self.line.split_off(self.begun);
+        self.line = rest.trim_start_matches(' ').to_owned();
+        self.begun = 0;
+        self.begun_shown.clear();
+        "\n"
+    }
+
+    /// Shows a line, or rows of it, but for what of it stands there already.
+    fn show(&mut self, line: &str, shown: &mut String) {
+        let begun = std::mem::take(&mut self.begun);
+        let begun_shown = std::mem::take(&mut self.begun_shown);
+        let rendered = self.render(&marks::escape_loose(line));
+        match behind(&rendered, &begun_shown) {
+            Some(more) => shown.push_str(more),
+            None => {
+                let rest = line.get(begun..).unwrap_or_default();
+                shown.push_str(&format!(
+                    " {}",
+                    self.render(&marks::escape_loose(rest.trim_start_matches(' ')))
+                ));
+            }
+        }
     }
 
     /// Shows the rows of a line of prose that are full, and returns the rest of it.
@@ -63,7 +139,7 @@ impl Markdown {
         while let Some(end) = rows::full(&line, self.columns) {
             self.end_table(shown);
             let rest = line.split_off(end);
-            shown.push_str(&self.render(&marks::escape_loose(&line)));
+            self.show(&line, shown);
             line = rest.trim_start_matches(' ').to_owned();
         }
         line
@@ -93,7 +169,7 @@ impl Markdown {
         } else {
             self.end_table(shown);
             let rest = self.rows(line.to_owned(), shown);
-            shown.push_str(&self.render(&marks::escape_loose(&rest)));
+            self.show(&rest, shown);
         }
     }
 
@@ -135,6 +211,20 @@ impl Markdown {
         }
         shown
     }
+}
+
+/// Returns what follows, in rendered text, what stands there already; none where it begins otherwise. Styles
+/// are no part of that: the renderer sets them for each word of a text that it wraps.
+fn behind<'a>(rendered: &'a str, shown: &str) -> Option<&'a str> {
+    let mut rest = rendered;
+    for expected in shown.chars() {
+        while let Some(styled) = rest.strip_prefix("\x1b[") {
+            let end = styled.find(|c: char| c.is_ascii_alphabetic())?;
+            rest = styled.get(end + 1..)?;
+        }
+        rest = rest.strip_prefix(expected)?;
+    }
+    Some(rest)
 }
 
 /// Splits off the indentation by which a list item is deeper than the renderer knows.
@@ -181,6 +271,14 @@ mod tests {
 
     fn without_styles(text: &str) -> String {
         super::super::sanitize::plain(text)
+    }
+
+    /// Returns what a terminal makes of a text, styles included.
+    fn screen(text: &str) -> String {
+        let size = |cells| std::num::NonZeroU16::new(cells).unwrap();
+        let mut parser = vt100::Parser::new(size(60), size(90), 0);
+        parser.process(text.replace('\n', "\r\n").as_bytes());
+        parser.screen().contents_formatted()
     }
 
     fn render(pieces: &[&str]) -> String {
@@ -230,7 +328,11 @@ mod tests {
         let whole = render(&[TEXT]);
         for cut in 0..TEXT.len() {
             let (head, tail) = TEXT.split_at(cut);
-            assert_eq!(render(&[head, tail]), whole, "cut at {cut}");
+            assert_eq!(
+                screen(&render(&[head, tail])),
+                screen(&whole),
+                "cut at {cut}"
+            );
         }
     }
 
@@ -243,7 +345,11 @@ mod tests {
         let whole = render(&[text]);
         for (cut, _) in text.char_indices() {
             let (head, tail) = text.split_at(cut);
-            assert_eq!(render(&[head, tail]), whole, "cut at {cut}");
+            assert_eq!(
+                screen(&render(&[head, tail])),
+                screen(&whole),
+                "cut at {cut}"
+            );
         }
         let rows: Vec<_> = whole.lines().map(without_styles).collect();
         assert!(rows.iter().all(|row| row.chars().count() <= 60), "{rows:?}");
@@ -252,8 +358,41 @@ mod tests {
             .push("It was **upon a time** and in `code of **many** words` that they came th");
         assert_eq!(
             without_styles(&early),
-            "It was upon a time and in code of **many** words that\n"
+            "It was upon a time and in code of **many** words that\nthey came"
         );
+    }
+
+    #[test]
+    fn words_are_shown_as_they_arrive_and_what_stands_there_stays() {
+        for text in [
+            "One **two three** four *.rs five `a b` six - 7 eight\n",
+            "- an item of **many words**, with *.rs and more than a row of sixty columns in all of it, 12 of them\n",
+            "   1. deep **and** long, so that it goes on in a second row behind its number and a third one, too, does it\n",
+            "\u{65e5}\u{672c}\u{8a9e} \u{65e5}\u{672c}\u{8a9e} \u{1f980} e\u{301} x\u{200d}y \\*z\n",
+            "2 * 3 * 4 and __init__.py and snake_case_name, ~~gone~~ <b> & so on\n",
+            "| no table\n> a quote of words\n# a title of words\n    code of words\n",
+        ] {
+            let whole = render(&[text]);
+            let mut markdown = Markdown::new(60);
+            let mut shown = String::new();
+            for c in text.chars() {
+                shown += &markdown.push(&c.to_string());
+                let so_far = without_styles(&shown);
+                assert!(without_styles(&whole).starts_with(&so_far), "{so_far}");
+            }
+            shown += &markdown.finish();
+            assert_eq!(screen(&shown), screen(&whole));
+        }
+        let mut markdown = Markdown::new(60);
+        let mut shown = |piece: &str| without_styles(&markdown.push(piece));
+        assert_eq!(shown("It is"), "It");
+        assert_eq!(shown(" **very "), " is");
+        assert_eq!(shown("bold** an"), " very bold");
+        assert_eq!(shown("\n- one two"), " an\n• one");
+        assert_eq!(shown(" three"), " two");
+        assert_eq!(markdown.interrupt(), "\n");
+        assert_eq!(without_styles(&markdown.push(" x\n")), "three x\n");
+        assert_eq!(markdown.interrupt(), "");
     }
 
     #[test]

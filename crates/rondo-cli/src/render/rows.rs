@@ -35,6 +35,25 @@ pub(super) fn full(line: &str, columns: usize) -> Option<usize> {
     None
 }
 
+/// Returns where the words of a line end that can be shown before the rest of it is there: behind them is a
+/// blank, and no mark is open. Words of a table, a heading, a quote or code have to wait.
+pub(super) fn words(line: &str) -> Option<usize> {
+    let marker = item_marker(line);
+    if marker == 0 && !is_prose(line) {
+        return None;
+    }
+    let (mut open, mut end) = (Marks::default(), None);
+    let mut before = ' ';
+    for (at, c) in line.char_indices().skip_while(|(at, _)| *at < marker) {
+        if c == ' ' && before != ' ' && open.is_none() {
+            end = Some(at);
+        }
+        open.take(c);
+        before = c;
+    }
+    end
+}
+
 fn is_prose(line: &str) -> bool {
     let text = line.trim_start();
     let is_code = line.starts_with("    ") || line.starts_with('\t');

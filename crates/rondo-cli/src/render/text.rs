@@ -11,6 +11,7 @@ use super::view::{Ending, View};
 use crate::changes::Changes;
 use crate::output::Output;
 use crate::screen::Screen;
+use rondo_core::shown::visible;
 use rondo_types::{
     CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent,
 };
@@ -22,6 +23,9 @@ use tokio::sync::watch;
 
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
 const LIVE_BYTES_MAX: usize = 1 << 20;
+
+/// What the model is told of a call that the user does not want.
+const BY_USER: &str = "the user said no";
 
 /// Shows a turn as text.
 pub(crate) struct TextView {
@@ -89,8 +93,12 @@ impl TextView {
             return Ok(());
         }
         let text = self.sanitizer.push(text);
+        let is_typing = !self.screen.typed().borrow().is_empty();
         let shown = match &mut self.markdown {
-            Some(markdown) => markdown.push(&text),
+            Some(markdown) => {
+                markdown.set_whole_rows(is_typing);
+                markdown.push(&text)
+            }
             None => text,
         };
         self.show(&shown)
@@ -128,6 +136,7 @@ impl TextView {
             return;
         }
         self.clear_spinner();
+        self.interrupt();
         let text = plain(text);
         if self.output.stderr_color {
             self.output.stderr(&format!("\x1b[2m{text}\x1b[0m\n"));
@@ -198,10 +207,12 @@ impl TextView {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            self.aside(&format!(
-                "  ✗ {}",
-                cut(&format!("{code}: {why}"), columns.saturating_sub(4))
-            ));
+            let said = match code {
+                ToolErrorCode::Cancelled => code.to_string(),
+                ToolErrorCode::Denied if why.contains(BY_USER) => "denied by you".to_owned(),
+                _ => format!("{code}: {why}"),
+            };
+            self.aside(&format!("  ✗ {}", cut(&said, columns.saturating_sub(4))));
         }
         self.spinner.label("thinking");
     }
@@ -231,8 +242,30 @@ impl TextView {
 
     fn steered(&mut self, text: &str) -> io::Result<()> {
         self.end_text()?;
-        self.aside(&format!("› {text}"));
+        self.say();
+        self.aside(&format!("delivered: {}", visible(text)));
         Ok(())
+    }
+
+    /// Ends a row of the answer that stands unfinished, where something else is to stand below it.
+    fn interrupt(&mut self) {
+        let end = self.markdown.as_mut().map_or("", Markdown::interrupt);
+        if !end.is_empty() {
+            self.stdout_fresh = true;
+            // Where nobody reads any more, the next words say so.
+            let _ = self.output.styled(end);
+        }
+    }
+
+    /// Shows what became of lines that were entered.
+    fn say(&mut self) {
+        for line in self.screen.take_said() {
+            for call in self.calls.values_mut().filter(|call| !call.fresh) {
+                call.fresh = true;
+                self.output.stderr("\n");
+            }
+            self.aside(&visible(&line));
+        }
     }
 
     /// Said wherever notes are: who answers may cost something else and know less.
@@ -249,6 +282,7 @@ impl TextView {
 
     fn fell_back(&mut self, from: &str, to: &str, message: &str) {
         self.clear_spinner();
+        self.interrupt();
         let note = format!("{from} failed ({message}): going on with {to}");
         self.output.note(&note);
         to.clone_into(&mut self.model);
@@ -318,7 +352,7 @@ fn in_doubt(name: &str, decision: InDoubtDecision) -> String {
     let what = match decision {
         InDoubtDecision::Done => "it had ended, and its result was found",
         InDoubtDecision::Retry => "it is run again, or goes on",
-        InDoubtDecision::Ask => "somebody is asked whether to run it again",
+        InDoubtDecision::Ask => "you are asked whether to run it again",
         InDoubtDecision::Fail => "it is not run again, and the model is told",
     };
     format!("`{name}` was running when the turn was cut off: {what}")
@@ -406,13 +440,17 @@ impl View for TextView {
     }
 
     fn tick(&mut self) {
+        self.say();
+        let typed = self.screen.typed().borrow().clone();
+        if !typed.is_empty() && self.lively {
+            self.interrupt();
+        }
         let calls_fresh = self.calls.values().all(|call| call.fresh);
         let same_terminal_busy = self.output.stdout_terminal && !self.stdout_fresh;
         let drawable = self.lively && self.output.stderr_erases && !self.between_steps;
         if !(drawable && calls_fresh) || same_terminal_busy {
             return;
         }
-        let typed = self.screen.typed().borrow().clone();
         // Without colours nothing moves by itself, but whoever types sees it.
         if typed.is_empty() && !self.output.stderr_color {
             return self.clear_spinner();
@@ -429,6 +467,7 @@ impl View for TextView {
     fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
         self.clear_spinner();
         self.end_text()?;
+        self.say();
         let outcome = ending.outcome;
         let found = !outcome.findings.is_empty() || !self.step_text.trim().is_empty();
         if !outcome.answered && !found {

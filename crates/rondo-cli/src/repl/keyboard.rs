@@ -146,13 +146,21 @@ impl Keyboard {
         if line == STOP {
             return handle.cancel();
         }
-        let said = || match kept {
+        let told = match kept {
+            // Its value may be a key that is not known yet.
+            _ if is_export => "an export".to_owned(),
             Some((_, secrets)) => secrets.text(line.to_owned()),
             None => line.to_owned(),
         };
-        let is_taken = !is_for_the_prompt && handle.steer(said());
-        if !is_taken && self.queue.len() < QUEUE_MAX {
+        let is_taken = !is_for_the_prompt && handle.steer(told.clone());
+        if is_taken {
+            self.screen.say(format!("queued: {told}"));
+        } else if self.queue.len() < QUEUE_MAX {
             self.queue.push(line.to_owned());
+            self.screen.say(format!("queued for the prompt: {told}"));
+        } else {
+            let message = format!("dropped, {QUEUE_MAX} lines wait already: {told}");
+            self.screen.say(message);
         }
     }
 

@@ -36,7 +36,7 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
         .await;
     person.press("what?\r").await;
     person.press("n\r").await;
-    person.sees("the user said no").await;
+    person.sees("✗ denied by you").await;
     person.sees("b.txt").await;
     person.types_behind("e: edit): ").await;
     person.press("always\r").await;
@@ -82,10 +82,18 @@ async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
     person.press("in Frenhc\x7f\x7fch please").await;
     person.sees("› in French please").await;
     person.press(ENTER).await;
+    person.sees("queued: in French please").await;
+    person.press("/cost\r").await;
+    person.sees("queued for the prompt: /cost").await;
     person.press("half").await;
     person.sees("› half").await;
+    assert!(!person.all().contains("delivered"), "{}", person.all());
     gate.open();
+    person
+        .sees_below("queued: in French", "delivered: in French please")
+        .await;
     person.sees("In French, then.").await;
+    person.sees("1 turn,").await;
     // What was not entered stands at the prompt.
     person.types_behind("› half").await;
     person.press("\x03").await;

@@ -151,7 +151,7 @@ async fn what_was_typed_before_the_question_is_no_answer_to_it() {
     .await;
     let env = TestEnv::new();
     let shown = ask_ahead(&env, &server, ("y\n", "n\n"), &["make it"]).await;
-    assert!(plain(&shown).contains("the user said no"), "{shown:?}");
+    assert!(plain(&shown).contains("✗ denied by you"), "{shown:?}");
     assert!(!env.project().join("made.txt").exists(), "{shown:?}");
 }
 
@@ -164,6 +164,27 @@ async fn an_unfinished_answer_is_shown_once() {
     let args = ["--deadline", "500ms", "x"];
     let shown = ask(&TestEnv::new(), &server, "", &args).await;
     assert_eq!(plain(&shown).matches("Some words.").count(), 1, "{shown:?}");
+}
+
+#[tokio::test]
+async fn words_are_shown_before_their_line_is_whole() {
+    let mut frames = openai::frames(&says("Some **strong words** of a par"));
+    frames.truncate(2);
+    let server = Server::start(Script::from(vec![faults::half_open_after(frames)])).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let args = ["ask", "-m", "openai/test", "--base-url", &url, "go"];
+    let mut person = Person::start(&env, &args);
+    person.types_behind("Some strong words of a").await;
+    let process = Pid::from_raw(person.process()).unwrap();
+    kill_process(process, Signal::INT).unwrap();
+    assert_eq!(person.code().await, Some(130));
+    let all = person.all();
+    assert_eq!(
+        all.matches("Some strong words of a par\n").count(),
+        1,
+        "{all}"
+    );
 }
 
 #[tokio::test]
@@ -197,11 +218,7 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
     assert!(screen.contains("│ +the end\n"), "{screen}");
     person.press("\r").await;
     assert_eq!(person.code().await, Some(0));
-    assert!(
-        person.all().contains("the user said no"),
-        "{}",
-        person.all()
-    );
+    assert!(person.all().contains("✗ denied by you"), "{}", person.all());
 }
 
 /// What is replaced is on the disk, and no argument says it.
