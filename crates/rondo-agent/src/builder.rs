@@ -8,7 +8,7 @@ use crate::parts::Parts;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{Approval, ApprovalRequest, Approver, Gate, Model, Tool, Toolbox, ToolboxError};
 use rondo_schema::Validator;
-use rondo_types::{Limits, Profile, Sampling};
+use rondo_types::{Limits, LoopGuard, Profile, Sampling};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -196,6 +196,16 @@ impl AgentBuilder {
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         if let Ok(profile) = &mut self.profile {
             change(&mut profile.limits);
+        }
+        self
+    }
+
+    /// Changes when the same call with the same result, over and over, is stopped; the profile must be
+    /// chosen before. A 0 switches a measure off. A tool whose repetition is progress says so itself:
+    /// [`FnTool::polls`](crate::FnTool::polls).
+    pub fn loop_guard(mut self, guard: LoopGuard) -> Self {
+        if let Ok(profile) = &mut self.profile {
+            profile.loop_guard = guard;
         }
         self
     }

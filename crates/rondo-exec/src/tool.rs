@@ -359,6 +359,7 @@ impl Tool for ExecTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
+            polls: false,
         }
     }
 

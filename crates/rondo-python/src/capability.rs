@@ -105,6 +105,7 @@ impl Capability {
             effects,
             concurrency,
             recovery,
+            polls: false,
         }
     }
 

@@ -109,6 +109,7 @@ impl Tool for EditFile {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
+            polls: false,
         }
     }
 

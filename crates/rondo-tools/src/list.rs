@@ -75,6 +75,7 @@ impl Tool for ListFiles {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
+            polls: false,
         }
     }
 

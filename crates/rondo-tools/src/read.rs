@@ -80,6 +80,7 @@ impl Tool for ReadFile {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
+            polls: false,
         }
     }
 

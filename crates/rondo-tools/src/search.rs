@@ -98,6 +98,7 @@ impl Tool for SearchFiles {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
+            polls: false,
         }
     }
 

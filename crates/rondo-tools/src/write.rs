@@ -72,6 +72,7 @@ impl Tool for WriteFile {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
+            polls: false,
         }
     }
 

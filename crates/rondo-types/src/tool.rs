@@ -18,6 +18,11 @@ pub struct ToolSpec {
     pub concurrency: Concurrency,
     /// What happens to a call that was started and whose end was not recorded.
     pub recovery: Recovery,
+    /// Whether it is progress to make the same call again and read the same result, as with a tool
+    /// that asks for the state of something: its calls do not count for the profile's
+    /// [`LoopGuard`](crate::LoopGuard). The other limits hold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polls: bool,
 }
 
 /// Whether a tool changes anything outside the conversation.

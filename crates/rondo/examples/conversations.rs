@@ -37,6 +37,7 @@ impl Tool for Noop {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
+            polls: false,
         }
     }
 

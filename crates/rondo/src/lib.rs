@@ -91,6 +91,7 @@
 //!             effects: Effects::ReadOnly,
 //!             concurrency: Concurrency::Shared,
 //!             recovery: Recovery::ReadOnly,
+//!             polls: false,
 //!         }
 //!     }
 //!

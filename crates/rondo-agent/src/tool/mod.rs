@@ -91,6 +91,7 @@ where
         effects: Effects::Writes,
         concurrency: Concurrency::Exclusive,
         recovery: Recovery::AtMostOnce,
+        polls: false,
     };
     let work = move |mut call: ToolInvocation| -> BoxFuture<'static, ToolOutcome> {
         let arguments = std::mem::take(&mut call.arguments);
@@ -166,6 +167,15 @@ impl FnTool {
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.spec.concurrency = concurrency;
+        self
+    }
+
+    /// Says that it is progress to make the same call again and to read the same result, as where the
+    /// model waits for something: the profile's [`LoopGuard`](rondo_types::LoopGuard) does not count
+    /// its calls. The limits on steps, calls and time bound them.
+    #[must_use]
+    pub fn polls(mut self) -> Self {
+        self.spec.polls = true;
         self
     }
 

@@ -282,6 +282,12 @@ impl TurnMachine {
         self.after_batch(cx);
     }
 
+    /// Returns whether a call of that tool is progress however often it is made.
+    fn polls(&self, name: &str) -> bool {
+        let mut tools = self.config.tools.iter();
+        tools.any(|tool| tool.polls && tool.name == name)
+    }
+
     fn commit_results(&mut self, cx: &mut Cx<'_>) -> Option<bool> {
         let Phase::Batch(batch) = std::mem::replace(&mut self.phase, Phase::Idle) else {
             return None;
@@ -297,12 +303,14 @@ impl TurnMachine {
                 emit_finished(cx, rendering, &call.call_id, &outcome, 0);
             }
             if outcome.code() != Some(ToolErrorCode::NotRun) {
+                let polls = self.polls(&call.name);
                 let arguments = if call.arguments.is_null() {
                     &call.raw
                 } else {
                     &call.arguments.to_string()
                 };
-                self.guard.note(guard, &call.name, arguments, &outcome);
+                self.guard
+                    .note(guard, &call.name, polls, arguments, &outcome);
             }
             if synthetic {
                 cx.record(RecordBody::CallResolved {

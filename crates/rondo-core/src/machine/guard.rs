@@ -27,11 +27,12 @@ pub(super) enum Measure {
 }
 
 impl Guard {
-    /// Remembers one result.
+    /// Remembers one result. One that is known counts, unless its tool `polls`.
     pub(super) fn note(
         &mut self,
         limits: LoopGuard,
         tool: &str,
+        polls: bool,
         arguments: &str,
         outcome: &ToolOutcome,
     ) {
@@ -40,6 +41,9 @@ impl Guard {
             self.seen.values_mut().for_each(|count| *count = 0);
             self.withheld.clear();
             self.seen.insert(print, 0);
+            return;
+        }
+        if polls {
             return;
         }
         let count = self.seen.entry(print).or_default();

@@ -147,6 +147,7 @@ impl Tool for Work {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Confirm,
+            polls: false,
         }
     }
 

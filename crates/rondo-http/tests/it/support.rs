@@ -135,5 +135,6 @@ pub(crate) fn tool() -> ToolSpec {
         effects: Effects::ReadOnly,
         concurrency: Concurrency::Shared,
         recovery: Recovery::ReadOnly,
+        polls: false,
     }
 }

@@ -221,6 +221,7 @@ impl Tool for Timed {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
+            polls: false,
         }
     }
 

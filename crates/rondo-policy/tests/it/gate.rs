@@ -36,6 +36,7 @@ impl Fixture {
                 effects,
                 concurrency: Concurrency::Exclusive,
                 recovery: Recovery::Checkable,
+                polls: false,
             }),
             arguments,
         };

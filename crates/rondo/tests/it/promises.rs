@@ -1,9 +1,9 @@
 //! What the library promises about histories, names, budgets and calls.
 
-use rondo::types::{NanoUsd, Price, Role, ToolCall, ToolContent, ToolResult};
+use rondo::types::{LoopGuard, NanoUsd, Price, Role, ToolCall, ToolContent, ToolResult};
 use rondo::{
     Agent, Approval, ApprovalRequest, BuildError, Endpoint, HttpModel, MemoryJournal, Message,
-    ModelCard, NoArgs, Transcript, TurnError,
+    ModelCard, NoArgs, StopReason, Transcript, TurnError,
 };
 use rondo_testkit::{CallScript, ReplyScript, Response, Server, assert_paired, openai};
 use serde_json::{Value, json};
@@ -276,4 +276,42 @@ async fn a_resume_that_fails_leaves_the_turn_to_be_resumed() {
         let error = session.resume().unwrap().outcome().await.unwrap_err();
         assert!(matches!(error, TurnError::Resume(_)), "{error}");
     }
+}
+
+/// An agent whose model makes the same call six times, with the same result, and then answers.
+async fn repeating(
+    change: impl FnOnce(rondo::FnTool) -> rondo::FnTool,
+    guard: LoopGuard,
+) -> StopReason {
+    let call = || ReplyScript::calls([CallScript::new("c", "look", &json!({}))]);
+    let mut replies: Vec<Response> = (0..6).map(|_| openai::streamed(&call())).collect();
+    replies.push(says("ready"));
+    let server = Server::start(replies).await;
+    let look = rondo::tool(
+        "look",
+        "Looks whether it is ready.",
+        |_: NoArgs, _cx| async { Ok::<_, String>("not yet") },
+    );
+    let agent = Agent::builder(model(&server, ModelCard::new("any")))
+        .tool(change(look))
+        .loop_guard(guard)
+        .build()
+        .unwrap();
+    agent.run("Wait for it.").await.unwrap().stop_reason
+}
+
+#[tokio::test]
+async fn repetition_ends_a_turn_unless_the_tool_polls_or_the_guard_is_off() {
+    let guard = rondo::profiles::builtin("default").unwrap().loop_guard;
+    let off = LoopGuard {
+        nudge_after: 0,
+        withhold_after: 0,
+        stop_after: 0,
+    };
+    assert_eq!(repeating(|it| it, guard).await, StopReason::NoProgress);
+    assert_eq!(
+        repeating(rondo::FnTool::polls, guard).await,
+        StopReason::Complete
+    );
+    assert_eq!(repeating(|it| it, off).await, StopReason::Complete);
 }

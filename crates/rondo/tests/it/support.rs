@@ -270,6 +270,7 @@ impl FnTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::AtMostOnce,
+            polls: false,
         };
         Self {
             spec,

@@ -31,6 +31,7 @@ impl Tool for Silent {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: self.0,
+            polls: false,
         }
     }
 

@@ -116,6 +116,7 @@ impl Tool for Worker {
                 Concurrency::Exclusive
             },
             recovery: self.recovery,
+            polls: false,
         }
     }
 

@@ -244,6 +244,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         effects,
         concurrency,
         recovery: Recovery::AtMostOnce,
+        polls: false,
     };
     vec![
         spec("look", Effects::ReadOnly, Concurrency::Shared),
