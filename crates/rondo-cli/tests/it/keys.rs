@@ -5,6 +5,12 @@ use crate::harness::{TestEnv, calls, says, serve};
 use rondo_testkit::{ReplyScript, Response, Script, Server, faults, openai};
 use serde_json::json;
 use std::fs;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// How long processes are waited for: no slow machine reaches it.
+const PATIENCE: Duration = Duration::from_mins(1);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 const OWN: &str = "sk-own-key-0123456789";
 const TEAM: &str = "team-key-0123456789";
@@ -54,11 +60,23 @@ fn parent(pid: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
+/// Waits until so many processes are there: a program that a shell starts comes after what the shell
+/// printed.
+async fn grown(of: u32, processes: usize) -> Vec<u32> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let family = family(of);
+        if family.len() == processes || Instant::now() >= until {
+            return family;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Looks for keys in all that the kernel shows of the process and of those below it, which are as many
 /// as said.
-#[track_caller]
-fn check(of: u32, processes: usize) {
-    let family = family(of);
+async fn check(of: u32, processes: usize) {
+    let family = grown(of, processes).await;
     assert_eq!(family.len(), processes, "{family:?}");
     for pid in family {
         for file in ["environ", "cmdline"] {
@@ -84,7 +102,7 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_a_server_is_aske
         let authorization = format!("Bearer {key}");
         assert_eq!(request.header("authorization"), Some(&*authorization));
         assert_eq!(request.header("x-team"), header);
-        check(child.id().unwrap(), 1);
+        check(child.id().unwrap(), 1).await;
     }
 }
 
@@ -93,7 +111,7 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_a_command_runs()
     let env = env();
     let (child, _server) = waiting(&env).await;
     // The agent, the guard, the supervisor, bash and `cat`.
-    check(child.id().unwrap(), 5);
+    check(child.id().unwrap(), 5).await;
 }
 
 #[tokio::test]
@@ -118,7 +136,7 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_python_is_there(
         Some(&*format!("Bearer {OWN}"))
     );
     // The agent and the interpreter.
-    check(child.id().unwrap(), 2);
+    check(child.id().unwrap(), 2).await;
 }
 
 /// What is printed backwards is no key to any search for it.
