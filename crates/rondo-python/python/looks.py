@@ -55,9 +55,13 @@ def run_cell(code):
     told = None
     if error is None and value is not None:
         told, error = attempt(describe_repr, value)
+    leaves, _ = attempt(has_left, error)
+    if leaves:
+        attempt(say_code, error)
     return {
         "value_repr": told["repr"] if told else None,
         "truncated": told["truncated"] if told else False,
         "exception": keep_exception(error) if error is not None else None,
         "interrupted": isinstance(error, KeyboardInterrupt),
+        "leaves": leaves is True,
     }

@@ -56,18 +56,34 @@ def opened(descriptor):
     )
 
 
+def opened_input():
+    return open(0, encoding="utf-8", closefd=False)
+
+
 class Streams:
-    """Standard output and error, which the user's code may close, and then are opened again."""
+    """The standard streams, which the user's code may close, and then are opened again."""
 
     def __init__(self):
-        self.kept = {1: own_descriptor(1), 2: own_descriptor(2)}
+        self.kept = {0: own_descriptor(0), 1: own_descriptor(1), 2: own_descriptor(2)}
         self.names = {1: "stdout", 2: "stderr"}
         for descriptor, name in self.names.items():
             stream = opened(descriptor)
             setattr(sys, name, stream)
             setattr(sys, "__%s__" % name, stream)
 
+        self.input = sys.stdin
+
+    def unlend(self):
+        """Has the streams be empty input and pipes; what was typed and not read is no one else's."""
+        for descriptor, kept in self.kept.items():
+            duplicate_onto(kept, descriptor)
+        if sys.stdin is self.input:
+            self.input = sys.stdin = sys.__stdin__ = opened_input()
+
     def mend(self):
+        # `exit()` closes it.
+        if getattr(sys.stdin, "closed", False) is True:
+            self.input = sys.stdin = opened_input()
         for descriptor, name in self.names.items():
             try:
                 os.fstat(descriptor)
@@ -85,19 +101,23 @@ class Streams:
 
 def wear_leash(channel):
     """Takes a pipe's end whose other one only Rondo has: when that closes, however Rondo ended, the
-    kernel kills our process group. Where the kernel cannot, we end when we are next idle."""
+    kernel kills our process group. Where the kernel cannot, we end when we are next idle.
+
+    Returns the terminal, where one came along."""
     import _socket
 
     socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, channel.descriptor)
-    _, told, _, _ = socket.recvmsg(1, _socket.CMSG_LEN(4))
+    _, told, _, _ = socket.recvmsg(1, _socket.CMSG_LEN(8))
     socket.detach()
-    low = int.from_bytes(told[0][2][:4], sys.byteorder)
+    sent = told[0][2]
+    low, *terminal = [int.from_bytes(sent[at : at + 4], sys.byteorder) for at in range(0, len(sent), 4)]
     leash = own_descriptor(low)
     os.close(low)
     if hasattr(fcntl, "F_SETSIG"):
         fcntl.fcntl(leash, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(leash, fcntl.F_SETSIG, int(_signal.SIGKILL))
         fcntl.fcntl(leash, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+    return Terminal(terminal[0]) if terminal else None
 
 
 def take_channel():
@@ -106,7 +126,7 @@ def take_channel():
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = sys.__stdin__ = opened_input()
     return channel
 
 
@@ -129,7 +149,7 @@ def serve():
     channel = take_channel()
     streams = Streams()
     channel.send({"version": "%d.%d.%d" % sys.version_info[:3], "executable": sys.executable or ""})
-    wear_leash(channel)
+    terminal = wear_leash(channel)
 
     def in_child():
         State.forked = True
@@ -151,6 +171,8 @@ def serve():
             # The streams may be objects of the user's.
             runs = request["op"] in RUNNING
             runs and attempt(streams.mend)
+            if terminal is not None and "mark" in request:
+                terminal.lend()
             reply = respond(request)
             runs and attempt(streams.flush)
         except BaseException:
@@ -158,6 +180,11 @@ def serve():
         if State.forked:
             # A child that the user's code forked has come to the end of that code.
             leave(0)
+        if terminal is not None and terminal.is_lent:
+            try:
+                terminal.take_back(streams, request["mark"])
+            except BaseException:
+                State.armed = False
         reply["id"] = request["id"]
         channel.send(reply)
 

@@ -16,10 +16,16 @@ pub struct CellEnd {
     pub truncated: bool,
     /// What was written to standard output, head and tail, since the end of the last cell.
     pub stdout: String,
-    /// And to standard error.
+    /// And to standard error; at a terminal, both are in `stdout`, with what the terminal echoed.
     pub stderr: String,
     /// What it raised. `SystemExit` is one of these: it does not end the session.
     pub exception: Option<Exception>,
+    /// Whether the cell itself called `exit()`, `quit()` or `sys.exit()`, and not a function it used.
+    pub leaves: bool,
+    /// What was typed at its terminal and not read, at most about 20,000 bytes.
+    pub unread_input: Vec<u8>,
+    /// Whether something was typed at its terminal that is not among that.
+    pub has_read_input: bool,
     /// Why it was interrupted, where it was.
     pub stopped: Option<Stop>,
     /// Whether the interpreter is a new one because the last one was lost.

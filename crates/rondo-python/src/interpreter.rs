@@ -6,6 +6,7 @@ use crate::channel::{Channel, unless_blocked};
 use crate::error::SessionError;
 use crate::settings::Settings;
 use crate::startup::Startup;
+use crate::terminal::Pty;
 use crate::unix::{self, Started};
 use serde_json::Value;
 use std::io::{self, PipeWriter};
@@ -28,6 +29,7 @@ const HELPER: &str = concat!(
     include_str!("../python/stored.py"),
     include_str!("../python/looks.py"),
     include_str!("../python/prompt.py"),
+    include_str!("../python/terminal.py"),
     include_str!("../python/serve.py"),
 );
 
@@ -36,6 +38,8 @@ const OUTPUT_PIECE_BYTES: usize = 64 << 10;
 /// How often a pipe is read after a reply. What was written before the reply is in the pipe by then,
 /// so this is more than enough; processes that write on would have it go on for ever.
 const DRAIN_READS_MAX: usize = 32;
+/// How long the kernel may take to pass on what was written to a terminal.
+const TERMINAL_WAIT: Duration = Duration::from_millis(20);
 /// How long an interpreter that was killed may take to be gone.
 const EXIT_WAIT: Duration = Duration::from_secs(5);
 /// How much of standard error is told when the interpreter does not start, in bytes.
@@ -47,6 +51,8 @@ pub(crate) enum Event {
     Reply(Value),
     /// More output.
     Output(OutputStream, Vec<u8>),
+    /// What was written to the terminal, what it echoes too.
+    Terminal(Vec<u8>),
     /// It is gone, or makes no sense any more.
     Lost,
 }
@@ -60,6 +66,7 @@ pub(crate) struct Interpreter {
     stdout: Output,
     stderr: Output,
     leash: Option<PipeWriter>,
+    pub(crate) terminal: Option<Pty>,
     /// As `sys.version_info` has it.
     pub(crate) version: String,
 }
@@ -95,7 +102,12 @@ impl Interpreter {
         };
         let version = hello.get("version").and_then(Value::as_str);
         starting.version = version.unwrap_or_default().to_owned();
-        starting.leash = Some(unix::leash(starting.channel.socket()).map_err(failed)?);
+        let terminal = settings.has_terminal.then(Pty::open).transpose();
+        let opened = terminal.map_err(failed)?;
+        let (terminal, theirs) = opened.unzip();
+        let leash = unix::leash(starting.channel.socket(), theirs.as_ref()).map_err(failed)?;
+        starting.leash = Some(leash);
+        starting.terminal = terminal;
         tracing::debug!(version = starting.version, "a Python interpreter is ready");
         Ok(starting)
     }
@@ -108,6 +120,7 @@ impl Interpreter {
             stdout: Output::new(OutputStream::Stdout, started.stdout),
             stderr: Output::new(OutputStream::Stderr, started.stderr),
             leash: None,
+            terminal: None,
             version: String::new(),
         }
     }
@@ -117,6 +130,7 @@ impl Interpreter {
             match self.next().await {
                 Event::Reply(hello) => return Some(hello),
                 Event::Output(stream, bytes) => said.push(stream, &bytes),
+                Event::Terminal(_) => {}
                 Event::Lost => return None,
             }
         }
@@ -144,6 +158,7 @@ impl Interpreter {
                 },
                 piece = self.stdout.next() => return piece,
                 piece = self.stderr.next() => return piece,
+                bytes = of_terminal(&mut self.terminal) => return Event::Terminal(bytes),
                 _ = self.exits.recv() => {
                     if !self.child.id().is_some_and(unix::has_exited) {
                         continue;
@@ -187,6 +202,11 @@ impl Interpreter {
         self.kill();
         let status = timeout(EXIT_WAIT, self.child.wait()).await;
         self.drain(capture);
+        for _ in 0..DRAIN_READS_MAX {
+            let rest = timeout(TERMINAL_WAIT, of_terminal(&mut self.terminal)).await;
+            let Ok(bytes) = rest else { break };
+            capture.push(OutputStream::Stdout, &bytes);
+        }
         let status = status.ok().and_then(Result::ok);
         format!("the Python interpreter {}", ending(status))
     }
@@ -195,6 +215,13 @@ impl Interpreter {
 impl Drop for Interpreter {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+async fn of_terminal(terminal: &mut Option<Pty>) -> Vec<u8> {
+    match terminal {
+        Some(terminal) => terminal.next().await,
+        None => std::future::pending().await,
     }
 }
 

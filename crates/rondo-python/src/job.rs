@@ -1,6 +1,7 @@
 use crate::capture::Texts;
 use crate::cell::{LiveOutput, Until};
 use crate::error::{SessionError, Stop};
+use crate::terminal::CellTerminal;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -24,6 +25,8 @@ pub(crate) struct Request {
     /// Whether what was written since the last request counts as its output; otherwise that stays
     /// for the next one.
     pub(crate) takes_earlier_output: bool,
+    /// Where somebody sits who runs it.
+    pub(crate) terminal: Option<CellTerminal>,
 }
 
 /// How a job ended whose interpreter goes on.
@@ -31,10 +34,19 @@ pub(crate) struct Request {
 pub(crate) struct Done {
     pub(crate) reply: Reply,
     pub(crate) texts: Texts,
+    /// What was typed at its terminal.
+    pub(crate) typed: Typed,
     /// Why it was told to end, if it was.
     pub(crate) stopped: Option<Stop>,
     /// Whether it is the first in an interpreter that took the place of a lost one.
     pub(crate) is_restarted: bool,
+}
+
+/// What was typed while a job ran.
+#[derive(Debug, Default)]
+pub(crate) struct Typed {
+    pub(crate) unread: Vec<u8>,
+    pub(crate) has_read: bool,
 }
 
 /// What the helper says.

@@ -2,12 +2,14 @@
 
 use crate::LiveOutput;
 use crate::capture::{Capture, Texts};
-use crate::cell::Until;
+use crate::cell::{OutputStream, Until};
 use crate::channel::FRAME_BYTES_MAX;
 use crate::error::{Loss, SessionError, Stop};
 use crate::interpreter::{Event, Interpreter};
-use crate::job::{Done, Job, Reply, Request};
+use crate::job::{Done, Job, Reply, Request, Typed};
+use crate::lent::{Lent, from_person, with_returns};
 use crate::settings::Settings;
+use crate::terminal::Pty;
 use serde_json::{Value, json};
 use std::future::pending;
 use std::pin::pin;
@@ -37,6 +39,16 @@ pub(crate) struct Owner {
     requests: u64,
     /// How many interpreters were started.
     starts: Arc<AtomicU64>,
+}
+
+/// A request that was sent.
+struct Underway {
+    id: u64,
+    capture: Capture,
+    /// The terminal, where it has one.
+    lent: Option<Lent>,
+    /// Why it was told to end, if it was.
+    stopped: Option<Stop>,
 }
 
 type Outcome = Result<Done, SessionError>;
@@ -76,6 +88,7 @@ impl Owner {
     async fn see_between_jobs(&mut self, event: Event) {
         match event {
             Event::Output(stream, bytes) => self.between.push(stream, &bytes),
+            Event::Terminal(bytes) => self.between.push(OutputStream::Stdout, &bytes),
             // Nobody asked for it.
             Event::Reply(_) => {}
             Event::Lost => {
@@ -99,7 +112,7 @@ impl Owner {
 
     async fn perform(
         &mut self,
-        request: Request,
+        mut request: Request,
         until: &Until,
         done: &mut oneshot::Sender<Outcome>,
     ) -> Outcome {
@@ -114,10 +127,17 @@ impl Owner {
             stop = told_to_stop(until, done, pending()) => return Err(SessionError::NotRun(stop)),
             started = self.started() => started?,
         }
-        let (id, body) = self.encoded(&request)?;
-        let capture = self.capture(request);
+        let terminal = request.terminal.take();
+        let lent = terminal.and_then(|it| Lent::new(it, self.interpreter.as_ref()));
+        let body = self.encoded(&request, lent.as_ref())?;
+        let at = Underway {
+            id: self.requests,
+            capture: self.capture(request),
+            lent,
+            stopped: None,
+        };
         self.interrupts.borrow_and_update();
-        let mut done = self.follow(id, &body, capture, until, done).await?;
+        let mut done = self.follow(&body, at, until, done).await?;
         done.is_restarted = is_restarted;
         Ok(done)
     }
@@ -132,19 +152,22 @@ impl Owner {
         Ok(())
     }
 
-    fn encoded(&mut self, request: &Request) -> Result<(u64, Vec<u8>), SessionError> {
+    fn encoded(&mut self, request: &Request, lent: Option<&Lent>) -> Result<Vec<u8>, SessionError> {
         self.requests += 1;
-        let body = json!({
+        let mut body = json!({
             "id": self.requests,
             "op": request.operation,
             "args": request.arguments,
         });
+        if let (Some(lent), Some(fields)) = (lent, body.as_object_mut()) {
+            fields.insert("mark".to_owned(), json!(lent.mark()));
+        }
         let body = body.to_string().into_bytes();
         match body.len() > FRAME_BYTES_MAX {
             true => Err(SessionError::TooLong {
                 max: FRAME_BYTES_MAX,
             }),
-            false => Ok((self.requests, body)),
+            false => Ok(body),
         }
     }
 
@@ -164,13 +187,11 @@ impl Owner {
     /// Sends the request and waits for its reply, whatever it takes to get one.
     async fn follow(
         &mut self,
-        id: u64,
         body: &[u8],
-        mut capture: Capture,
+        mut at: Underway,
         until: &Until,
         done: &mut oneshot::Sender<Outcome>,
     ) -> Outcome {
-        let mut stopped = None;
         let mut over = pin!(sleep(until.timeout.unwrap_or(Duration::MAX)));
         let mut grace = pin!(sleep(Duration::ZERO));
         let mut again = pin!(sleep(Duration::ZERO));
@@ -179,23 +200,30 @@ impl Owner {
             queued.map_err(|err| SessionError::Internal(err.to_string()))?;
         }
         loop {
+            let has_room = self.has_room();
             let event = tokio::select! {
                 event = next(&mut self.interpreter) => event,
-                stop = told_to_stop(until, done, over.as_mut()), if stopped.is_none() => {
-                    stopped = Some(stop);
+                what = from_person(&mut at.lent, has_room) => {
+                    if let Some(lent) = &mut at.lent {
+                        lent.pass_on(what, self.interpreter.as_mut());
+                    }
+                    continue;
+                }
+                stop = told_to_stop(until, done, over.as_mut()), if at.stopped.is_none() => {
+                    at.stopped = Some(stop);
                     self.interrupt();
                     grace.set(sleep(self.settings.interrupt_grace));
                     again.set(sleep(INTERRUPTED_EVERY));
                     continue;
                 }
-                () = &mut again, if stopped.is_some() => {
+                () = &mut again, if at.stopped.is_some() => {
                     self.interrupt();
                     again.set(sleep(INTERRUPTED_EVERY));
                     continue;
                 }
-                () = &mut grace, if stopped.is_some() => {
+                () = &mut grace, if at.stopped.is_some() => {
                     let how = "the Python interpreter did not react to an interrupt and was ended";
-                    return Err(self.lose(stopped, capture, Some(how)).await);
+                    return Err(self.lose(at.stopped, at.capture, Some(how)).await);
                 }
                 // The sender is the session's, which may go while this job still ends.
                 Ok(()) = self.interrupts.changed() => {
@@ -204,14 +232,35 @@ impl Owner {
                 }
             };
             match event {
-                Event::Output(stream, bytes) => capture.push(stream, &bytes),
-                Event::Reply(frame) if is_for(&frame, id) => {
-                    return self.finished(frame, capture, stopped);
+                Event::Output(stream, bytes) if at.lent.is_some() => {
+                    at.capture.push(stream, &with_returns(&bytes));
+                }
+                Event::Output(stream, bytes) => at.capture.push(stream, &bytes),
+                Event::Terminal(bytes) => self.written(&mut at, bytes),
+                Event::Reply(frame) if is_for(&frame, at.id) => {
+                    return self.finished(frame, at).await;
                 }
                 Event::Reply(_) => {}
-                Event::Lost => return Err(self.lose(stopped, capture, None).await),
+                Event::Lost => return Err(self.lose(at.stopped, at.capture, None).await),
             }
         }
+    }
+
+    /// What a cell left behind may write to the terminal when that is no other cell's.
+    fn written(&mut self, at: &mut Underway, bytes: Vec<u8>) {
+        let others = match &mut at.lent {
+            Some(lent) => lent.written(&bytes, &mut at.capture),
+            None => bytes,
+        };
+        self.between.push(OutputStream::Stdout, &others);
+    }
+
+    fn has_room(&self) -> bool {
+        let terminal = self
+            .interpreter
+            .as_ref()
+            .and_then(|it| it.terminal.as_ref());
+        terminal.is_some_and(Pty::takes_more)
     }
 
     fn interrupt(&self) {
@@ -220,16 +269,23 @@ impl Owner {
         }
     }
 
-    fn finished(&mut self, frame: Value, mut capture: Capture, stopped: Option<Stop>) -> Outcome {
+    async fn finished(&mut self, frame: Value, mut at: Underway) -> Outcome {
+        let mut typed = Typed::default();
         if let Some(interpreter) = &mut self.interpreter {
-            interpreter.drain(&mut capture);
+            if let Some(lent) = at.lent.take() {
+                let (read, others) = lent.end(interpreter, &mut at.capture).await;
+                typed = read;
+                self.between.push(OutputStream::Stdout, &others);
+            }
+            interpreter.drain(&mut at.capture);
         }
         let reply: Reply = serde_json::from_value(frame)
             .map_err(|err| SessionError::Internal(format!("the reply makes no sense: {err}")))?;
         Ok(Done {
             reply,
-            texts: capture.into_texts(),
-            stopped,
+            texts: at.capture.into_texts(),
+            typed,
+            stopped: at.stopped,
             is_restarted: false,
         })
     }

@@ -24,6 +24,8 @@ pub struct RecordedCell {
     pub changed: Option<CodeChange>,
     /// How it ended; none where that is not recorded.
     pub ending: Option<CellEnding>,
+    /// Whether it read what somebody typed.
+    pub has_read_input: bool,
     /// How long it may run.
     pub timeout: Option<Duration>,
 }
@@ -31,8 +33,8 @@ pub struct RecordedCell {
 /// How code is run again. The default runs none whose end is in doubt.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// Whether code runs too that was stopped then, that ended its interpreter, or whose end is not
-    /// recorded.
+    /// Whether code runs too that was stopped then, that ended its interpreter, that read what was
+    /// typed, or whose end is not recorded.
     pub even_doubtful: bool,
     /// What was kept out of the recorded values.
     pub secrets: Secrets,
@@ -76,6 +78,9 @@ pub enum Why {
     /// The interpreter ended with it then: it was not run again.
     #[error("not run: it ended the interpreter then")]
     LostThen,
+    /// It read what was typed then: it was not run again.
+    #[error("not run: it read what was typed then, and is given no input now")]
+    ReadInput,
     /// Its end was left out of the record: it was not run again.
     #[error("not run: it was too long to be kept whole")]
     Cut,
@@ -123,7 +128,10 @@ impl Why {
     /// [`RestoreOptions::even_doubtful`] says so.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
-        matches!(self, Self::InDoubt | Self::StoppedThen | Self::LostThen)
+        matches!(
+            self,
+            Self::InDoubt | Self::StoppedThen | Self::LostThen | Self::ReadInput
+        )
     }
 }
 
@@ -215,6 +223,7 @@ fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
         (None, None) => Why::InDoubt,
         (None, Some(CellEnding::Interrupted)) => Why::StoppedThen,
         (None, Some(CellEnding::Lost { .. })) => Why::LostThen,
+        (None, Some(_)) if cell.has_read_input => Why::ReadInput,
         (None, Some(CellEnding::Returned { .. } | CellEnding::Raised { .. })) => return Run::Again,
     };
     match options.even_doubtful {

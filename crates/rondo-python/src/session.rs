@@ -5,6 +5,7 @@ use crate::job::{Done, Job, Reply, Request};
 use crate::outcome;
 use crate::owner::Owner;
 use crate::settings::Settings;
+use crate::terminal::CellTerminal;
 use rondo_types::ToolOutcome;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -86,6 +87,7 @@ impl Session {
             arguments,
             live,
             takes_earlier_output: capability == Capability::RunCode,
+            terminal: None,
         };
         outcome::of(capability, self.ask(request, until).await)
     }
@@ -102,21 +104,56 @@ impl Session {
         live: LiveOutput,
         until: Until,
     ) -> Result<CellEnd, SessionError> {
+        self.run_cell_with(code, live, until, None).await
+    }
+
+    /// Runs a cell as [`Self::run_cell`], at a terminal where somebody sits: it may read what they type.
+    /// What it writes, `live` is given as for a terminal that is set to pass everything on. Without
+    /// [`Settings::has_terminal`], the cell has an empty standard input all the same.
+    ///
+    /// # Errors
+    /// As [`Self::run_cell`].
+    pub async fn run_cell_at_terminal(
+        &self,
+        code: &str,
+        live: LiveOutput,
+        until: Until,
+        terminal: CellTerminal,
+    ) -> Result<CellEnd, SessionError> {
+        self.run_cell_with(code, live, until, Some(terminal)).await
+    }
+
+    async fn run_cell_with(
+        &self,
+        code: &str,
+        live: LiveOutput,
+        until: Until,
+        terminal: Option<CellTerminal>,
+    ) -> Result<CellEnd, SessionError> {
+        let at_terminal = terminal.is_some();
         let request = Request {
             operation: "run_cell",
             arguments: json!({ "code": code }),
             live,
             takes_earlier_output: true,
+            terminal,
         };
         let done = self.ask(request, until).await?;
         let (stopped, is_restarted, texts) = (done.stopped, done.is_restarted, done.texts);
         let result: CellResult = read(done.reply)?;
+        let stdout = match at_terminal {
+            true => texts.stdout.replace("\r\n", "\n"),
+            false => texts.stdout,
+        };
         Ok(CellEnd {
             value_repr: result.value_repr,
             truncated: result.truncated,
-            stdout: texts.stdout,
+            stdout,
             stderr: texts.stderr,
             exception: result.exception,
+            leaves: result.leaves,
+            unread_input: done.typed.unread,
+            has_read_input: done.typed.has_read,
             stopped: stopped.filter(|_| result.interrupted),
             is_restarted,
         })
@@ -220,6 +257,7 @@ impl Session {
             arguments,
             live: LiveOutput::discard(),
             takes_earlier_output: false,
+            terminal: None,
         };
         let until = Until {
             timeout: Some(PROMPT_TIMEOUT),
@@ -273,6 +311,7 @@ struct CellResult {
     truncated: bool,
     exception: Option<Exception>,
     interrupted: bool,
+    leaves: bool,
 }
 
 fn read<T: DeserializeOwned>(reply: Reply) -> Result<T, SessionError> {

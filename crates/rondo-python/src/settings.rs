@@ -20,6 +20,8 @@ pub struct Settings {
     pub start_timeout: Duration,
     /// How long code may go on after it was interrupted, before its interpreter is ended.
     pub interrupt_grace: Duration,
+    /// Whether it has a terminal of its own, which [`crate::Session::run_cell_at_terminal`] needs.
+    pub has_terminal: bool,
 }
 
 impl Settings {
@@ -40,6 +42,7 @@ impl Settings {
             output_bytes_max: Self::OUTPUT_BYTES,
             start_timeout: Self::START_TIMEOUT,
             interrupt_grace: Self::INTERRUPT_GRACE,
+            has_terminal: false,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::talk::Talk;
 use crate::error::Result;
+use crate::render::sanitize::plain;
 use rondo_core::ports::{CellEnding, CodeChange, RecordBody, Seq};
 use rondo_core::redact::Secrets;
 use rondo_python::{CellEnd, SessionError};
@@ -144,6 +145,8 @@ fn kept_end(
     secrets: &Secrets,
 ) -> RecordBody {
     let seen = |text: &str| secrets.text(text.to_owned());
+    // A cell that draws on its terminal may do so in the middle of a key.
+    let written = |text: &str| cut(&seen(&plain(text)));
     let (stdout, stderr) = match ended {
         Ok(end) => (end.stdout.as_str(), end.stderr.as_str()),
         Err(SessionError::Lost(loss)) => (loss.stdout.as_str(), loss.stderr.as_str()),
@@ -169,9 +172,10 @@ fn kept_end(
     };
     RecordBody::CellFinished {
         ending,
-        stdout: cut(&seen(stdout)),
-        stderr: cut(&seen(stderr)),
+        stdout: written(stdout),
+        stderr: written(stderr),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        has_read_input: ended.as_ref().is_ok_and(|end| end.has_read_input),
         is_restarted: is_new || ended.as_ref().is_ok_and(|end| end.is_restarted),
     }
 }

@@ -1,21 +1,25 @@
 //! Python mode: one interpreter that the user and the agent share.
 
-use super::keyboard::Keyboard;
+use super::mode::Mode;
 use super::shell::LastCommand;
+use super::turn::no_terminal;
+use super::unix::{self, Keys, size, size_changes};
 use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize::plain;
-use crate::screen::Screen;
 use rondo_python::{
-    Capability, CellEnd, Exception, LiveOutput, OutputStream, Session, SessionError, Until,
+    Capability, CellEnd, CellTerminal, Exception, LiveOutput, Session, SessionError, Until,
 };
 use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::future::pending;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +37,9 @@ pub(super) struct Failed {
     code: String,
     exception: Exception,
 }
+/// How many reads of the keyboard wait for the cell.
+const KEYS_MAX: usize = 16;
+const LEFT: &str = "the interpreter goes on, with its variables: Shift-Tab turns back to Python, Ctrl-D leaves `rondo`";
 
 impl Repl {
     /// Runs a cell and shows what comes of it as Python does. It is recorded before it runs, and when
@@ -65,21 +72,38 @@ impl Repl {
     ) -> Result<(std::result::Result<CellEnd, SessionError>, Duration)> {
         let began = Instant::now();
         let output = self.talk.output;
-        let live = LiveOutput::new(move |stream, text| match stream {
-            OutputStream::Stdout => drop(output.styled(&text)),
-            OutputStream::Stderr => output.stderr(&text),
-        });
+        // At a terminal of its own, all that a cell writes comes as standard output.
+        let live = LiveOutput::new(move |_, text| drop(output.styled(&text)));
         let until = Until::default();
         let cancel = until.cancel.clone();
-        let mut keyboard = self.talk.keyboard(Screen::new())?;
-        let stopping = stop_when_told(&mut keyboard, session, &cancel, &output);
-        let ended = tokio::select! {
-            ended = session.run_cell(code, live, until) => ended,
+        let keys = self.talk.terminal.lend().map_err(no_terminal)?;
+        let mut changes = size_changes().map_err(no_terminal)?;
+        let (typed, typed_keys) = mpsc::channel(KEYS_MAX);
+        let (sized, size) = watch::channel(size());
+        let interrupted = Arc::new(Notify::new());
+        let stopping = stop_when_told(&interrupted, session, &cancel, &output);
+        let terminal = CellTerminal {
+            keys: typed_keys,
+            size,
+            interrupted: Arc::clone(&interrupted),
+        };
+        let following = async {
+            while changes.recv().await.is_some() {
+                sized.send_replace(unix::size());
+            }
+            pending::<Infallible>().await
+        };
+        let mut ended = tokio::select! {
+            ended = session.run_cell_at_terminal(code, live, until, terminal) => ended,
+            never = pass_on(&keys, typed) => match never {},
+            never = following => match never {},
             never = stopping => match never {},
         };
-        let typed = keyboard.take_typed();
-        drop(keyboard);
-        self.typed_ahead(&typed);
+        drop(keys);
+        if let Ok(end) = &mut ended {
+            let unread = std::mem::take(&mut end.unread_input);
+            self.typed_ahead(&String::from_utf8_lossy(&unread));
+        }
         Ok((ended, began.elapsed()))
     }
 
@@ -98,6 +122,10 @@ impl Repl {
             self.failed_cell = None;
             return Ok(());
         };
+        if end.leaves {
+            self.leave_python();
+            return Ok(());
+        }
         show_traceback(&exception, &self.talk.output);
         if exception.is_interrupt() {
             self.failed_cell = None;
@@ -110,6 +138,23 @@ impl Repl {
             exception,
         });
         Ok(())
+    }
+
+    /// Leaves Python mode, whose interpreter goes on: what is in it may have taken long to make. Lines
+    /// that were to be entered there mean nothing elsewhere.
+    fn leave_python(&mut self) {
+        self.failed_cell = None;
+        let dropped = std::mem::take(&mut self.queue).len();
+        if self.mode() == Mode::Python {
+            self.set_mode(Mode::Agent);
+        }
+        let output = &self.talk.output;
+        output.note(LEFT);
+        match dropped {
+            0 => {}
+            1 => output.note("1 line that was to follow is dropped"),
+            count => output.note(&format!("{count} lines that were to follow are dropped")),
+        }
     }
 
     /// Asks the agent about the cell or the command of shell mode that failed last.
@@ -171,23 +216,34 @@ impl Repl {
     }
 }
 
-/// Interrupts the cell at each Ctrl-C, and has its interpreter ended by one that comes late enough.
+/// Passes on what is typed to the cell that has the terminal. Nothing is read that there is no room for.
+async fn pass_on(keys: &Keys, typed: mpsc::Sender<Vec<u8>>) -> Infallible {
+    while let Ok(room) = typed.reserve().await {
+        room.send(keys.next().await);
+    }
+    pending().await
+}
+
+/// Hears of each Ctrl-C that interrupts the cell, and has its interpreter ended by one that comes late
+/// enough.
 async fn stop_when_told(
-    keyboard: &mut Keyboard,
+    interrupted: &Notify,
     session: &Session,
     end: &CancellationToken,
     output: &Output,
 ) -> Infallible {
-    keyboard.stopped().await;
-    session.interrupt();
+    interrupted.notified().await;
     let first = Instant::now();
     tokio::select! {
-        () = keyboard.stopped() => session.interrupt(),
+        () = interrupted.notified() => {}
         () = sleep(TELL_AFTER) => {}
     }
+    // The terminal is the cell's, which leaves the column to whoever writes.
+    output.stderr("\r\n");
     output.note(HOW_TO_END);
+    output.stderr("\r");
     loop {
-        keyboard.stopped().await;
+        interrupted.notified().await;
         if first.elapsed() >= END_AFTER {
             end.cancel();
         }

@@ -297,6 +297,7 @@ mod tests {
                 code: code.to_owned(),
                 changed: None,
                 ending: None,
+                has_read_input: false,
                 timeout: None,
             },
         };

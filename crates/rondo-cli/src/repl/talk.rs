@@ -235,7 +235,8 @@ impl Talk {
             return Ok(Arc::clone(session));
         }
         let directory = self.settings.directory.clone();
-        let settings = python::session_settings(&self.settings, &[], &directory);
+        let mut settings = python::session_settings(&self.settings, &[], &directory);
+        settings.has_terminal = true;
         if settings.program.is_relative() {
             return Err(CliError::new(Exit::Error, "there is no `python3`")
                 .hint("install Python 3.9 or later, or activate a virtual environment"));

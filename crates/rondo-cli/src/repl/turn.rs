@@ -179,7 +179,7 @@ fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> Over {
     }
 }
 
-fn no_terminal(err: std::io::Error) -> CliError {
+pub(super) fn no_terminal(err: std::io::Error) -> CliError {
     let context = "failed to set the terminal";
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }

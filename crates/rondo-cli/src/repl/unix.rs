@@ -1,13 +1,16 @@
 //! The terminal as the kernel has it.
 
+use rondo_python::TerminalSize;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr, ttyname,
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize,
+    tcsetattr, ttyname,
 };
 use std::fs::File;
 use std::io;
 use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4096;
@@ -50,13 +53,51 @@ impl Terminal {
         modes
             .local_modes
             .remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
-        tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+        self.set(&modes)
+    }
+
+    /// Takes keys as [`Self::listen`], and has output pass as it is written: for a program that has a
+    /// terminal of its own, which does all that this one would do.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn lend(&self) -> io::Result<Keys> {
+        let mut modes = self.found.clone();
+        modes.make_raw();
+        self.set(&modes)
+    }
+
+    fn set(&self, modes: &Termios) -> io::Result<Keys> {
+        tcsetattr(io::stdin(), OptionalActions::Now, modes)?;
         let input = Receiver::from_file_unchecked(open_anew()?)?;
         Ok(Keys {
             input,
             terminal: self.clone(),
         })
     }
+}
+
+/// Returns how large the terminal is; the usual size of old where the kernel does not know.
+pub(super) fn size() -> TerminalSize {
+    let usual = TerminalSize {
+        rows: 24,
+        columns: 80,
+    };
+    match tcgetwinsize(io::stdin()) {
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => TerminalSize {
+            rows: size.ws_row,
+            columns: size.ws_col,
+        },
+        _ => usual,
+    }
+}
+
+/// Hears of changes of the terminal's size.
+///
+/// # Errors
+/// When the signal cannot be listened to.
+pub(super) fn size_changes() -> io::Result<Signals> {
+    signal(SignalKind::window_change())
 }
 
 /// Opens the terminal behind standard input once more. What says that a read does not wait belongs to

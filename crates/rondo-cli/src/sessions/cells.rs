@@ -88,9 +88,13 @@ impl Cells {
             RecordBody::CellFinished {
                 ending,
                 is_restarted,
+                has_read_input,
                 ..
             } => {
                 if let Some(at) = self.open.take() {
+                    if let Some(kept) = self.kept.get_mut(at) {
+                        kept.cell.has_read_input = has_read_input;
+                    }
                     self.end(at, seq, ending, is_restarted);
                 }
             }
@@ -148,6 +152,7 @@ impl Cells {
             code,
             changed: None,
             ending: None,
+            has_read_input: false,
             timeout,
         };
         self.kept.push(KeptCell { seq, cell });

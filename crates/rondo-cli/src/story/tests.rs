@@ -196,6 +196,7 @@ fn cell(code: &str, ending: Option<CellEnding>) -> Vec<Record> {
         stderr: String::new(),
         duration_ms: 5,
         is_restarted: false,
+        has_read_input: false,
     });
     let bodies = std::iter::once(started).chain(finished);
     let record = |body| Record {

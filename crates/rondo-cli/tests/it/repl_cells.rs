@@ -458,3 +458,28 @@ async fn a_session_of_cells_alone_takes_a_question_as_its_first_turn() {
     let replayed = env.run(&["replay", &session, "--strict"]).await;
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
 }
+
+#[tokio::test]
+async fn a_cell_that_read_what_was_typed_is_run_again_only_by_its_number_and_without_input() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = python(&env, &server, &[]).await;
+    person.enter("name = input('name? ')").await;
+    person.types_behind("name? ").await;
+    person.press("Ada\r").await;
+    person.prompt("python").await;
+    cell(&mut person, "x = 1").await;
+    leave(person).await;
+    let mut person = python(&env, &server, &["-c"]).await;
+    person.enter("/restore").await;
+    person
+        .sees("not run: it read what was typed then, and is given no input now")
+        .await;
+    person.prompt("python").await;
+    person.enter("/restore 1").await;
+    person
+        .sees("raised EOFError: EOF when reading a line (then: nothing was raised)")
+        .await;
+    person.prompt("python").await;
+    leave(person).await;
+}

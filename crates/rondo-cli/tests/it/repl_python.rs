@@ -1,7 +1,7 @@
 //! Python at the prompt.
 
 use crate::harness::{TestEnv, calls, says, serve};
-use crate::person::{CTRL_C, Person, TAB};
+use crate::person::{CTRL_C, CTRL_D, ENTER, Person, TAB};
 use crate::repl::{leave, messages, said, start};
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Script, Server, assert_paired, gemini};
 use serde_json::json;
@@ -26,6 +26,8 @@ async fn cells_share_their_names_and_values_are_echoed() {
     person.sees("\n43\n").await;
     person.prompt("python").await;
     person.press("def f():\r    return x\r\r").await;
+    // The prompt of before has what `prompt` looks for until these keys show.
+    person.sees_below("return x\n", ">>>").await;
     person.prompt("python").await;
     person.enter("f()").await;
     person.sees("\n6\n").await;
@@ -185,10 +187,73 @@ async fn two_quick_interrupts_end_no_interpreter_and_a_late_one_is_announced() {
     person
         .sees("ends the interpreter and loses its variables")
         .await;
-    person.sees("\nover").await;
+    // The terminal shows the key before it.
+    person.sees("over\n").await;
     person.prompt("python").await;
     person.enter("kept + 1").await;
     person.sees("\n42").await;
     person.prompt("python").await;
     leave(person).await;
+}
+
+#[tokio::test]
+async fn a_cell_reads_what_is_typed_and_is_debugged_at_the_prompt() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    let before = person.settings();
+    person.enter("name = input('name? ')").await;
+    person.types_behind("name? ").await;
+    person.press("Adx\x7fa").await;
+    person.types_behind("name? Ada").await;
+    person.press(ENTER).await;
+    person.prompt("python").await;
+    person.enter("name").await;
+    person.sees("\n'Ada'\n").await;
+    person.prompt("python").await;
+    person.enter("input('more? ')").await;
+    person.types_behind("more? ").await;
+    person.press(CTRL_D).await;
+    person.sees("EOFError").await;
+    person.prompt("python").await;
+    person.enter("input('again? ')").await;
+    person.types_behind("again? ").await;
+    // A line editor that looks for keys just now hears of an interrupt with the next one.
+    person.press("\x03\r").await;
+    person.sees("KeyboardInterrupt").await;
+    person.prompt("python").await;
+    person
+        .press("def f(n):\r    breakpoint()\r    return n + 1\r\r")
+        .await;
+    // The prompt of before has what `prompt` looks for until these keys show.
+    person.sees_below("return n + 1\n", ">>>").await;
+    person.prompt("python").await;
+    person.enter("f(1)").await;
+    person.types_behind("(Pdb) ").await;
+    person.press("!n = 41\r").await;
+    person.sees_below("!n = 41", "(Pdb) ").await;
+    person.press("c\r").await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    assert_eq!(person.settings(), before);
+    leave(person).await;
+}
+
+#[tokio::test]
+async fn exit_leaves_python_mode_and_the_variables_stay() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    std::fs::write(env.project().join("lines"), "x = 6\nexit()\nx * 7\n").unwrap();
+    let mut person = at_python(&env, &server).await;
+    person.enter("/run lines").await;
+    person
+        .sees("note: the interpreter goes on, with its variables")
+        .await;
+    person.sees("1 line that was to follow is dropped").await;
+    person.prompt("agent").await;
+    person.enter(">x + 1").await;
+    person.sees("\n7\n").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert!(server.requests().is_empty());
 }

@@ -324,6 +324,9 @@ pub enum RecordBody {
         /// Whether its interpreter was a new one, because the last one was lost.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_restarted: bool,
+        /// Whether it read what was typed, which nobody types when it runs again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        has_read_input: bool,
     },
     /// Code of before is about to run again, to restore what it left in the interpreter. From
     /// version 2 on.

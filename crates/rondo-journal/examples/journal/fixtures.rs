@@ -143,6 +143,7 @@ async fn cell(
         stderr: String::new(),
         duration_ms: 1,
         is_restarted: false,
+        has_read_input: false,
     });
     for body in std::iter::once(started).chain(finished) {
         let record = Record {

@@ -74,6 +74,7 @@ async fn a_fork_at_a_cell_has_its_beginning_and_the_session_its_end() {
         stderr: String::new(),
         duration_ms: 5,
         is_restarted: true,
+        has_read_input: false,
     });
     let at = append(&parent, Seq(3), vec![started.clone()])
         .await

@@ -13,4 +13,5 @@ mod looks;
 mod lost;
 mod restore;
 mod sharing;
+mod terminal;
 mod tools;

@@ -15,6 +15,7 @@ fn recorded(number: u32, code: &str, ending: Option<CellEnding>) -> RecordedCell
         code: code.to_owned(),
         changed: None,
         ending,
+        has_read_input: false,
         timeout: None,
     }
 }

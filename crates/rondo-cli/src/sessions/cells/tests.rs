@@ -17,6 +17,7 @@ fn finished(ending: CellEnding, is_restarted: bool) -> RecordBody {
         stderr: String::new(),
         duration_ms: 1,
         is_restarted,
+        has_read_input: false,
     }
 }
 

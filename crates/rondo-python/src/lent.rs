@@ -1,0 +1,125 @@
+//! A cell's way to the terminal of an interpreter.
+
+use crate::capture::Capture;
+use crate::cell::OutputStream;
+use crate::interpreter::Interpreter;
+use crate::job::Typed;
+use crate::terminal::{CellTerminal, Mark, TerminalSize};
+use std::future::pending;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long the end of a cell's output is waited for once the cell has ended: the kernel passes it on by
+/// itself, so this is more than enough.
+const MARK_WAIT: Duration = Duration::from_secs(2);
+
+/// The terminal of the cell under way.
+pub(crate) struct Lent {
+    person: CellTerminal,
+    mark: Mark,
+    /// How much was typed, in bytes.
+    typed: usize,
+}
+
+/// What comes from whoever sits there.
+pub(crate) enum FromPerson {
+    Keys(Vec<u8>),
+    Size(TerminalSize),
+}
+
+impl Lent {
+    /// Lends an interpreter's terminal to a cell; none where it has none.
+    pub(crate) fn new(mut person: CellTerminal, interpreter: Option<&Interpreter>) -> Option<Self> {
+        let terminal = interpreter?.terminal.as_ref()?;
+        terminal.set_usual();
+        terminal.resize(*person.size.borrow_and_update());
+        Some(Self {
+            person,
+            mark: Mark::new(),
+            typed: 0,
+        })
+    }
+
+    /// Returns what the interpreter writes behind the cell's output.
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark.text
+    }
+
+    /// # Cancel safety
+    /// Cancel safe: nothing is taken before it is returned.
+    async fn next(&mut self) -> FromPerson {
+        let (keys, size) = (&mut self.person.keys, &mut self.person.size);
+        tokio::select! {
+            Some(keys) = keys.recv() => FromPerson::Keys(keys),
+            Ok(()) = size.changed() => FromPerson::Size(*size.borrow_and_update()),
+            else => pending().await,
+        }
+    }
+
+    /// Passes on what comes from the person.
+    pub(crate) fn pass_on(&mut self, what: FromPerson, interpreter: Option<&mut Interpreter>) {
+        let Some(terminal) = interpreter.and_then(|it| it.terminal.as_mut()) else {
+            return;
+        };
+        match what {
+            FromPerson::Size(size) => terminal.resize(size),
+            FromPerson::Keys(keys) => {
+                self.typed += keys.len();
+                if terminal.typed(&keys) {
+                    self.person.interrupted.notify_one();
+                }
+            }
+        }
+    }
+
+    /// Takes what was written to the terminal, and returns what was not written by the cell.
+    pub(crate) fn written(&mut self, bytes: &[u8], capture: &mut Capture) -> Vec<u8> {
+        let (of_cell, after) = self.mark.take(bytes);
+        capture.push(OutputStream::Stdout, &of_cell);
+        after
+    }
+
+    /// Takes the rest of the cell's output and what was typed and not read. Returns that, and what others
+    /// wrote after the cell.
+    pub(crate) async fn end(
+        mut self,
+        interpreter: &mut Interpreter,
+        capture: &mut Capture,
+    ) -> (Typed, Vec<u8>) {
+        let mut typed = Typed::default();
+        let mut after = Vec::new();
+        if let Some(terminal) = &mut interpreter.terminal {
+            while !self.mark.is_found {
+                let Ok(bytes) = timeout(MARK_WAIT, terminal.next()).await else {
+                    break;
+                };
+                after = self.written(&bytes, capture);
+            }
+            typed.unread = terminal.take_unread();
+        }
+        typed.has_read = self.typed > typed.unread.len();
+        while let Ok(keys) = self.person.keys.try_recv() {
+            typed.unread.extend(keys);
+        }
+        capture.push(OutputStream::Stdout, &self.mark.into_held());
+        (typed, after)
+    }
+}
+
+/// Waits for what comes from the person at a cell's terminal; for ever where there is none, or the
+/// terminal has no room.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is taken before it is returned.
+pub(crate) async fn from_person(lent: &mut Option<Lent>, has_room: bool) -> FromPerson {
+    match lent.as_mut().filter(|_| has_room) {
+        Some(lent) => lent.next().await,
+        None => pending().await,
+    }
+}
+
+/// Returns what is written past a terminal as one shows it that is set to pass everything on.
+pub(crate) fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    lines.join(&b"\r\n"[..])
+}
