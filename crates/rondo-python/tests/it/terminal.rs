@@ -162,7 +162,7 @@ async fn only_a_cell_that_calls_exit_itself_leaves() {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_told_of_where_code_runs_and_not_where_a_line_is_edited() {
+async fn an_interrupt_reaches_code_that_runs_and_a_line_that_is_edited() {
     let session = session();
     let told = Arc::new(AtomicUsize::new(0));
     for (code, keys) in [("while True: pass", "\x03"), ("input('! ')", "\x03")] {
