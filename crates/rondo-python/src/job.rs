@@ -25,6 +25,8 @@ pub(crate) struct Request {
     /// Whether what was written since the last request counts as its output; otherwise that stays
     /// for the next one.
     pub(crate) takes_earlier_output: bool,
+    /// Whether what is written meanwhile is its own; that of a look for the prompt is not.
+    pub(crate) owns_output: bool,
     /// Where somebody sits who runs it.
     pub(crate) terminal: Option<CellTerminal>,
 }

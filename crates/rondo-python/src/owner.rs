@@ -13,15 +13,20 @@ use crate::terminal::Pty;
 use serde_json::{Value, json};
 use std::future::pending;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
 /// How often code that is to end is interrupted. The first interrupt may come before the code has
 /// begun, or end a program that it waits for and not the code itself.
 const INTERRUPTED_EVERY: Duration = Duration::from_millis(100);
+
+/// How many pieces of output wait for who listens; each is at most what is read at once. What is more
+/// is kept for the next cell.
+const LISTENER_PIECES_MAX: usize = 64;
 
 /// Ends when nobody can send jobs any more.
 pub(crate) struct Owner {
@@ -30,8 +35,10 @@ pub(crate) struct Owner {
     /// Changes when what runs is to be interrupted.
     interrupts: watch::Receiver<u64>,
     interpreter: Option<Interpreter>,
-    /// Output that no job was under way for.
+    /// Output that no job was under way for, and that nobody listened to.
     between: Capture,
+    /// Who listens to output that no job is under way for.
+    listener: Listener,
     /// How the interpreter was lost, while nobody has been told.
     loss: Option<Loss>,
     /// Whether the next interpreter takes the place of a lost one.
@@ -41,10 +48,38 @@ pub(crate) struct Owner {
     starts: Arc<AtomicU64>,
 }
 
+/// Takes what is written while no job is under way, as long as somebody listens.
+#[derive(Clone, Default)]
+pub(crate) struct Listener(Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>);
+
+impl Listener {
+    /// Takes the place of who listened before.
+    pub(crate) fn listen(&self) -> mpsc::Receiver<Vec<u8>> {
+        let (sender, receiver) = mpsc::channel(LISTENER_PIECES_MAX);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
+    /// Returns whether somebody took it.
+    fn tell(&self, bytes: &[u8]) -> bool {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.as_ref().map(|it| it.try_send(bytes.to_vec())) {
+            Some(Ok(())) => true,
+            Some(Err(TrySendError::Closed(_))) => {
+                *kept = None;
+                false
+            }
+            Some(Err(TrySendError::Full(_))) | None => false,
+        }
+    }
+}
+
 /// A request that was sent.
 struct Underway {
     id: u64,
     capture: Capture,
+    /// Whether what is written meanwhile is its own, or that of something else.
+    owns_output: bool,
     /// The terminal, where it has one.
     lent: Option<Lent>,
     /// Why it was told to end, if it was.
@@ -59,8 +94,10 @@ impl Owner {
         jobs: mpsc::Receiver<Job>,
         interrupts: watch::Receiver<u64>,
         starts: Arc<AtomicU64>,
+        listener: Listener,
     ) -> Self {
         Self {
+            listener,
             between: Capture::new(settings.output_bytes_max, LiveOutput::discard()),
             settings,
             jobs,
@@ -87,8 +124,8 @@ impl Owner {
 
     async fn see_between_jobs(&mut self, event: Event) {
         match event {
-            Event::Output(stream, bytes) => self.between.push(stream, &bytes),
-            Event::Terminal(bytes) => self.between.push(OutputStream::Stdout, &bytes),
+            Event::Output(stream, bytes) => self.take_late(stream, &bytes),
+            Event::Terminal(bytes) => self.take_late(OutputStream::Stdout, &bytes),
             // Nobody asked for it.
             Event::Reply(_) => {}
             Event::Lost => {
@@ -98,6 +135,13 @@ impl Owner {
                 };
                 self.loss = Some(*loss);
             }
+        }
+    }
+
+    /// Takes what is no job's: who listens has it at once, or else the next cell shows it.
+    fn take_late(&mut self, stream: OutputStream, bytes: &[u8]) {
+        if !bytes.is_empty() && !self.listener.tell(bytes) {
+            self.between.push(stream, bytes);
         }
     }
 
@@ -132,6 +176,7 @@ impl Owner {
         let body = self.encoded(&request, lent.as_ref())?;
         let at = Underway {
             id: self.requests,
+            owns_output: request.owns_output,
             capture: self.capture(request),
             lent,
             stopped: None,
@@ -232,6 +277,7 @@ impl Owner {
                 }
             };
             match event {
+                Event::Output(stream, bytes) if !at.owns_output => self.take_late(stream, &bytes),
                 Event::Output(stream, bytes) if at.lent.is_some() => {
                     at.capture.push(stream, &with_returns(&bytes));
                 }
@@ -252,7 +298,7 @@ impl Owner {
             Some(lent) => lent.written(&bytes, &mut at.capture),
             None => bytes,
         };
-        self.between.push(OutputStream::Stdout, &others);
+        self.take_late(OutputStream::Stdout, &others);
     }
 
     fn has_room(&self) -> bool {
@@ -271,14 +317,15 @@ impl Owner {
 
     async fn finished(&mut self, frame: Value, mut at: Underway) -> Outcome {
         let mut typed = Typed::default();
+        let mut late = Vec::new();
         if let Some(interpreter) = &mut self.interpreter {
             if let Some(lent) = at.lent.take() {
                 let (read, others) = lent.end(interpreter, &mut at.capture).await;
-                typed = read;
-                self.between.push(OutputStream::Stdout, &others);
+                (typed, late) = (read, others);
             }
             interpreter.drain(&mut at.capture);
         }
+        self.take_late(OutputStream::Stdout, &late);
         let reply: Reply = serde_json::from_value(frame)
             .map_err(|err| SessionError::Internal(format!("the reply makes no sense: {err}")))?;
         Ok(Done {

@@ -3,7 +3,7 @@ use crate::cell::{CellEnd, Completeness, Exception, LiveOutput, Until};
 use crate::error::SessionError;
 use crate::job::{Done, Job, Reply, Request};
 use crate::outcome;
-use crate::owner::Owner;
+use crate::owner::{Listener, Owner};
 use crate::settings::Settings;
 use crate::terminal::CellTerminal;
 use rondo_types::ToolOutcome;
@@ -35,6 +35,7 @@ pub struct Session {
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     interrupts: watch::Sender<u64>,
     starts: Arc<AtomicU64>,
+    listener: Listener,
 }
 
 impl Session {
@@ -46,6 +47,7 @@ impl Session {
             jobs: Mutex::default(),
             interrupts: watch::Sender::new(0),
             starts: Arc::default(),
+            listener: Listener::default(),
         }
     }
 
@@ -53,6 +55,13 @@ impl Session {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns what threads and children write from here on while no cell and no call runs, as it
+    /// comes. It is not part of the next cell then; what comes once the receiver is gone is.
+    #[must_use]
+    pub fn late_output(&self) -> mpsc::Receiver<Vec<u8>> {
+        self.listener.listen()
     }
 
     /// Calls one of the functions that a model may call.
@@ -87,6 +96,7 @@ impl Session {
             arguments,
             live,
             takes_earlier_output: capability == Capability::RunCode,
+            owns_output: true,
             terminal: None,
         };
         outcome::of(capability, self.ask(request, until).await)
@@ -136,6 +146,7 @@ impl Session {
             arguments: json!({ "code": code }),
             live,
             takes_earlier_output: true,
+            owns_output: true,
             terminal,
         };
         let done = self.ask(request, until).await?;
@@ -257,6 +268,7 @@ impl Session {
             arguments,
             live: LiveOutput::discard(),
             takes_earlier_output: false,
+            owns_output: false,
             terminal: None,
         };
         let until = Until {
@@ -288,7 +300,9 @@ impl Session {
                 let (jobs, waiting) = mpsc::channel(JOBS_WAITING_MAX);
                 let interrupts = self.interrupts.subscribe();
                 let starts = Arc::clone(&self.starts);
-                let owner = Owner::new(self.settings.clone(), waiting, interrupts, starts);
+                let listener = self.listener.clone();
+                let owner =
+                    Owner::new(self.settings.clone(), waiting, interrupts, starts, listener);
                 tokio::spawn(owner.serve());
                 kept.insert(jobs).clone()
             }

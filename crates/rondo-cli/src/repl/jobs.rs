@@ -1,8 +1,8 @@
-//! What the jobs of the shell print while nobody runs a command: it stands above the line that is edited.
+//! What jobs of the shell and threads in Python print while nobody runs anything: it stands above the line
+//! that is edited.
 
 use super::unix::wake_editor;
 use crate::render::sanitize::{Keep, Sanitizer};
-use rondo_exec::shell::Shell;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -19,15 +19,20 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Late(Vec<u8>);
 
 impl Late {
-    /// Shows the output of jobs above the line, until there is no shell.
+    /// Shows what comes above the line, until nothing can come any more.
     ///
     /// # Cancel safety
-    /// Cancel safe: what was not shown is kept.
-    pub(super) async fn tell(&mut self, shell: &Shell, color: bool, above: &SyncSender<String>) {
+    /// As `next`, whose future is dropped and made anew: what was not shown is kept.
+    pub(super) async fn tell(
+        &mut self,
+        mut next: impl AsyncFnMut() -> Option<Vec<u8>>,
+        color: bool,
+        above: &SyncSender<String>,
+    ) {
         loop {
             let next = match self.0.is_empty() {
-                true => Ok(shell.between_commands().await),
-                false => timeout(REST_WAIT, shell.between_commands()).await,
+                true => Ok(next().await),
+                false => timeout(REST_WAIT, next()).await,
             };
             let is_over = matches!(next, Ok(None));
             let is_quiet = is_over || next.is_err();
@@ -38,6 +43,11 @@ impl Late {
                 return;
             }
         }
+    }
+
+    /// Adds what came and was not told of.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
 
     /// Takes what was not shown, as it came.

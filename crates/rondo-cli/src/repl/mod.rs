@@ -49,6 +49,7 @@ use crate::target::Choice;
 use crate::turn_loop::Signals;
 use crate::{models, profiles, providers, secrets, sessions};
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
+use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
@@ -87,6 +88,8 @@ struct Repl {
     home: Option<PathBuf>,
     /// Lines that are entered before anybody types one.
     queue: VecDeque<String>,
+    /// What threads in Python printed and is not shown yet.
+    late: Late,
     shell: Option<Kept>,
     /// Of the last command.
     exit_code: i32,
@@ -188,6 +191,7 @@ impl Repl {
             home,
             queue: VecDeque::new(),
             shell: None,
+            late: Late::default(),
             exit_code: 0,
             failed_cell: None,
             last_command: None,
@@ -315,11 +319,23 @@ impl Repl {
             return Ok(Typed::End);
         };
         self.talk.output.styled(AS_BEFORE).map_err(write_failed)?;
-        let jobs = self.shell.as_mut().map(|kept| (kept, editor.above()));
+        let above = editor.above();
+        let jobs = self.shell.as_mut();
+        let mut threads = self.talk.late_output();
+        let color = self.talk.output.stdout_color;
+        let late = &mut self.late;
         let telling = async {
-            if let Some((kept, above)) = jobs {
-                kept.tell_of_jobs(&above).await;
-            }
+            let of_jobs = async {
+                if let Some(kept) = jobs {
+                    kept.tell_of_jobs(&above).await;
+                }
+            };
+            let of_threads = async {
+                if let Some(output) = &mut threads {
+                    late.tell(async || output.recv().await, color, &above).await;
+                }
+            };
+            tokio::join!(of_jobs, of_threads);
             std::future::pending::<Infallible>().await
         };
         let reading = spawn_blocking(move || {
@@ -327,7 +343,7 @@ impl Repl {
             (editor, typed)
         });
         let lost = |err| failed(err, "failed to read from the terminal");
-        tokio::select! {
+        let typed = tokio::select! {
             biased;
             stop = terminated(signals) => {
                 self.talk.terminal.restore();
@@ -339,7 +355,13 @@ impl Repl {
                 typed.map_err(lost)
             }
             never = telling => match never {},
+        };
+        while let Some(bytes) = threads.as_mut().and_then(|it| it.try_recv().ok()) {
+            self.late.add(&bytes);
         }
+        let rest = String::from_utf8_lossy(&self.late.take()).into_owned();
+        self.print(&rest)?;
+        typed
     }
 
     async fn enter(&mut self, line: &str) -> Result<After> {

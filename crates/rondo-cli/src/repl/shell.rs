@@ -47,7 +47,8 @@ pub(super) struct Kept {
 impl Kept {
     /// Shows what jobs print above the line that is edited, until there is no shell.
     pub(super) async fn tell_of_jobs(&mut self, above: &SyncSender<String>) {
-        self.late.tell(&self.shell, self.color, above).await;
+        let next = async || self.shell.between_commands().await;
+        self.late.tell(next, self.color, above).await;
     }
 }
 

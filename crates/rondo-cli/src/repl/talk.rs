@@ -28,6 +28,7 @@ use rondo_python::{Capability, Session};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
 
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
@@ -242,6 +243,12 @@ impl Talk {
                 .hint("install Python 3.9 or later, or activate a virtual environment"));
         }
         Ok(self.use_python(Arc::new(Session::new(settings))))
+    }
+
+    /// Returns what threads of the Python session at the prompt print while nothing runs there, if there
+    /// is one.
+    pub(super) fn late_output(&self) -> Option<Receiver<Vec<u8>>> {
+        self.python.as_ref().map(|it| it.late_output())
     }
 
     /// Has a Python session be the one at the prompt.

@@ -11,7 +11,7 @@ use tokio::process::Child;
 /// More directories than are kept.
 const MANY: usize = 250;
 
-fn mkfifo(path: &Path) {
+pub(crate) fn mkfifo(path: &Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.unwrap().success());
 }

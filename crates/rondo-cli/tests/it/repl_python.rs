@@ -1,5 +1,6 @@
 //! Python at the prompt.
 
+use crate::calls::mkfifo;
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, ENTER, Person, TAB};
 use crate::repl::{leave, messages, said, start};
@@ -256,4 +257,33 @@ async fn exit_leaves_python_mode_and_the_variables_stay() {
     person.prompt("agent").await;
     leave(person).await;
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_thread_prints_is_shown_at_once_above_the_line_and_not_again() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new();
+    let mut person = at_python(&env, &server).await;
+    // The thread waits for what it prints until somebody writes it.
+    let fifo = env.project().join("fifo");
+    mkfifo(&fifo);
+    for line in [
+        "import threading as t",
+        "f = lambda: print(open('fifo').read())",
+        "t.Thread(target=f).start()",
+    ] {
+        person.enter(line).await;
+        person.prompt("python").await;
+    }
+    person.press("6 * 7").await;
+    person.types_behind("6 * 7").await;
+    std::fs::write(&fifo, "from a thread").expect("the thread reads");
+    person.sees("from a thread").await;
+    person.types_behind("6 * 7").await;
+    person.press(ENTER).await;
+    person.sees("\n42\n").await;
+    person.prompt("python").await;
+    let shown = person.screen();
+    assert_eq!(shown.matches("from a thread").count(), 1, "{shown}");
+    leave(person).await;
 }
