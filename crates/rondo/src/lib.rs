@@ -190,6 +190,14 @@
 //! # }
 //! ```
 #![warn(missing_docs)]
+// The page names what is behind features, and is published with all of them.
+#![cfg_attr(
+    not(feature = "full"),
+    expect(
+        rustdoc::broken_intra_doc_links,
+        reason = "what is not compiled has no page"
+    )
+)]
 
 pub use async_trait::async_trait;
 #[cfg(feature = "journal")]
