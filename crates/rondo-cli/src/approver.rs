@@ -1,12 +1,12 @@
 //! Asks a person at the terminal whether a call may run.
 
 use crate::changes::{Changes, Look};
-use crate::env::Env;
 use crate::output::Output;
 use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
+use rondo_runtime::env::Env;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;

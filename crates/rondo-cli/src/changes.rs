@@ -1,8 +1,8 @@
 //! What calls make of files: looked at before the question about a call, and taken after it ran.
 
-use crate::tools::Offer;
 use rondo_core::ApprovalRequest;
 use rondo_core::redact::Secrets;
+use rondo_runtime::tools::Offer;
 use rondo_tools::{ChangeLog, DiffLine, FileChange, Workspace, preview};
 use rondo_types::CallId;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The arguments as they were typed. What they mean is decided in [`crate::settings`].
+//! The arguments as they were typed. What they mean is decided in [`rondo_runtime::settings`].
 
 mod fork;
 mod line;
@@ -8,16 +8,17 @@ mod session;
 
 pub(crate) use fork::{ForkArgs, StepPlace};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
-pub(crate) use repl::{EditKeys, ModeName, ReplArgs};
+pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
+pub(crate) use rondo_runtime::values::{ColorChoice, OutputFormat};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, Parser, Subcommand};
+use rondo_runtime::config::Layer;
+use rondo_runtime::values::{DurabilityLevel, TimeSpan, Word};
 use rondo_types::Effort;
-use serde::Deserialize;
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
 /// What scripts want to know without leaving the terminal.
 const EXIT_CODES: &str = "Exit codes:
@@ -46,7 +47,7 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub(crate) verbose: u8,
     /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", display_order = 901)]
+    #[arg(long, global = true, value_name = "WHEN", value_parser = one_of::<ColorChoice>(), display_order = 901)]
     pub(crate) color: Option<ColorChoice>,
 }
 
@@ -148,7 +149,7 @@ pub(crate) struct AskArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// What standard output carries
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
@@ -159,6 +160,44 @@ pub(crate) struct AskArgs {
     /// End with exit code 3 when the answer is degraded
     #[arg(long)]
     pub(crate) strict_complete: bool,
+}
+
+impl AskArgs {
+    /// Returns what the flags set.
+    pub(crate) fn layer(&self) -> Layer {
+        let switch = |on: bool| on.then_some(true);
+        Layer {
+            model: self.turn.model.clone(),
+            fallbacks: (!self.turn.fallback.is_empty()).then(|| self.turn.fallback.clone()),
+            profile: self.turn.profile.clone(),
+            base_url: self.turn.base_url.clone(),
+            max_steps: self.turn.max_steps,
+            max_tool_calls: self.turn.max_tool_calls,
+            max_tokens_total: self.turn.max_tokens_total,
+            max_budget_usd: self.turn.max_budget_usd,
+            deadline: self.turn.deadline,
+            allowed_tools: self.turn.allowed_tools.clone(),
+            disallowed_tools: self.turn.disallowed_tools.clone(),
+            yolo: switch(self.turn.yolo),
+            offline: switch(self.turn.offline),
+            add_dirs: (!self.turn.add_dir.is_empty()).then(|| self.turn.add_dir.clone()),
+            system_prompt: self.turn.system_prompt.clone(),
+            append_system_prompt: self.turn.append_system_prompt.clone(),
+            temperature: self.turn.temperature,
+            max_output_tokens: self.turn.max_output_tokens,
+            effort: self.turn.effort,
+            output_format: if self.json {
+                Some(OutputFormat::Json)
+            } else {
+                self.output_format
+            },
+            durability: self.turn.durability,
+            ephemeral: switch(self.turn.ephemeral),
+            strict_complete: switch(self.strict_complete),
+            quiet: switch(self.quiet),
+            ..Layer::default()
+        }
+    }
 }
 
 /// How turns run, and in which session.
@@ -174,7 +213,7 @@ pub(crate) struct TurnArgs {
     #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
     pub(crate) ephemeral: bool,
     /// What a record survives: loss of power, or the end of the process alone
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", value_parser = one_of::<DurabilityLevel>())]
     pub(crate) durability: Option<DurabilityLevel>,
     /// The model, as `provider/model`
     #[arg(short, long, value_name = "MODEL")]
@@ -234,8 +273,8 @@ pub(crate) struct TurnArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_output_tokens: Option<u32>,
     /// How much a reasoning model reasons
-    #[arg(long, value_name = "EFFORT")]
-    pub(crate) effort: Option<EffortLevel>,
+    #[arg(long, value_name = "EFFORT", value_parser = one_of::<Effort>())]
+    pub(crate) effort: Option<Effort>,
 }
 
 /// Arguments of `rondo resume`. Models, prompt and limits are those that the turn began with.
@@ -270,7 +309,7 @@ pub(crate) struct ResumeArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// What standard output carries
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
@@ -390,145 +429,13 @@ pub(crate) struct DoctorArgs {
     pub(crate) probe: bool,
 }
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ColorChoice {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-/// What standard output carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum OutputFormat {
-    /// The answer.
-    Text,
-    /// One `result` object.
-    Json,
-    /// One object for each event, a `result` last.
-    StreamJson,
-}
-
-/// What a record survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DurabilityLevel {
-    /// Loss of power: each step waits for the disk.
-    Full,
-    /// The end of the process, however it ends.
-    Normal,
-}
-
-impl From<DurabilityLevel> for rondo_journal::Durability {
-    fn from(level: DurabilityLevel) -> Self {
-        match level {
-            DurabilityLevel::Full => Self::Full,
-            DurabilityLevel::Normal => Self::Normal,
-        }
-    }
-}
-
-/// How much a reasoning model reasons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EffortLevel {
-    /// Little.
-    Low,
-    /// As usual.
-    Medium,
-    /// Much.
-    High,
-}
-
-impl From<EffortLevel> for Effort {
-    fn from(level: EffortLevel) -> Self {
-        match level {
-            EffortLevel::Low => Self::Low,
-            EffortLevel::Medium => Self::Medium,
-            EffortLevel::High => Self::High,
-        }
-    }
-}
-
-/// Lets a variable name a value in the words of its flag.
-macro_rules! from_str_by_value_enum {
-    ($($name:ty),*) => {$(
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                <Self as ValueEnum>::from_str(text, false)
-            }
-        }
-    )*};
-}
-
-from_str_by_value_enum!(
-    ColorChoice,
-    OutputFormat,
-    EffortLevel,
-    DurabilityLevel,
-    EditKeys
-);
-
-/// A length of time as people write it: numbers with `ms`, `s`, `m`, `h` or `d`, the largest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct TimeSpan(pub(crate) Duration);
-
-impl TryFrom<String> for TimeSpan {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl FromStr for TimeSpan {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut total = Duration::ZERO;
-        let mut rest = text.trim();
-        while !rest.is_empty() {
-            let (piece, remaining) = split_piece(rest).ok_or_else(|| time_span_error(text))?;
-            total = total
-                .checked_add(piece)
-                .ok_or_else(|| time_span_error(text))?;
-            rest = remaining;
-        }
-        if total.is_zero() {
-            return Err(time_span_error(text));
-        }
-        Ok(Self(total))
-    }
-}
-
-fn split_piece(text: &str) -> Option<(Duration, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, rest) = text.split_at(digits);
-    let letters = rest
-        .find(|c: char| !c.is_ascii_alphabetic())
-        .unwrap_or(rest.len());
-    let (unit, rest) = rest.split_at(letters);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    Some((Duration::from_millis(ms), rest))
-}
-
-fn time_span_error(text: &str) -> String {
-    format!("`{text}` is no length of time such as `500ms`, `20s`, `2m` or `1h30m`")
+/// Reads one of a few words, and shows them with what they do.
+pub(crate) fn one_of<T: Word + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let shown = T::ALL.iter().map(|it| {
+        let help = it.help.trim();
+        PossibleValue::new(it.word).help(help.strip_suffix('.').unwrap_or(help))
+    });
+    PossibleValuesParser::new(shown).try_map(|word| T::read(&word))
 }
 
 fn parse_amount(text: &str) -> Result<f64, String> {
@@ -554,26 +461,5 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn time_spans_are_read_as_people_write_them() {
-        let read = |text: &str| text.parse::<TimeSpan>().ok().map(|span| span.0.as_millis());
-        assert_eq!(read("500ms"), Some(500));
-        assert_eq!(read("20s"), Some(20_000));
-        assert_eq!(read("2m"), Some(120_000));
-        assert_eq!(read("1h30m"), Some(5_400_000));
-        assert_eq!(read("2d"), Some(172_800_000));
-        for bad in [
-            "",
-            "0s",
-            "20",
-            "s",
-            "-1s",
-            "99999999999999999999s",
-            "18446744073709551615h",
-        ] {
-            assert_eq!(read(bad), None, "{bad}");
-        }
     }
 }

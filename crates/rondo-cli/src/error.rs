@@ -1,6 +1,8 @@
 //! Errors as the user sees them.
 
 use crate::exit::Exit;
+use rondo_journal::StoreError;
+use rondo_runtime::{SetupError, sessions};
 use rondo_types::ErrorClass;
 use std::fmt::{Display, Write as _};
 
@@ -70,6 +72,22 @@ impl CliError {
             Exit::Interrupted | Exit::Terminated => ErrorClass::Cancelled,
             _ => ErrorClass::Internal,
         }
+    }
+}
+
+impl From<SetupError> for CliError {
+    fn from(error: SetupError) -> Self {
+        Self {
+            exit: Exit::of_setup(error.kind),
+            error: error.error,
+            hint: error.hint,
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        sessions::failed(error).into()
     }
 }
 

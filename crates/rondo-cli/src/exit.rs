@@ -1,6 +1,7 @@
 //! Every exit code, in one place.
 
 use rondo_core::ports::{ProcessEnd, StoppedBy};
+use rondo_runtime::SetupErrorKind;
 use rondo_types::{ErrorClass, Outcome, StopReason};
 
 /// How the process ends. The numbers are documented in `docs/exit-codes.md`.
@@ -102,6 +103,23 @@ impl Exit {
     /// Returns the number the process ends with.
     pub(crate) fn code(self) -> u8 {
         self as u8
+    }
+
+    /// Decides how a failure to set something up ends the process.
+    pub(crate) fn of_setup(kind: SetupErrorKind) -> Self {
+        match kind {
+            SetupErrorKind::Usage => Self::Usage,
+            SetupErrorKind::Auth => Self::Auth,
+            SetupErrorKind::Input => Self::Input,
+            SetupErrorKind::ApprovalNeeded => Self::ApprovalNeeded,
+            SetupErrorKind::NoSession => Self::NoSession,
+            SetupErrorKind::SessionInUse => Self::SessionInUse,
+            SetupErrorKind::Config => Self::Config,
+            SetupErrorKind::Journal => Self::Journal,
+            SetupErrorKind::Deadline => Self::Deadline,
+            // Kinds of later versions have their own code when they come.
+            _ => Self::Error,
+        }
     }
 
     /// Decides how a turn's outcome ends the process.

@@ -4,9 +4,9 @@
 //! repairs, connections), `-vvv` everything of ours and what the libraries below say, but for the
 //! one that would repeat commands.
 
-use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use rondo_runtime::env::Env;
 use std::io;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};

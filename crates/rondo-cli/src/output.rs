@@ -1,15 +1,19 @@
 //! Standard output and standard error: the one place that writes to them.
 
 use crate::cli::ColorChoice;
-use crate::env::Env;
 use crate::error::CliError;
 use crate::render::{escaped, sanitize};
+use rondo_runtime::Notices;
+use rondo_runtime::env::Env;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Columns when the terminal does not say.
 const COLUMNS_DEFAULT: usize = 80;
+
+/// Returns the cursor to the line's beginning and erases the line.
+const ERASE: &str = "\r\x1b[K";
 
 /// Whoever should have read took nothing for too long, and the process is about to end.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
@@ -39,7 +43,6 @@ pub(crate) struct Output {
     pub(crate) stderr_erases: bool,
     /// Notes are not printed.
     pub(crate) quiet: bool,
-    silent: bool,
 }
 
 impl Output {
@@ -54,7 +57,6 @@ impl Output {
             stderr_color: use_color(env, color, stderr_terminal),
             stderr_erases: stderr_terminal && env.get("TERM") != Some("dumb"),
             quiet,
-            silent: false,
         }
     }
 
@@ -80,7 +82,7 @@ impl Output {
     /// # Errors
     /// When nobody reads it, among others.
     pub(crate) fn styled(&self, text: &str) -> io::Result<()> {
-        if self.silent || has_given_up() {
+        if has_given_up() {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
@@ -90,7 +92,7 @@ impl Output {
 
     /// Writes to standard error. A failure is not reported, since there is nowhere to report it.
     pub(crate) fn stderr(&self, text: &str) {
-        if !self.silent && !has_given_up() {
+        if !has_given_up() {
             let _ = io::stderr().lock().write_all(text.as_bytes());
         }
     }
@@ -144,6 +146,19 @@ impl Output {
     }
 }
 
+impl Notices for Output {
+    fn note(&self, text: &str) {
+        Self::note(self, text);
+    }
+
+    fn progress(&self, text: Option<&str>) {
+        if self.stderr_terminal && !self.quiet {
+            let text = sanitize::plain(text.unwrap_or_default());
+            self.stderr(&format!("{ERASE}{text}"));
+        }
+    }
+}
+
 fn use_color(env: &Env, choice: Option<ColorChoice>, terminal: bool) -> bool {
     match choice.unwrap_or(ColorChoice::Auto) {
         ColorChoice::Always => true,
@@ -152,22 +167,6 @@ fn use_color(env: &Env, choice: Option<ColorChoice>, terminal: bool) -> bool {
             let forced = env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0");
             let refused = env.get("NO_COLOR").is_some() || env.get("TERM") == Some("dumb");
             !refused && (forced || terminal)
-        }
-    }
-}
-
-#[cfg(test)]
-impl Output {
-    /// Builds an output that prints nothing.
-    pub(crate) fn silent() -> Self {
-        Self {
-            stdout_terminal: false,
-            stderr_terminal: false,
-            stdout_color: false,
-            stderr_color: false,
-            stderr_erases: false,
-            quiet: true,
-            silent: true,
         }
     }
 }

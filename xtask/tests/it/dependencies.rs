@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::process::Command;
 
 /// Crates from the bottom up: each may depend on crates of lower layers only.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["rondo-types"],
     &["rondo-context", "rondo-schema", "rondo-wire"],
     &["rondo-core"],
@@ -21,6 +21,7 @@ const LAYERS: [&[&str]; 8] = [
     ],
     &["rondo-agent", "rondo-designs"],
     &["rondo"],
+    &["rondo-runtime"],
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.

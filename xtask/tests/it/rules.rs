@@ -29,7 +29,7 @@ struct Rule {
 /// Crates that are never part of the program.
 const DEVELOPMENT: [&str; 2] = ["crates/rondo-testkit/", "xtask/"];
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -42,6 +42,7 @@ const RULES: [Rule; 9] = [
             "crates/rondo-cli/",
             "crates/rondo-exec/",
             "crates/rondo-otel/src/clock",
+            "crates/rondo-runtime/src/calls",
         ],
         sample: "let now = std::time::Instant::now();",
     },
@@ -50,15 +51,23 @@ const RULES: [Rule; 9] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The program runs the user's own command for a key, and their pip, before there is any
+        // The runtime runs the user's own command for a key, and their pip, before there is any
         // agent.
         not_in: &[
             "crates/rondo-exec/",
             "crates/rondo-python/src/unix",
-            "crates/rondo-cli/src/target",
-            "crates/rondo-cli/src/weights/index",
+            "crates/rondo-runtime/src/target",
+            "crates/rondo-runtime/src/weights/index",
         ],
         sample: "std::process::Command::new(\"ls\")",
+    },
+    Rule {
+        what: "only the program knows of arguments and of the person's terminal",
+        words: &["clap::", "reedline::", "termimad::", "isatty"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &["crates/rondo-cli/"],
+        sample: "use clap::Parser;",
     },
     Rule {
         what: "only the program prints",

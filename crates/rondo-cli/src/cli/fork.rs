@@ -1,4 +1,4 @@
-use super::{AskArgs, OutputFormat, TurnArgs};
+use super::{AskArgs, OutputFormat, TurnArgs, one_of};
 use clap::Args;
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ pub(crate) struct ForkArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// What standard output carries
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]

@@ -1,6 +1,5 @@
 use super::TurnArgs;
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
 
 /// Arguments of `rondo repl`. They hold for every turn of it.
 #[derive(Debug, Args, Default)]
@@ -30,14 +29,4 @@ pub(crate) enum ModeName {
     Shell,
     /// Python.
     Python,
-}
-
-/// Whose keys edit the line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EditKeys {
-    /// Those of Emacs and of most shells.
-    Emacs,
-    /// Those of vi.
-    Vi,
 }

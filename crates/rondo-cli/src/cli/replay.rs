@@ -1,4 +1,4 @@
-use super::OutputFormat;
+use super::{OutputFormat, one_of};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     /// What standard output carries
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: OutputFormat,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]

@@ -1,5 +1,5 @@
-use super::TimeSpan;
 use clap::{Args, Subcommand, ValueEnum};
+use rondo_runtime::values::TimeSpan;
 use std::path::PathBuf;
 
 /// Arguments of `rondo session`.

@@ -1,21 +1,23 @@
 //! `rondo doctor`: whether everything is in place, and what a provider supports.
 
-use super::ask::profile_name;
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, DoctorArgs, TurnArgs};
-use crate::env::Env;
+use crate::cli::DoctorArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::paths::project_config;
-use crate::profiles;
 use crate::render::sanitize::plain;
-use crate::settings::Settings;
-use crate::target::Choice;
-use crate::telemetry;
-use crate::transport;
-use crate::weights::{Store, Wanted};
 use rondo_http::probe::{Check, ProbeReport, probe};
+use rondo_runtime::SetupError;
+use rondo_runtime::cast::profile_name;
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::paths::project_config;
+use rondo_runtime::profiles;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::Choice;
+use rondo_runtime::telemetry;
+use rondo_runtime::transport;
+use rondo_runtime::weights::{Store, Wanted};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -29,20 +31,17 @@ const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 
 /// Runs the command: checks that need nobody else, and a probe where one is asked for.
 pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
-    let flags = AskArgs {
-        turn: TurnArgs {
-            model: args.model.clone(),
-            base_url: args.base_url.clone(),
-            ..TurnArgs::default()
-        },
-        ..AskArgs::default()
+    let flags = Layer {
+        model: args.model.clone(),
+        base_url: args.base_url.clone(),
+        ..Layer::default()
     };
     let mut report = Report::default();
-    let mut broken = |error: CliError| {
+    let mut broken = |error: SetupError| {
         report.bad("configuration", &in_one_line(&error));
         Ok(())
     };
-    let settings = Settings::load_around(env, current_dir()?, &flags, output, &mut broken)?;
+    let settings = Settings::load_around(env, current_dir()?, flags, output, &mut broken)?;
     check_here(&settings, &mut report);
     let choice = Choice::make(&settings);
     check_profile(choice.as_ref().ok(), &settings, &mut report);
@@ -155,7 +154,7 @@ fn write_to(directory: &Path) -> io::Result<()> {
     written.and(fs::remove_file(&file))
 }
 
-fn in_one_line(error: &CliError) -> String {
+fn in_one_line(error: &SetupError) -> String {
     explained(error)
         .lines()
         .map(str::trim)
@@ -163,7 +162,11 @@ fn in_one_line(error: &CliError) -> String {
         .join(" ")
 }
 
-fn check_model(choice: Result<Choice>, settings: &Settings, report: &mut Report) -> Option<Choice> {
+fn check_model(
+    choice: Result<Choice, SetupError>,
+    settings: &Settings,
+    report: &mut Report,
+) -> Option<Choice> {
     let choice = match choice {
         Ok(choice) => choice,
         Err(error) => {
@@ -236,7 +239,7 @@ fn check_key(choice: &Choice, settings: &Settings, report: &mut Report) {
     }
 }
 
-fn explained(error: &CliError) -> String {
+fn explained(error: &SetupError) -> String {
     match &error.hint {
         Some(hint) => format!("{}; {hint}", error.line()),
         None => error.line(),

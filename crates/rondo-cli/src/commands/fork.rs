@@ -2,16 +2,17 @@
 
 use super::ask::{self, Aim, Started};
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, ColorChoice, ForkArgs, OutputFormat, StepPlace};
-use crate::env::Env;
+use crate::cli::{ColorChoice, ForkArgs, OutputFormat, StepPlace};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions::{self, failed, new_session};
-use crate::settings::Settings;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Body, Entry, Store};
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::sessions::{self, failed, new_session};
+use rondo_runtime::settings::Settings;
 use rondo_types::{SessionId, TurnId};
 
 /// The kind of a turn's first record.
@@ -67,7 +68,7 @@ struct Made {
 }
 
 fn fork(args: &ForkArgs, env: Env, output: &Output) -> Result<Made> {
-    let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let store = sessions::open(&settings)?;
     let parent = sessions::find(&store, &args.session)?;
     let end = end_of_step(&store, &parent.id, args.at)?;

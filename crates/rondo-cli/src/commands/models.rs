@@ -1,13 +1,14 @@
 //! `rondo models`: the weights of embedded models on this machine.
 
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, ModelsArgs, ModelsCommand, TurnArgs};
-use crate::env::Env;
+use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::Settings;
-use crate::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch, size};
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch, size};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,14 +17,11 @@ const PREFIX: &str = "local/";
 
 /// Runs the command.
 pub(super) fn run(args: &ModelsArgs, env: Env, output: &Output) -> Result<Exit> {
-    let flags = AskArgs {
-        turn: TurnArgs {
-            offline: args.offline,
-            ..TurnArgs::default()
-        },
-        ..AskArgs::default()
+    let flags = Layer {
+        offline: args.offline.then_some(true),
+        ..Layer::default()
     };
-    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let settings = Settings::load(env, current_dir()?, flags, output)?;
     let store = Store::of(&settings);
     let text = match &args.command {
         ModelsCommand::List => list(&store)?,
@@ -96,7 +94,7 @@ fn pull(
     let options = FetchOptions::of(settings);
     let fetched = runtime.block_on(fetch(wanted, store, &options, output));
     runtime.shutdown_background();
-    fetched
+    Ok(fetched?)
 }
 
 fn remove(wanted: &Wanted, store: &Store) -> Result<String> {

@@ -1,11 +1,11 @@
 //! `rondo repl`: one prompt for the agent, a shell and Python.
 
 use crate::cli::{ColorChoice, ReplArgs};
-use crate::env::Env;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::repl;
+use rondo_runtime::env::Env;
 
 /// Runs the command.
 ///

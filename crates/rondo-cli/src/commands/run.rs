@@ -1,19 +1,18 @@
 use super::ask::{Aim, Started};
 use super::{ask, completion, doctor, fork, models, profiles, repl, replay, session, test, wire};
-use crate::cli::{
-    AskArgs, Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line,
-};
-use crate::config::Layer;
-use crate::env::Env;
+use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
 use crate::render::early_result;
-use crate::settings::Settings;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use rondo_core::clock::Clock;
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::values::Word as _;
 use rondo_types::TimeMs;
 use rustix::fs::{FileType, fstat};
 use rustix::termios::isatty;
@@ -143,7 +142,7 @@ fn with_settings(
     output: &Output,
     command: impl FnOnce(Settings) -> Result<Exit>,
 ) -> Result<Exit> {
-    let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     command(settings)
 }
 
@@ -263,7 +262,7 @@ fn format_of(args: &[OsString], env: &Env) -> OutputFormat {
     }
     let named = spelled.or(spaced).or(env.get("RONDO_OUTPUT_FORMAT"));
     named
-        .and_then(|value| value.parse().ok())
+        .and_then(|value| OutputFormat::read(value).ok())
         .unwrap_or(OutputFormat::Text)
 }
 

@@ -4,7 +4,7 @@
 //! Nothing depends on reading every line as a shell does: what is exported is learned from the shell
 //! itself. This is for what stands in the line alone, which is kept before the shell has read it.
 
-use crate::secrets::KeyNames;
+use rondo_runtime::secrets::KeyNames;
 
 /// What stands where a key stood.
 const MARK: &str = "[redacted]";

@@ -86,7 +86,7 @@ impl Talk {
         let title = format!(">>> {}", code.trim());
         let conversation = self.conversation_titled(title)?;
         let body = RecordBody::CellStarted { code, changed };
-        conversation.record(body).await.map(Some)
+        Ok(Some(conversation.record(body).await?))
     }
 
     /// Records how a cell ended, and whether the interpreter took the place of a lost one.
@@ -114,7 +114,8 @@ impl Talk {
             let last = *recorded.as_ref().unwrap_or(&started);
             self.presence.add(&session, started, last);
         }
-        recorded.map(drop)
+        recorded?;
+        Ok(())
     }
 
     /// Notes which interpreter there is now, and returns whether one was lost since the last time.

@@ -36,23 +36,25 @@ mod talk;
 mod turn;
 mod unix;
 
-use crate::cli::{AskArgs, ColorChoice, EditKeys, ReplArgs};
-use crate::commands::ask::{Cast, go_on_with, working_directory};
+use crate::cli::{AskArgs, ColorChoice, ReplArgs};
+use crate::commands::ask::working_directory;
 use crate::commands::run::{output_of, write_failed};
-use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
-use crate::secrets::KeyNames;
-use crate::settings::Settings;
-use crate::target::Choice;
 use crate::turn_loop::Signals;
-use crate::{models, profiles, providers, secrets, sessions};
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
+use rondo_runtime::cast::{Cast, go_on_with};
+use rondo_runtime::env::Env;
+use rondo_runtime::secrets::KeyNames;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::Choice;
+use rondo_runtime::values::EditKeys;
+use rondo_runtime::{models, profiles, providers, secrets, sessions};
 use shell::{AS_BEFORE, Kept, LastCommand, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -124,7 +126,7 @@ pub(crate) fn run(
         ..AskArgs::default()
     };
     let directory = working_directory(args.turn.directory.as_deref())?;
-    let settings = Settings::load(env, directory, &args, early)?;
+    let settings = Settings::load(env, directory, args.layer(), early)?;
     let output = output_of(&settings.values, &settings.env, color);
     if !(output.stdout_terminal && output.stderr_terminal) {
         return Err(no_terminal());
@@ -159,7 +161,10 @@ fn failed(err: io::Error, context: &'static str) -> CliError {
 /// Python still.
 fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
     match Choice::make(settings) {
-        Ok(_) => Cast::of(settings, output).map(drop),
+        Ok(_) => {
+            Cast::of(settings, output)?;
+            Ok(())
+        }
         Err(_) => Ok(()),
     }
 }

@@ -1,11 +1,12 @@
 //! What the person at the prompt allowed for as long as it runs.
 
 use crate::error::Result;
-use crate::tools::standard_gate;
 use async_trait::async_trait;
 use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
 use rondo_policy::GateOptions;
 use rondo_policy::analysis::{has_subcommands, is_wrapper};
+use rondo_runtime::SetupError;
+use rondo_runtime::tools::standard_gate;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,7 +68,7 @@ impl RememberingGate {
     ///
     /// # Errors
     /// When a pattern cannot be read.
-    pub(super) fn new(options: GateOptions, permissions: Permissions) -> Result<Self> {
+    pub(super) fn new(options: GateOptions, permissions: Permissions) -> Result<Self, SetupError> {
         let gate = Self {
             options,
             permissions,
@@ -76,7 +77,7 @@ impl RememberingGate {
         Ok(gate)
     }
 
-    fn current(&self) -> Result<Arc<dyn Gate>> {
+    fn current(&self) -> Result<Arc<dyn Gate>, SetupError> {
         let mut options = self.options.clone();
         options.allowed_tools.extend(self.permissions.list());
         standard_gate(options)

@@ -51,7 +51,7 @@ fn git_dir(git: PathBuf) -> Option<PathBuf> {
 }
 
 fn small_file(path: &Path) -> Option<String> {
-    let text = crate::files::read_text(path, GIT_FILE_BYTES_MAX).ok()?;
+    let text = rondo_runtime::files::read_text(path, GIT_FILE_BYTES_MAX).ok()?;
     Some(text.trim().to_owned())
 }
 

@@ -5,9 +5,9 @@ use super::talk::Talk;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::sessions::{Cells, KeptCell};
 use rondo_core::ports::RecordBody;
 use rondo_python::{NotRestored, RecordedCell, Restoration, RestoreOptions};
+use rondo_runtime::sessions::{Cells, KeptCell};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 

@@ -5,11 +5,11 @@ use super::{After, Repl, failed};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::tools::private_dir;
 use rondo_exec::SupervisorCommand;
 use rondo_exec::shell::{
     CommandEnd, RelayError, Shell, ShellError, ShellProgram, ShellSettings, Terminal, relay,
 };
+use rondo_runtime::tools::private_dir;
 use rondo_types::Part;
 use std::convert::Infallible;
 use std::io;

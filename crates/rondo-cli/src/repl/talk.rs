@@ -7,24 +7,25 @@ use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
-use crate::calls;
-use crate::commands::ask::{Answerer, Cast, Work};
+use crate::commands::ask::Work;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::prompt;
-use crate::python;
-use crate::secrets::KeyNames;
-use crate::sessions::{self, Conversation};
-use crate::settings::Settings;
 use crate::story::Fold;
-use crate::telemetry::Telemetry;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
+use rondo_runtime::calls;
+use rondo_runtime::cast::{Answerer, Cast};
+use rondo_runtime::python;
+use rondo_runtime::secrets::KeyNames;
+use rondo_runtime::sessions::{self, Conversation};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::telemetry::Telemetry;
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -428,7 +429,10 @@ impl Talk {
     /// When it cannot be recorded.
     pub(super) async fn record(&self, body: RecordBody) -> Result<()> {
         match self.current() {
-            Some(conversation) => conversation.record(body).await.map(drop),
+            Some(conversation) => {
+                conversation.record(body).await?;
+                Ok(())
+            }
             None => Ok(()),
         }
     }

@@ -6,16 +6,18 @@ use super::ledger::BookkeepingView;
 use super::permissions::RememberingGate;
 use super::talk::Talk;
 use crate::changes::Changes;
-use crate::commands::ask::{self, Answerer, Cast, Scene, Work};
+use crate::commands::ask::{self, Scene, Work};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::render::TextView;
 use crate::screen::Screen;
-use crate::sessions::Conversation;
 use crate::turn_loop::{self, Brake, Ended, Signals};
 use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
+use rondo_runtime::SetupError;
+use rondo_runtime::cast::{Answerer, Cast};
+use rondo_runtime::sessions::Conversation;
 use rondo_types::Outcome;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -82,7 +84,7 @@ impl Talk {
         let secrets = self.secrets.clone().with(answerer.key.clone());
         let work = work.without(&secrets);
         let permissions = self.permissions.clone();
-        let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>> {
+        let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>, SetupError> {
             Ok(Arc::new(RememberingGate::new(
                 options,
                 permissions.clone(),

@@ -1,9 +1,9 @@
-use super::cast::Cast;
 use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
-use crate::target::Choice;
+use rondo_runtime::cast::Cast;
+use rondo_runtime::target::Choice;
 use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
 
 /// Columns of a call that a hint names.

@@ -6,13 +6,11 @@
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
-mod cast;
 mod explain;
 mod input;
 mod prepare;
 mod turn;
 
-pub(crate) use cast::{Answerer, Cast, go_on_with, other_answers, profile_name};
 pub(crate) use explain::explain;
 pub(super) use prepare::Aim;
 pub(crate) use prepare::{Work, working_directory};
@@ -20,12 +18,12 @@ pub(crate) use turn::{Scene, drive, setup};
 
 use super::run::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
-use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
 use crate::turn_loop::{Signals, end_when_told, say_last};
 use prepare::{Prepared, prepare};
+use rondo_runtime::env::Env;
 use tokio::task::spawn_blocking;
 
 /// How a command was started.
@@ -101,7 +99,7 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
         let answerer = tokio::select! {
             biased;
             stop = signals.next() => Err(stopped_early(stop)),
-            model = planned.cast.model(&prepared.settings, &prepared.output) => model,
+            model = planned.cast.model(&prepared.settings, &prepared.output) => model.map_err(CliError::from),
         };
         let is_last = turns.peek().is_none();
         exit = turn::run(&mut prepared, planned, answerer?, is_last).await?;

@@ -1,19 +1,20 @@
-use super::cast::{Cast, go_on_with};
 use super::input::read_input;
-use crate::calls;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::run::{current_dir, output_of};
-use crate::env::Env;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::render::sanitize;
-use crate::secrets;
-use crate::sessions::{self, Conversation, CutOff, LastAsked};
-use crate::settings::Settings;
-use crate::tools;
 use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
+use rondo_runtime::SetupError;
+use rondo_runtime::calls;
+use rondo_runtime::cast::{Cast, go_on_with};
+use rondo_runtime::env::Env;
+use rondo_runtime::secrets;
+use rondo_runtime::sessions::{self, Conversation, CutOff, LastAsked};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::tools;
 use rondo_types::Message;
 use rustix::termios::isatty;
 use serde_json::Value;
@@ -83,10 +84,10 @@ pub(super) fn prepare(
     early: Output,
 ) -> Result<Prepared> {
     let directory = working_directory(args.turn.directory.as_deref())?;
-    let mut settings = Settings::load(env.clone(), directory, args, &early)?;
+    let mut settings = Settings::load(env.clone(), directory, args.layer(), &early)?;
     let place = Place::find(args, aim, &settings)?;
     if let Some(own) = place.directory(args, &settings)? {
-        settings = Settings::load(env, own, args, &early)?;
+        settings = Settings::load(env, own, args.layer(), &early)?;
     }
     if args.is_fork {
         // What was allowed in the session that this is a fork of is asked about again.
@@ -217,7 +218,7 @@ enum Place {
     Nowhere,
     /// A new one, in a journal that is being opened: that takes a moment, in which other things are
     /// read.
-    New(JoinHandle<Result<Store>>),
+    New(JoinHandle<Result<Store, SetupError>>),
     Known(Store, Box<SessionInfo>),
 }
 
@@ -254,7 +255,7 @@ impl Place {
     fn directory(&self, args: &AskArgs, settings: &Settings) -> Result<Option<PathBuf>> {
         match self {
             Self::Known(_, info) if args.turn.directory.is_none() => {
-                sessions::own_directory(info, &settings.directory)
+                Ok(sessions::own_directory(info, &settings.directory)?)
             }
             _ => Ok(None),
         }
@@ -266,7 +267,7 @@ impl Place {
     /// When its records cannot be read.
     fn asked(&self) -> Result<Option<LastAsked>> {
         match self {
-            Self::Known(store, info) => LastAsked::last(store, info),
+            Self::Known(store, info) => Ok(LastAsked::last(store, info)?),
             _ => Ok(None),
         }
     }
@@ -276,7 +277,7 @@ impl Place {
             Self::Nowhere => return Ok(Conversation::ephemeral()),
             Self::New(opening) => {
                 let lost = |_| CliError::new(Exit::Error, "the journal's thread panicked");
-                let store = opening.join().map_err(lost).flatten()?;
+                let store = opening.join().map_err(lost)??;
                 let begun = Conversation::begin(&store, &settings.directory, title);
                 (store, begun?)
             }

@@ -1,23 +1,17 @@
 use super::answer_file;
-use super::cast::{Answerer, Cast};
 use super::explain::{Said, explain, stopped_by};
 use super::prepare::{Planned, Prepared, Work};
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
 use crate::commands::run::{fresh_id, write_failed};
-use crate::context::system_prompt;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};
 use crate::render::sanitize::plain;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
-use crate::sessions::Conversation;
-use crate::settings::Settings;
-use crate::telemetry::Telemetry;
 use crate::turn_loop::{self, Brake, Ended};
-use crate::{fallbacks, tools};
 use rondo_core::clock::Clock;
 use rondo_core::ports::ProcessEnd;
 use rondo_core::redact::Secrets;
@@ -26,6 +20,13 @@ use rondo_core::{
     resume_turn, run_turn,
 };
 use rondo_policy::GateOptions;
+use rondo_runtime::SetupError;
+use rondo_runtime::cast::{Answerer, Cast};
+use rondo_runtime::context::system_prompt;
+use rondo_runtime::sessions::Conversation;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::telemetry::Telemetry;
+use rondo_runtime::{fallbacks, tools};
 use rondo_types::{Outcome, Transcript, TurnId};
 use serde_json::Value;
 use std::io;
@@ -132,7 +133,7 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Builds the gate of a turn from what opens and closes it.
-pub(crate) type MakeGate<'a> = &'a dyn Fn(GateOptions) -> Result<Arc<dyn Gate>>;
+pub(crate) type MakeGate<'a> = &'a dyn Fn(GateOptions) -> Result<Arc<dyn Gate>, SetupError>;
 
 /// Runs a turn to its outcome, from its beginning or from what is recorded of it.
 ///

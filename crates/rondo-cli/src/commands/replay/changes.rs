@@ -1,11 +1,11 @@
 use crate::cli::ChangeArgs;
-use crate::context::system_prompt;
 use crate::error::Result;
-use crate::profiles;
-use crate::settings::Settings;
-use crate::tools;
 use rondo_core::redact::Secrets;
 use rondo_core::replay::Changes;
+use rondo_runtime::context::system_prompt;
+use rondo_runtime::profiles;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::tools;
 use rondo_types::SessionId;
 
 /// Whose directory tools have that are described and not run.

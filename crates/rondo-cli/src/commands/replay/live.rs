@@ -1,12 +1,12 @@
 use super::source::Recorded;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::profiles;
-use crate::secrets;
-use crate::settings::Settings;
-use crate::tools::{self, Offer};
 use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Rerun, rerun as run_again};
+use rondo_runtime::profiles;
+use rondo_runtime::secrets;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::tools::{self, Offer};
 use rondo_types::{Effects, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -12,27 +12,25 @@ pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
 use super::run::current_dir;
-use crate::cli::{AskArgs, OutputFormat, ReplayArgs, ToolResults, TurnArgs};
-use crate::env::Env;
+use crate::cli::{OutputFormat, ReplayArgs, ToolResults};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
-use crate::settings::Settings;
 use live::Live;
 use report::Report;
 use rondo_core::ports::Record;
 use rondo_core::replay::{Changes, Difference, ReplayError, ReplayedTurn, Replayer};
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::settings::Settings;
 
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> {
-    let flags = AskArgs {
-        turn: TurnArgs {
-            system_prompt: args.changes.system_prompt.clone(),
-            ..TurnArgs::default()
-        },
-        ..AskArgs::default()
+    let flags = Layer {
+        system_prompt: args.changes.system_prompt.clone(),
+        ..Layer::default()
     };
-    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let settings = Settings::load(env, current_dir()?, flags, output)?;
     let recorded = source::find(&args.session, &settings)?;
     let changes = changes(&args.changes, &settings)?;
     let live = match args.tools {

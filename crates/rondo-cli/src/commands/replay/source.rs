@@ -1,10 +1,10 @@
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::sessions;
-use crate::settings::Settings;
 use anyhow::Error;
 use rondo_core::ports::Record;
 use rondo_journal::{ExportReader, Store};
+use rondo_runtime::sessions;
+use rondo_runtime::settings::Settings;
 use rondo_types::{SessionId, TurnId};
 use std::fs::File;
 use std::io::BufReader;

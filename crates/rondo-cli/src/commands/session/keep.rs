@@ -1,13 +1,13 @@
-use crate::calls;
 use crate::cli::PruneArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::paths::Paths;
 use crate::render::sanitize::cell;
-use crate::sessions::{self, failed};
 use rondo_core::clock::Clock;
 use rondo_journal::{Report, Retention, SessionInfo, Store, StoreError};
+use rondo_runtime::calls;
+use rondo_runtime::paths::Paths;
+use rondo_runtime::sessions;
 use rondo_types::TimeMs;
 use rustix::termios::isatty;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub(super) fn remove(
     let infos: Vec<SessionInfo> = names
         .iter()
         .map(|name| sessions::find(store, name))
-        .collect::<Result<_>>()?;
+        .collect::<Result<_, _>>()?;
     if !yes && !confirmed(&infos, output)? {
         return Ok("nothing was removed\n".to_owned());
     }
@@ -110,7 +110,7 @@ pub(super) fn prune(
                 }
                 Err(StoreError::HasForks { .. }) => kept.push(info),
                 Err(StoreError::InUse { .. } | StoreError::Unknown { .. }) => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         if kept.len() == count || kept.is_empty() {

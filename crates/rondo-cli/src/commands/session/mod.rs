@@ -8,14 +8,15 @@ mod show;
 pub(crate) use list::table;
 
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, SessionArgs, SessionCommand};
-use crate::env::Env;
+use crate::cli::{SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::sessions::{self, failed};
-use crate::settings::Settings;
 use rondo_journal::Store;
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::sessions::{self, failed};
+use rondo_runtime::settings::Settings;
 
 /// Runs the command.
 ///
@@ -31,7 +32,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
             "`rondo session prune --older-than 30d --dry-run` says which, and removes none",
         ));
     }
-    let settings = Settings::load(env, current_dir()?, &AskArgs::default(), output)?;
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let store = match &args.command {
         SessionCommand::Rm { .. } => sessions::open_to_remove(&settings),
         SessionCommand::Prune(args) if !args.dry_run => sessions::open_to_remove(&settings),

@@ -2,9 +2,9 @@ use crate::cli::StoryFormat;
 use crate::commands::run::write_failed;
 use crate::error::{CliError, Result};
 use crate::output::Output;
-use crate::sessions;
 use crate::story::{Fold, Story, Turn};
 use rondo_journal::Store;
+use rondo_runtime::sessions;
 
 /// Prints what happened in a session, turn by turn.
 ///

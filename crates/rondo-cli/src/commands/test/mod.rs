@@ -4,13 +4,14 @@ mod junit;
 
 use super::replay::{Recorded, changes, difference_line, play};
 use super::run::{current_dir, write_failed};
-use crate::cli::{AskArgs, TestArgs, TurnArgs};
-use crate::env::Env;
+use crate::cli::TestArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::Settings;
 use rondo_core::replay::Changes;
+use rondo_runtime::config::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::settings::Settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -42,14 +43,11 @@ enum Verdict {
 
 /// Runs the command.
 pub(super) fn run(args: &TestArgs, env: Env, output: &Output) -> Result<Exit> {
-    let flags = AskArgs {
-        turn: TurnArgs {
-            system_prompt: args.changes.system_prompt.clone(),
-            ..TurnArgs::default()
-        },
-        ..AskArgs::default()
+    let flags = Layer {
+        system_prompt: args.changes.system_prompt.clone(),
+        ..Layer::default()
     };
-    let settings = Settings::load(env, current_dir()?, &flags, output)?;
+    let settings = Settings::load(env, current_dir()?, flags, output)?;
     let changes = changes(&args.changes, &settings)?;
     let path = settings.directory.join(&args.path);
     let mut cases = Vec::new();

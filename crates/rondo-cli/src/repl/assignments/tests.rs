@@ -1,5 +1,5 @@
 use super::*;
-use crate::secrets::KeyNames;
+use rondo_runtime::secrets::KeyNames;
 
 #[track_caller]
 fn check(line: &str, masked: &str, keys: &[&str]) {

@@ -4,12 +4,12 @@
 use super::shared::Shared;
 use crate::repl::assignments::{is_export, mask};
 use crate::repl::mode::Mode;
-use crate::secrets::KeyNames;
 use reedline::{
     CommandLineSearch, History, HistoryItem, HistoryItemId, HistorySessionId, ReedlineError,
     ReedlineErrorVariants, Result, SearchDirection, SearchQuery,
 };
 use rondo_core::clock::Clock;
+use rondo_runtime::secrets::KeyNames;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

@@ -1,10 +1,10 @@
 use super::shared::Shared;
-use crate::cli::EditKeys;
 use reedline::{
     EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode,
     ReedlineEvent, ReedlineRawEvent, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
     default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
+use rondo_runtime::values::EditKeys;
 
 /// The menu of completions.
 pub(super) const MENU: &str = "completions";

@@ -20,9 +20,7 @@ pub(super) use complete::Names;
 pub(super) use prompt::Face;
 pub(super) use shared::Shared;
 
-use crate::cli::EditKeys;
 use crate::exit::Stop;
-use crate::secrets::KeyNames;
 use check::Whole;
 use complete::Words;
 use highlight::Paint;
@@ -32,6 +30,8 @@ use reedline::{
     Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
     MenuBuilder as _, Reedline, ReedlineMenu, Signal,
 };
+use rondo_runtime::secrets::KeyNames;
+use rondo_runtime::values::EditKeys;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;

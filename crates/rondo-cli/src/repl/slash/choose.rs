@@ -2,12 +2,12 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::profiles;
 use crate::repl::Repl;
 use crate::repl::mode::Mode;
-use crate::settings::Settings;
-use crate::target::Choice;
 use rondo_policy::GateOptions;
+use rondo_runtime::profiles;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::Choice;
 
 impl Repl {
     pub(super) fn choose_mode(&mut self, name: &str) -> Result<()> {
@@ -103,7 +103,8 @@ fn check(pattern: &str, settings: &Settings) -> Result<()> {
     let dirs = rondo_policy::AllowedDirs::new(&settings.directory, &[]).map_err(failed)?;
     let mut options = GateOptions::new(dirs);
     options.allowed_tools = vec![pattern.to_owned()];
-    crate::tools::standard_gate(options).map(drop)
+    rondo_runtime::tools::standard_gate(options)?;
+    Ok(())
 }
 
 fn wrong(message: String) -> CliError {

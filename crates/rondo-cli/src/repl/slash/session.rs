@@ -1,14 +1,14 @@
 //! Sessions: begin one, list them, go back, go on elsewhere.
 
-use crate::commands::ask::other_answers;
 use crate::commands::session_table;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::{After, Repl};
-use crate::sessions::{self, LastAsked, failed, new_session};
 use rondo_core::clock::Clock;
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
+use rondo_runtime::cast::other_answers;
+use rondo_runtime::sessions::{self, LastAsked, failed, new_session};
 use rondo_types::SessionId;
 
 /// Sessions that are listed.
@@ -65,7 +65,7 @@ impl Repl {
         };
         let id = &info.id;
         own.map(drop).map_err(|error| {
-            error.hint(format!(
+            CliError::from(error).hint(format!(
                 "`rondo repl --session {id} -C DIR` goes on with it in another directory"
             ))
         })
@@ -146,6 +146,6 @@ impl Repl {
             let message = "nothing is kept of this session";
             return Err(CliError::new(Exit::NoSession, message));
         }
-        self.talk.store()?.session(&id).map_err(failed)
+        Ok(self.talk.store()?.session(&id)?)
     }
 }

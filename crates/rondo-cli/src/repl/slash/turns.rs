@@ -95,7 +95,7 @@ impl Repl {
         }
         let path = self.talk.settings.directory.join(file);
         let mut text = String::new();
-        let read = crate::files::open_regular(&path)
+        let read = rondo_runtime::files::open_regular(&path)
             .and_then(|file| file.take(SCRIPT_BYTES_MAX).read_to_string(&mut text));
         read.map_err(|err| {
             let context = format!("failed to read `{file}`");

@@ -1,0 +1,262 @@
+//! Keeps the state of commands, one directory a session, from growing without bound.
+
+use crate::paths::Paths;
+use data_encoding::HEXUPPER;
+use rondo_exec::supervisor;
+use rondo_journal::{SessionState, Store, StoreError};
+use rondo_types::SessionId;
+use sha2::{Digest as _, Sha256};
+use std::fs::{self, DirEntry};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long the state of a session's commands is kept: their status and what they printed in full.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The bound on sessions whose state is kept; the oldest go first.
+const SESSIONS_MAX: usize = 200;
+/// How long the state of a session is kept that is not in this journal, however many there are: it may
+/// be in another one, or just begin.
+const UNKNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
+/// The bound on directories that one start looks at, since a start must stay quick.
+const LOOKED_AT_MAX: usize = 1000;
+/// The bound on a directory's name, in bytes; a file name has room for more.
+const NAME_MAX: usize = 128;
+
+/// What the names of directories begin with that stand for ids which are no names.
+const HASHED: &str = "%";
+
+/// Returns the directory of a session's commands. An id that is no plain name has its hash in its
+/// place: it may come from elsewhere, and say anything.
+pub fn dir(paths: &Paths, session: &SessionId) -> PathBuf {
+    root(paths).join(name(session))
+}
+
+fn root(paths: &Paths) -> PathBuf {
+    paths.state.join("calls")
+}
+
+fn name(session: &SessionId) -> String {
+    let id = session.as_str();
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.:@+".contains(&it);
+    let is_name = (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('.');
+    match is_name && id.bytes().all(is_plain) {
+        true => id.to_owned(),
+        false => format!("{HASHED}{}", HEXUPPER.encode(&Sha256::digest(id))),
+    }
+}
+
+/// Removes the state of old sessions, never that of `current`, of one that was cut off or that a
+/// process works on, nor of commands that run.
+///
+/// What cannot be looked at or removed stays.
+pub fn prune(paths: &Paths, current: &SessionId, store: &Store) {
+    prune_below(&root(paths), &name(current), &|session| {
+        standing(store, session)
+    });
+}
+
+/// Ends what runs of a session that was removed, and removes its state.
+pub fn forget(paths: &Paths, session: &SessionId) {
+    let dir = dir(paths, session);
+    if dir.is_dir() {
+        supervisor::end_all(&dir);
+        remove(&dir);
+    }
+}
+
+/// What the journal says of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// A process works on it, it was cut off, or it cannot be told.
+    Needed,
+    /// Its last turn is over.
+    Over,
+    /// It is not there.
+    Unknown,
+}
+
+fn standing(store: &Store, session: &SessionId) -> Standing {
+    if store.is_in_use(session) {
+        return Standing::Needed;
+    }
+    match store.session(session).map(|it| it.state) {
+        Ok(SessionState::Done) => Standing::Over,
+        Ok(SessionState::Running | SessionState::CutOff) => Standing::Needed,
+        Err(StoreError::Unknown { .. }) => Standing::Unknown,
+        Err(_) => Standing::Needed,
+    }
+}
+
+fn prune_below(calls: &Path, current: &str, standing: &dyn Fn(&SessionId) -> Standing) {
+    let Ok(entries) = fs::read_dir(calls) else {
+        return;
+    };
+    let others = entries.flatten().filter(|it| it.file_name() != current);
+    let mut others: Vec<(Duration, PathBuf)> = others
+        .take(LOOKED_AT_MAX)
+        .filter_map(|it| Some((age(&it)?, it.path())))
+        .collect();
+    others.sort_unstable_by(|a, b| b.cmp(a));
+    let mut surplus = (others.len() + 1).saturating_sub(SESSIONS_MAX);
+    for (age, path) in others {
+        if surplus == 0 && age <= KEPT_FOR {
+            return;
+        }
+        if may_go(&path, age, standing) {
+            remove(&path);
+            surplus = surplus.saturating_sub(1);
+        }
+    }
+}
+
+fn may_go(path: &Path, age: Duration, standing: &dyn Fn(&SessionId) -> Standing) -> bool {
+    // No session is found by a hash, whose directory stays its time.
+    let name = path.file_name().and_then(|it| it.to_str());
+    let standing = name.map_or(Standing::Unknown, |it| standing(&SessionId::new(it)));
+    let is_over = match standing {
+        Standing::Needed => false,
+        Standing::Over => true,
+        Standing::Unknown => age > UNKNOWN_FOR,
+    };
+    is_over && !supervisor::are_alive(path)
+}
+
+/// Returns for how long no call has begun in a directory.
+fn age(entry: &DirEntry) -> Option<Duration> {
+    let modified = entry.metadata().ok()?.modified().ok()?;
+    Some(
+        SystemTime::now()
+            .duration_since(modified)
+            .unwrap_or_default(),
+    )
+}
+
+fn remove(path: &Path) {
+    let removed = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+    if let Err(err) = removed {
+        tracing::debug!(path = %path.display(), %err, "old state was not removed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, FileTimes};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    struct Root(tempfile::TempDir);
+
+    impl Root {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn make(&self, name: &str, age: Duration) -> PathBuf {
+            let path = self.0.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("call.json"), "{}").unwrap();
+            let times = FileTimes::new().set_modified(SystemTime::now() - age);
+            File::open(&path).unwrap().set_times(times).unwrap();
+            path
+        }
+
+        /// Makes as many as are kept, beside the current one.
+        fn fill(&self) -> Vec<PathBuf> {
+            let made = (0..SESSIONS_MAX - 1).map(|index| self.make(&format!("s-{index:03}"), HOUR));
+            made.collect()
+        }
+
+        fn prune(&self, standing: &dyn Fn(&str) -> Standing) {
+            prune_below(self.0.path(), "current", &|it| standing(it.as_str()));
+        }
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_goes_and_what_is_too_old() {
+        let root = Root::new();
+        let kept = root.fill();
+        let current = root.make("current", KEPT_FOR * 2);
+        let surplus = root.make("s-999", HOUR * 2);
+        let old = root.make("s-zzz", KEPT_FOR + HOUR);
+        root.prune(&|_| Standing::Over);
+        assert!(!surplus.exists() && !old.exists());
+        assert!(current.exists() && kept.iter().all(|it| it.exists()));
+    }
+
+    #[test]
+    fn what_is_needed_stays_however_old_it_is() {
+        let root = Root::new();
+        let kept = root.fill();
+        let needed = root.make("needed", KEPT_FOR * 2);
+        let newer = root.make("newer", HOUR * 3);
+        root.prune(&|name| match name {
+            "needed" => Standing::Needed,
+            _ => Standing::Over,
+        });
+        assert!(needed.exists());
+        assert!(!newer.exists(), "one goes in its place");
+        assert_eq!(kept.iter().filter(|it| !it.exists()).count(), 1);
+    }
+
+    #[test]
+    fn what_the_journal_does_not_know_stays_for_a_day() {
+        let root = Root::new();
+        root.fill();
+        let fresh = root.make("fresh", HOUR * 23);
+        let stale = root.make("stale", HOUR * 25);
+        root.prune(&|name| match name {
+            "fresh" | "stale" => Standing::Unknown,
+            _ => Standing::Over,
+        });
+        assert!(fresh.exists() && !stale.exists());
+    }
+
+    /// A process of that id is there: it is this one.
+    #[test]
+    fn what_runs_stays() {
+        let root = Root::new();
+        let alive = root.make("alive", KEPT_FOR * 2);
+        let door = format!("{}.sock", std::process::id());
+        fs::write(alive.join(door), "").unwrap();
+        let dead = root.make("dead", KEPT_FOR * 2);
+        fs::write(dead.join(format!("{}.sock", i32::MAX)), "").unwrap();
+        let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH);
+        for path in [&alive, &dead] {
+            File::open(path).unwrap().set_times(times).unwrap();
+        }
+        root.prune(&|_| Standing::Over);
+        assert!(alive.exists() && !dead.exists());
+    }
+
+    #[test]
+    fn no_id_leads_out_of_the_directory() {
+        let paths = Paths {
+            config: PathBuf::new(),
+            data: PathBuf::new(),
+            state: PathBuf::from("/state"),
+            cache: PathBuf::new(),
+        };
+        let below = |id: &str| dir(&paths, &SessionId::new(id));
+        for id in ["s-1_a", "Mine.2", "a:b@c+d"] {
+            assert_eq!(below(id), Path::new("/state/calls").join(id));
+        }
+        let long = "a".repeat(NAME_MAX + 1);
+        for id in [
+            "", ".", "..", "../x", "/tmp", "a/b", "\u{e4}", "a\0", "%41", &long,
+        ] {
+            let dir = below(id);
+            assert_eq!(dir.parent(), Some(Path::new("/state/calls")), "{id}");
+            let name = dir.file_name().unwrap().to_str().unwrap();
+            let hash = name.strip_prefix(HASHED).unwrap();
+            assert!(
+                hash.len() == 64 && hash.bytes().all(|it| it.is_ascii_hexdigit()),
+                "{id}"
+            );
+        }
+    }
+}

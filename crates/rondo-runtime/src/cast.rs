@@ -1,0 +1,311 @@
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::notices::Notices;
+use crate::sessions::{CutOff, LastAsked};
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::{embedded, fallbacks, profiles, tools, transport};
+use rondo_core::Model;
+use rondo_types::{Outcome, Profile};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Who answers a turn, and under what.
+pub struct Cast {
+    pub profile: Profile,
+    pub choice: Choice,
+    pub fallbacks: Vec<Choice>,
+    pub tool_names: Vec<String>,
+}
+
+/// A model that can be asked, and the key that it is asked with.
+#[derive(Clone)]
+pub struct Answerer {
+    pub model: Arc<dyn Model>,
+    pub key: Option<String>,
+}
+
+impl Cast {
+    /// Takes whom and what the settings name.
+    ///
+    /// # Errors
+    /// When they name nobody, or somebody who cannot do what the profile needs.
+    pub fn of(settings: &Settings, notices: &dyn Notices) -> Result<Self> {
+        let choice = Choice::make(settings)?;
+        let profile = profiles::resolve(settings, profile_name(&choice, settings))?.profile;
+        check_dialect(&profile)?;
+        Self::new(profile, choice, settings, notices)
+    }
+
+    /// Takes whom and what the turn began with.
+    ///
+    /// # Errors
+    /// When its models are not known here, or it was imported and nobody said that it may go on.
+    pub fn of_cut_off(turn: &CutOff, settings: &Settings, notices: &dyn Notices) -> Result<Self> {
+        if turn.needs_consent {
+            let message = "the turn that was cut off was imported: anybody may have written it";
+            let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
+            return Err(SetupError::new(SetupErrorKind::ApprovalNeeded, message).hint(hint));
+        }
+        let mut settings = settings.clone();
+        let mut models = turn.models.iter().cloned();
+        settings.values.model = models.next();
+        settings.values.fallbacks = Some(models.collect());
+        let recorded = turn.addresses.first().map_or("", String::as_str);
+        let choice = at_its_address(recorded, turn.is_imported, &mut settings)?;
+        let profile = permitted_now(turn.profile.clone(), &settings);
+        let cast = Self::new(profile, choice, &settings, notices)?;
+        let recorded = turn.addresses.iter().skip(1);
+        for (fallback, recorded) in cast.fallbacks.iter().zip(recorded) {
+            if is_elsewhere(fallback, recorded) {
+                return Err(moved(fallback, recorded));
+            }
+        }
+        Ok(cast)
+    }
+
+    fn new(
+        profile: Profile,
+        choice: Choice,
+        settings: &Settings,
+        notices: &dyn Notices,
+    ) -> Result<Self> {
+        let tool_names = tools::wanted(&profile, settings);
+        choice.check(&profile, tool_names.len())?;
+        let fallbacks = fallbacks::choose(&choice, &profile, tool_names.len(), settings, notices)?;
+        Ok(Self {
+            profile,
+            choice,
+            fallbacks,
+            tool_names,
+        })
+    }
+
+    /// Finds what the model needs, a key or its weights, and builds it.
+    ///
+    /// # Errors
+    /// When there is no key, or none in time, or there are no weights.
+    pub async fn model(&self, settings: &Settings, notices: &dyn Notices) -> Result<Answerer> {
+        let choice = &self.choice;
+        if let Some(weights) = embedded::prepare(choice, settings, notices).await? {
+            let model = embedded::model(choice, weights)?;
+            return Ok(Answerer { model, key: None });
+        }
+        let key = key_in_time(choice, settings, self.profile.limits.turn_timeout).await?;
+        let dialect = choice.dialect_under(&self.profile);
+        let streaming = self.profile.streaming;
+        let model = transport::http_model(choice, key.clone(), dialect, streaming, settings)?;
+        let model = Arc::new(model);
+        Ok(Answerer { model, key })
+    }
+
+    /// Returns all who may be asked.
+    fn choices(&self) -> impl Iterator<Item = &Choice> {
+        std::iter::once(&self.choice).chain(&self.fallbacks)
+    }
+
+    /// Returns the variables that may hold a key.
+    pub fn key_variables(&self) -> Vec<String> {
+        let variables = self.choices().flat_map(Choice::key_variables);
+        variables.cloned().collect()
+    }
+
+    /// Returns who was asked last.
+    pub fn asked(&self, outcome: &Outcome) -> &Choice {
+        let name = outcome.model.as_deref();
+        self.choices()
+            .find(|choice| Some(choice.full_name().as_str()) == name)
+            .unwrap_or(&self.choice)
+    }
+}
+
+/// What runs without asking is the profile's of now, never a record's; what was forbidden stays so.
+fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
+    let now = profiles::resolve(settings, &recorded.name).ok();
+    let now = now.map(|resolved| resolved.profile);
+    let (allowed, forbidden) = now
+        .map(|profile| (profile.allowed_tools, profile.forbidden_programs))
+        .unwrap_or_default();
+    recorded.allowed_tools = allowed;
+    recorded.forbidden_programs.extend(forbidden);
+    recorded
+}
+
+/// Has the settings name whom the session's latest turn asked, so that the next one asks no other unless
+/// the command line names one. Whoever wrote a file chooses nobody: the settings do.
+///
+/// # Errors
+/// When that model is not known here.
+pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Notices) -> Result<()> {
+    let Some(model) = asked.models.first().filter(|_| !settings.names_model()) else {
+        return Ok(());
+    };
+    let recorded = asked.addresses.first().map_or("", String::as_str);
+    if asked.is_imported {
+        let at = match recorded.is_empty() {
+            true => String::new(),
+            false => format!(" at `{recorded}`"),
+        };
+        notices.note(&format!(
+            "the session was imported: your settings say who is asked, not the file, which names `{model}`{at}"
+        ));
+        return Ok(());
+    }
+    settings.values.model = Some(model.clone());
+    let is_set = settings.values.base_url.clone();
+    at_its_address(recorded, false, settings).map_err(|error| {
+        error.hint(format!(
+            "the session's latest turn asked `{model}`: name another model with `-m`"
+        ))
+    })?;
+    if settings.values.base_url != is_set
+        && let Some(address) = &settings.values.base_url
+    {
+        notices.note(&format!(
+            "`{model}` is asked at `{address}`, as it was in this session; `--base-url` names another address"
+        ));
+    }
+    Ok(())
+}
+
+/// Returns a note where another model, or the same at another address, answers now than answered the
+/// latest turn.
+pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
+    let model = asked.models.first()?;
+    let recorded = asked.addresses.first().map_or("", String::as_str);
+    let choice = Choice::make(settings).ok()?;
+    if choice.full_name() == *model && !is_elsewhere(&choice, recorded) {
+        return None;
+    }
+    let at = |url: &str| match url.is_empty() {
+        true => String::new(),
+        false => format!(" at `{url}`"),
+    };
+    let now = match choice.weights {
+        Some(_) => String::new(),
+        None => at(&choice.shown_url()),
+    };
+    Some(format!(
+        "the next question goes to `{}`{now}; in this session, `{}`{} was asked",
+        choice.full_name(),
+        model,
+        at(recorded)
+    ))
+}
+
+/// Returns the model where it was asked before, so that the conversation and the key go to no other
+/// server. An address that the command line names counts instead; that of a file is never taken, since it
+/// could have the user's key sent anywhere.
+fn at_its_address(recorded: &str, is_imported: bool, settings: &mut Settings) -> Result<Choice> {
+    let choice = Choice::make(settings)?;
+    let is_there = !recorded.is_empty() && !is_elsewhere(&choice, recorded);
+    if settings.names_address() || is_there {
+        return Ok(choice);
+    }
+    // What the settings have for every model need not be this one's.
+    let is_set = settings.values.base_url.take();
+    if recorded.is_empty() {
+        let own = Choice::make(settings)
+            .ok()
+            .filter(|it| it.weights.is_some());
+        if own.is_none() {
+            settings.values.base_url = is_set;
+        }
+        return Ok(own.unwrap_or(choice));
+    }
+    let choice = Choice::make(settings)?;
+    if !is_elsewhere(&choice, recorded) {
+        return Ok(choice);
+    }
+    if is_imported {
+        return Err(moved(&choice, recorded));
+    }
+    settings.values.base_url = Some(recorded.to_owned());
+    Choice::make(settings)
+}
+
+fn is_elsewhere(choice: &Choice, recorded: &str) -> bool {
+    !recorded.is_empty() && (choice.weights.is_some() || choice.shown_url() != recorded)
+}
+
+fn moved(choice: &Choice, recorded: &str) -> SetupError {
+    let (name, now) = (choice.full_name(), choice.shown_url());
+    let message = format!("the turn asked `{name}` at `{recorded}`, which is at `{now}` now");
+    SetupError::new(SetupErrorKind::Config, message)
+        .hint("name the address to go on at with `--base-url`, or set the provider's as it was")
+}
+
+/// A small model needs limits and words of its own, unless the user chooses others.
+pub fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
+    match (&settings.values.profile, &choice.weights) {
+        (None, Some(_)) => embedded::PROFILE,
+        _ => settings.profile_name(),
+    }
+}
+
+/// A design's own dialect may be newer than this program; any other is the caller's to choose.
+fn check_dialect(profile: &Profile) -> Result<()> {
+    let Some(dialect) = &profile.dialect else {
+        return Ok(());
+    };
+    if rondo_wire::dialect(dialect).is_some() {
+        return Ok(());
+    }
+    let name = &profile.name;
+    Err(SetupError::new(
+        SetupErrorKind::Config,
+        format_args!("profile `{name}` speaks the dialect `{dialect}`, which this version does not have"),
+    )
+    .hint(format!(
+        "choose another profile with `--profile`, or set `dialect` and `system_prompt` under `[profiles.{name}]` in the configuration; the dialects are: {}",
+        rondo_wire::dialect_names().join(", ")
+    )))
+}
+
+/// Finds the key within the time that a turn has: the command that prints it may wait for somebody.
+async fn key_in_time(
+    choice: &Choice,
+    settings: &Settings,
+    limit: Option<Duration>,
+) -> Result<Option<String>> {
+    let finding = choice.key(settings);
+    let Some(limit) = limit else {
+        return finding.await;
+    };
+    timeout(limit, finding).await.unwrap_or_else(|_| {
+        let message = "the deadline came before the `api_key_command` printed the key";
+        Err(SetupError::new(SetupErrorKind::Deadline, message))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layer;
+    use crate::env::Env;
+    use crate::notices::NoNotices;
+
+    #[test]
+    fn a_record_grants_nothing_and_lifts_no_ban() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::of(&[("RONDO_HOME", home.path().to_str().unwrap())]);
+        let directory = home.path().to_owned();
+        let settings = Settings::load(env, directory, Layer::default(), &NoNotices).unwrap();
+        for (name, allowed, is_forbidden) in [
+            ("default", vec![], false),
+            ("hub", vec![], true),
+            ("python", vec!["eval_expr".to_owned()], false),
+            ("gone", vec![], false),
+        ] {
+            let mut recorded = rondo_core::profile::builtin("default").unwrap();
+            recorded.name = name.to_owned();
+            recorded.allowed_tools = vec!["exec".to_owned()];
+            recorded.forbidden_programs = vec!["own".to_owned()];
+            let permitted = permitted_now(recorded, &settings);
+            assert_eq!(permitted.allowed_tools, allowed, "{name}");
+            let has = |program: &str| permitted.forbidden_programs.iter().any(|it| it == program);
+            assert_eq!((has("own"), has("rm")), (true, is_forbidden), "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The model in the box: weights that are here, behind the model port.
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::notices::Notices;
+use crate::settings::Settings;
+use crate::target::Choice;
+use crate::weights::{FetchOptions, Store, Wanted, fetch, size};
+use rondo_core::Model;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The profile of a model in the box, where nobody names one.
+pub const PROFILE: &str = "local";
+/// The file whose being there says that the user was told of the default model.
+const TOLD_FILE: &str = "told-of-local-model";
+
+/// Fetches the weights of a choice, if it needs any that are not here.
+///
+/// # Errors
+/// When nobody has them, or nothing may be fetched.
+///
+/// # Cancel safety
+/// Cancel safe: what came is kept for the next time.
+pub async fn prepare(
+    choice: &Choice,
+    settings: &Settings,
+    notices: &dyn Notices,
+) -> Result<Option<PathBuf>> {
+    let Some(wanted) = &choice.weights else {
+        return Ok(None);
+    };
+    if settings.values.model.is_none() {
+        tell_once(wanted, settings, notices);
+    }
+    let options = FetchOptions::of(settings);
+    fetch(wanted, &Store::of(settings), &options, notices)
+        .await
+        .map(Some)
+}
+
+/// Says that the default model is asked, how large it is, and how to ask another.
+fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
+    let told = settings.paths.state.join(TOLD_FILE);
+    if told.exists() {
+        return;
+    }
+    let bytes = match wanted {
+        Wanted::Known(model) => format!(" ({})", size(model.bytes)),
+        Wanted::File(_) | Wanted::Hub { .. } => String::new(),
+    };
+    notices.note(&format!(
+        "no model is named and no provider has a key, so `local/{}`{bytes} is asked, on this \
+         machine and without an account; it is small: good for trying the loop, one question and \
+         a few calls. For real work set a provider, as with `export OPENAI_API_KEY=...` or \
+         `-m provider/model`",
+        wanted.name()
+    ));
+    // Where it cannot be written down, it is said again.
+    let _ = std::fs::create_dir_all(&settings.paths.state);
+    let _ = std::fs::write(told, "");
+}
+
+/// Builds the model over weights that are here. They are loaded when it is first asked.
+///
+/// # Errors
+/// When this build has no engine, or no thread can be started.
+#[cfg(feature = "local")]
+pub fn model(choice: &Choice, weights: PathBuf) -> Result<Arc<dyn Model>> {
+    let options = rondo_local::LocalOptions::new(weights, choice.model.clone());
+    let model = rondo_local::LocalModel::start(options);
+    let model =
+        model.map_err(|err| SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err)))?;
+    Ok(Arc::new(model))
+}
+
+/// Refuses: the engine was left out of this build.
+#[cfg(not(feature = "local"))]
+pub fn model(choice: &Choice, _weights: PathBuf) -> Result<Arc<dyn Model>> {
+    let name = choice.full_name();
+    Err(SetupError::new(
+        SetupErrorKind::Config,
+        format_args!("`{name}` cannot be asked: this build has no engine for local models"),
+    )
+    .hint("build with the feature `local`, or ask a server with `-m provider/model`"))
+}
+
+/// Builds the model to fall back on; it must be here, since nobody waits for a download then.
+///
+/// # Errors
+/// As [`model`], and when the weights are not here.
+pub fn fallback(choice: &Choice, wanted: &Wanted, settings: &Settings) -> Result<Arc<dyn Model>> {
+    let name = wanted.name();
+    let path = Store::of(settings).find(wanted).ok_or_else(|| {
+        SetupError::new(
+            SetupErrorKind::Config,
+            format_args!("the weights of the fallback `local/{name}` are not here"),
+        )
+        .hint(format!("fetch them with `rondo models pull {name}`"))
+    })?;
+    model(choice, path)
+}

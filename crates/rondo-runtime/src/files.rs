@@ -1,0 +1,59 @@
+//! Files that are opened by a name that somebody else may have chosen.
+
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Opens a regular file to read it; a pipe or a terminal in its place is never waited for.
+///
+/// # Errors
+/// When it cannot be opened, or is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is not a regular file",
+    ))
+}
+
+/// Reads a regular file of no more than `bytes_max` bytes.
+///
+/// # Errors
+/// When it cannot be opened or read, is no regular file, is larger, or is not UTF-8 text.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?
+        .take(bytes_max.saturating_add(1))
+        .read_to_string(&mut text)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > bytes_max {
+        let message = format!("it is larger than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_refused_at_once_and_a_file_is_read_up_to_its_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RWXU).unwrap();
+        let kind = |read: io::Result<String>| read.unwrap_err().kind();
+        assert_eq!(kind(read_text(&pipe, 9)), io::ErrorKind::InvalidInput);
+        assert_eq!(
+            kind(read_text(folder.path(), 9)),
+            io::ErrorKind::InvalidInput
+        );
+        std::fs::write(&file, "four").unwrap();
+        assert_eq!(read_text(&file, 4).unwrap(), "four");
+        assert_eq!(kind(read_text(&file, 3)), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,147 @@
+//! What is known of models: a table that ships with the binary, overridden by the configuration.
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use rondo_types::{NanoUsd, Price};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+const TABLE: &str = include_str!("../data/models.toml");
+
+/// Facts of models by `provider/model`; a key that ends in `*` speaks for every longer name.
+pub type ModelTable = BTreeMap<String, ModelFacts>;
+
+/// What is known of one model. Absent means unknown, which never stops a turn by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFacts {
+    /// Tokens that fit its context.
+    pub context_tokens: Option<u64>,
+    /// Whether it can call functions.
+    pub function_calling: Option<bool>,
+    /// Dollars for a million prompt tokens.
+    pub input_usd: Option<f64>,
+    /// Dollars for a million generated tokens.
+    pub output_usd: Option<f64>,
+    /// Dollars for a million prompt tokens from the provider's cache; as `input_usd` when absent.
+    pub cache_read_usd: Option<f64>,
+    /// Dollars for a million prompt tokens written to the cache; as `input_usd` when absent.
+    pub cache_write_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    models: ModelTable,
+}
+
+impl ModelFacts {
+    /// Returns the price, where at least prompt and reply have one.
+    pub fn price(&self) -> Option<Price> {
+        let (input, output) = (self.input_usd?, self.output_usd?);
+        Some(Price {
+            input: nano_usd_a_token(input),
+            output: nano_usd_a_token(output),
+            cache_read: nano_usd_a_token(self.cache_read_usd.unwrap_or(input)),
+            cache_write: nano_usd_a_token(self.cache_write_usd.unwrap_or(input)),
+        })
+    }
+
+    /// Fills what is not known from `other`.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            context_tokens: self.context_tokens.or(other.context_tokens),
+            function_calling: self.function_calling.or(other.function_calling),
+            input_usd: self.input_usd.or(other.input_usd),
+            output_usd: self.output_usd.or(other.output_usd),
+            cache_read_usd: self.cache_read_usd.or(other.cache_read_usd),
+            cache_write_usd: self.cache_write_usd.or(other.cache_write_usd),
+        }
+    }
+}
+
+/// Returns what is known of a model, the user's word first.
+///
+/// # Errors
+/// When the table that ships with the binary cannot be read.
+pub fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<ModelFacts> {
+    let shipped: Table = toml::from_str(TABLE).map_err(|err| {
+        SetupError::caused(
+            SetupErrorKind::Other,
+            anyhow::Error::new(err).context("failed to read the model table"),
+        )
+    })?;
+    let name = format!("{provider}/{model}");
+    Ok(lookup(user, &name).or(lookup(&shipped.models, &name)))
+}
+
+/// Returns the names of all models that something is known of.
+pub fn names(user: &ModelTable) -> BTreeSet<String> {
+    let shipped = toml::from_str::<Table>(TABLE).map(|table| table.models);
+    let shipped = shipped.unwrap_or_default();
+    let keys = user.keys().chain(shipped.keys());
+    keys.filter(|key| !key.ends_with('*')).cloned().collect()
+}
+
+fn lookup(table: &ModelTable, name: &str) -> ModelFacts {
+    if let Some(facts) = table.get(name) {
+        return *facts;
+    }
+    table
+        .iter()
+        .filter_map(|(key, facts)| Some((key.strip_suffix('*')?, facts)))
+        .filter(|(prefix, _)| name.starts_with(prefix))
+        .max_by_key(|(prefix, _)| prefix.len())
+        .map(|(_, facts)| *facts)
+        .unwrap_or_default()
+}
+
+fn nano_usd_a_token(usd_a_million: f64) -> u64 {
+    NanoUsd::from_usd(usd_a_million / 1e6).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn shipped(provider: &str, model: &str) -> ModelFacts {
+        facts(&ModelTable::new(), provider, model).unwrap()
+    }
+
+    #[test]
+    fn the_longest_prefix_speaks_and_an_unknown_model_is_let_through() {
+        assert_eq!(
+            shipped("gemini", "gemma-3-27b-it").function_calling,
+            Some(false)
+        );
+        assert_eq!(shipped("gemini", "gemini-9-ultra").function_calling, None);
+        assert_eq!(shipped("nobody", "nothing"), ModelFacts::default());
+    }
+
+    #[test]
+    fn prices_are_exact_a_token() {
+        let price = shipped("openai", "gpt-4o-mini").price().unwrap();
+        assert_eq!(
+            (price.input, price.output, price.cache_read),
+            (150, 600, 75)
+        );
+        assert_eq!(
+            shipped("ollama", "anything").price(),
+            Some(Price::default())
+        );
+    }
+
+    #[test]
+    fn the_user_overrides_single_facts() {
+        let user = ModelTable::from([(
+            "gemini/gemma-3-27b-it".to_owned(),
+            ModelFacts {
+                function_calling: Some(true),
+                ..ModelFacts::default()
+            },
+        )]);
+        let known = facts(&user, "gemini", "gemma-3-27b-it").unwrap();
+        assert_eq!(known.function_calling, Some(true));
+        assert!(known.context_tokens.is_some());
+    }
+}

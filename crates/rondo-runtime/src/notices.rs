@@ -1,0 +1,25 @@
+//! What a person is told beside the answer.
+
+/// Takes notices for a person, and shows them as the host shows things.
+///
+/// Texts quote names and messages that come from outside: a host that writes them to a terminal takes out of
+/// them whatever would steer it.
+pub trait Notices: Send + Sync {
+    /// Tells something once.
+    fn note(&self, text: &str);
+
+    /// Shows how far something is in the place of what was shown before; nothing once it is over.
+    ///
+    /// Called at most ten times a second. A host without a place for it shows nothing.
+    fn progress(&self, text: Option<&str>) {
+        let _ = text;
+    }
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoNotices;
+
+impl Notices for NoNotices {
+    fn note(&self, _text: &str) {}
+}

@@ -1,0 +1,86 @@
+//! Where Rondo keeps its files: the XDG base directories, or one directory by `RONDO_HOME`.
+
+use crate::env::Env;
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use etcetera::base_strategy::{BaseStrategy, Xdg};
+use std::path::{Path, PathBuf};
+
+/// The directory of a project's own configuration.
+pub const PROJECT_DIR: &str = ".rondo";
+
+/// Rondo's directories. Nothing is created here.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// Holds `config.toml`.
+    pub config: PathBuf,
+    /// Holds what must be kept.
+    pub data: PathBuf,
+    /// Holds what may be lost, such as the spilled output of commands.
+    pub state: PathBuf,
+    /// Holds what can be made again.
+    pub cache: PathBuf,
+}
+
+impl Paths {
+    /// Finds the directories.
+    ///
+    /// # Errors
+    /// When there is no home directory and no `RONDO_HOME`.
+    pub fn find(env: &Env) -> Result<Self> {
+        if let Some(home) = env.get("RONDO_HOME") {
+            let home = Path::new(home);
+            return Ok(Self {
+                config: home.to_owned(),
+                data: home.join("data"),
+                state: home.join("state"),
+                cache: home.join("cache"),
+            });
+        }
+        let xdg = Xdg::new().map_err(|_| {
+            SetupError::new(SetupErrorKind::Config, "there is no home directory")
+                .hint("set `HOME`, or `RONDO_HOME` to a directory for Rondo's files")
+        })?;
+        let data = xdg.data_dir().join("rondo");
+        Ok(Self {
+            config: xdg.config_dir().join("rondo"),
+            state: xdg
+                .state_dir()
+                .unwrap_or_else(|| xdg.data_dir())
+                .join("rondo"),
+            cache: xdg.cache_dir().join("rondo"),
+            data,
+        })
+    }
+
+    /// Returns the directory of the journal of all sessions.
+    pub fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
+    }
+
+    /// Returns the user's configuration file.
+    pub fn user_config(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+}
+
+/// Returns the project's configuration file: the nearest one from `directory` up to the directory
+/// that holds `.git`; outside of a repository, `directory`'s own.
+///
+/// Looking further up would take a file in a shared directory, such as `/tmp`, for the project's.
+pub fn project_config(directory: &Path) -> Option<PathBuf> {
+    let in_project = directory
+        .ancestors()
+        .position(|folder| folder.join(".git").exists())
+        .unwrap_or(0);
+    directory
+        .ancestors()
+        .take(in_project + 1)
+        .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
+        .find(|file| file.is_file())
+}
+
+/// Returns the folder a project's configuration file belongs to.
+pub fn project_root(config: &Path) -> Option<&Path> {
+    config.parent()?.parent()
+}

@@ -1,0 +1,182 @@
+//! Settings as layers of a profile.
+
+use crate::config::Layer;
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::settings::{Settings, Source};
+use rondo_core::profile::{self, Resolved};
+use rondo_types::{Effort, NanoUsd};
+use std::collections::BTreeSet;
+use toml::{Table, Value};
+
+/// The profile when nobody names one.
+pub const DEFAULT: &str = "default";
+
+/// The key by which a profile of the configuration names the one it is built on.
+const EXTENDS: &str = "extends";
+
+/// Resolves a profile under all layers.
+///
+/// # Errors
+/// When no profile has that name, or a layer sets what a profile does not have.
+pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
+    let base = base_of(settings, name)?;
+    let mut layers = Vec::new();
+    for source in &settings.sources {
+        let mut own = layers_of(source, name, base != name);
+        if !source.is_trusted {
+            keep_lower(&mut own, &base, &layers)?;
+        }
+        layers.extend(own);
+    }
+    profile::resolve(&base, &layers).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
+}
+
+/// Returns every name a profile can be asked for by.
+pub fn names(settings: &Settings) -> BTreeSet<String> {
+    let builtin = profile::builtin_names()
+        .iter()
+        .map(|name| (*name).to_owned());
+    let configured = settings
+        .sources
+        .iter()
+        .flat_map(|source| source.layer.profiles.keys().cloned());
+    builtin.chain(configured).collect()
+}
+
+fn base_of(settings: &Settings, name: &str) -> Result<String> {
+    if profile::builtin_names().contains(&name) {
+        return Ok(name.to_owned());
+    }
+    let mut tables = settings
+        .sources
+        .iter()
+        .filter_map(|source| source.layer.profiles.get(name))
+        .peekable();
+    if tables.peek().is_none() {
+        let known = names(settings).into_iter().collect::<Vec<_>>().join(", ");
+        return Err(SetupError::new(
+            SetupErrorKind::Config,
+            format_args!("there is no profile `{name}`"),
+        )
+        .hint(format!("the profiles are: {known}")));
+    }
+    let base = tables
+        .filter_map(|table| table.get(EXTENDS)?.as_str())
+        .next_back()
+        .unwrap_or(DEFAULT);
+    Ok(base.to_owned())
+}
+
+fn layers_of(source: &Source, name: &str, renamed: bool) -> Vec<profile::Layer> {
+    let mut layers = Vec::new();
+    if let Some(table) = source.layer.profiles.get(name) {
+        let mut table = table.clone();
+        table.remove(EXTENDS);
+        if renamed {
+            table.insert("name".to_owned(), Value::String(name.to_owned()));
+        }
+        layers.push(profile::Layer {
+            source: format!("{} [profiles.{name}]", source.name),
+            table,
+        });
+    }
+    let table = profile_table(&source.layer);
+    if !table.is_empty() {
+        layers.push(profile::Layer {
+            source: source.name.clone(),
+            table,
+        });
+    }
+    layers
+}
+
+/// Leaves out the numbers that are not lower than what the layers below and the profile say.
+fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) -> Result<()> {
+    let failed = |err| SetupError::caused(SetupErrorKind::Config, err);
+    let below = profile::resolve(base, below).map_err(failed)?.profile;
+    let below = Table::try_from(&below)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err)))?;
+    for layer in own {
+        for (section, values) in &mut layer.table {
+            let (Some(below), Value::Table(values)) = (below.get(section), values) else {
+                continue;
+            };
+            values.retain(|key, value| {
+                let in_force = below.get(key).and_then(Value::as_integer);
+                in_force.is_none_or(|it| value.as_integer().is_some_and(|own| own < it))
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Returns what a layer sets in a profile, with the profile's keys.
+fn profile_table(layer: &Layer) -> Table {
+    let mut limits = Table::new();
+    set(&mut limits, "max_steps", layer.max_steps.map(integer));
+    set(
+        &mut limits,
+        "max_tool_calls",
+        layer.max_tool_calls.map(integer),
+    );
+    set(
+        &mut limits,
+        "max_tokens",
+        layer.max_tokens_total.map(integer),
+    );
+    let cost = layer
+        .max_budget_usd
+        .map(|usd| integer(NanoUsd::from_usd(usd).0));
+    set(&mut limits, "max_cost_nanousd", cost);
+    let deadline = layer
+        .deadline
+        .map(|span| integer(u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX)));
+    set(&mut limits, "turn_timeout_ms", deadline);
+    let mut sampling = Table::new();
+    set(
+        &mut sampling,
+        "temperature",
+        layer.temperature.map(Value::Float),
+    );
+    set(
+        &mut sampling,
+        "max_output_tokens",
+        layer.max_output_tokens.map(integer),
+    );
+    let effort = layer
+        .effort
+        .map(|effort| Value::String(effort_name(effort).to_owned()));
+    set(&mut sampling, "effort", effort);
+    let mut table = Table::new();
+    set(
+        &mut table,
+        "system_prompt",
+        layer.system_prompt.clone().map(Value::String),
+    );
+    for (name, values) in [("limits", limits), ("sampling", sampling)] {
+        if !values.is_empty() {
+            table.insert(name.to_owned(), Value::Table(values));
+        }
+    }
+    table
+}
+
+fn set(table: &mut Table, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        table.insert(key.to_owned(), value);
+    }
+}
+
+/// TOML integers are signed; what does not fit is as good as unlimited.
+fn integer(value: impl Into<u64>) -> Value {
+    Value::Integer(i64::try_from(value.into()).unwrap_or(i64::MAX))
+}
+
+fn effort_name(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}

@@ -1,0 +1,228 @@
+//! Who can be asked: the providers that ship with the binary, and the configuration's own.
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+const TABLE: &str = include_str!("../data/providers.toml");
+
+/// One provider, as the configuration writes it. A table of the configuration overrides single
+/// fields of the provider of that name.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provider {
+    /// The wire protocol.
+    pub dialect: Option<String>,
+    /// The address: with `/v1` for OpenAI-compatible servers, without a version path for Gemini.
+    pub base_url: Option<String>,
+    /// The vendor's own variable for the address.
+    pub base_url_env: Option<String>,
+    /// The variables that may hold the key, the first that is set wins.
+    pub api_key_env: Option<OneOrMany>,
+    /// A command that prints the key, run only when the key is needed.
+    pub api_key_command: Option<OneOrMany>,
+    /// Whether it can be asked without a key.
+    pub keyless: Option<bool>,
+    /// The header that carries the key as it is; `authorization` with `Bearer` when absent.
+    pub api_key_header: Option<String>,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+    /// Further headers whose values stand in variables, where these are set.
+    pub headers_env: BTreeMap<String, String>,
+    /// Further fields of every request body.
+    pub extra_body: toml::Table,
+    /// Where it departs from its protocol.
+    pub quirks: toml::Table,
+    /// How many of its requests may be under way at once.
+    pub max_concurrent_requests: Option<NonZeroUsize>,
+    /// The vendor's own variable for the model.
+    pub model_env: Option<String>,
+    /// The model when nobody names one.
+    pub default_model: Option<String>,
+}
+
+/// A string, or an array of strings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneOrMany(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(one) => Ok(Self(vec![one])),
+            many @ toml::Value::Array(_) => Vec::<String>::deserialize(many)
+                .map(Self)
+                .map_err(D::Error::custom),
+            other => Err(D::Error::custom(format_args!(
+                "expected a string or an array of strings, not {}",
+                other.type_str()
+            ))),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Table {
+    /// In the order in which a default is looked for.
+    providers: toml::Table,
+}
+
+/// Providers by name, in the order in which a default is looked for.
+#[derive(Debug, Clone)]
+pub struct Providers(Vec<(String, Provider)>);
+
+impl Providers {
+    /// Puts the configuration's providers over those that ship with the binary.
+    ///
+    /// # Errors
+    /// When one of the configuration's own has no dialect or no address.
+    pub fn load(configured: &BTreeMap<String, Provider>) -> Result<Self> {
+        let table: Table = toml::from_str(TABLE).map_err(unreadable)?;
+        let mut all = Vec::with_capacity(table.providers.len());
+        for (name, value) in table.providers {
+            let shipped = Provider::deserialize(value).map_err(unreadable)?;
+            let provider = match configured.get(&name) {
+                Some(own) => own.clone().or(shipped),
+                None => shipped,
+            };
+            all.push((name, provider));
+        }
+        for (name, own) in configured {
+            if all.iter().all(|(known, _)| known != name) {
+                check(name, own)?;
+                all.push((name.clone(), own.clone()));
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns the provider of that name.
+    pub fn get(&self, name: &str) -> Option<&Provider> {
+        self.iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, provider)| provider)
+    }
+
+    /// Iterates over names and providers.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Provider)> {
+        self.0
+            .iter()
+            .map(|(name, provider)| (name.as_str(), provider))
+    }
+
+    /// Returns all names, to show to people.
+    pub fn names(&self) -> String {
+        let names: Vec<_> = self.iter().map(|(name, _)| name).collect();
+        names.join(", ")
+    }
+}
+
+impl Provider {
+    /// Fills what is not set from `other`.
+    pub fn or(self, other: Self) -> Self {
+        let mut headers = other.headers;
+        headers.extend(self.headers);
+        let mut headers_env = other.headers_env;
+        headers_env.extend(self.headers_env);
+        let mut extra_body = other.extra_body;
+        extra_body.extend(self.extra_body);
+        let mut quirks = other.quirks;
+        quirks.extend(self.quirks);
+        Self {
+            dialect: self.dialect.or(other.dialect),
+            base_url: self.base_url.or(other.base_url),
+            base_url_env: self.base_url_env.or(other.base_url_env),
+            api_key_env: self.api_key_env.or(other.api_key_env),
+            api_key_command: self.api_key_command.or(other.api_key_command),
+            keyless: self.keyless.or(other.keyless),
+            api_key_header: self.api_key_header.or(other.api_key_header),
+            headers,
+            headers_env,
+            extra_body,
+            quirks,
+            max_concurrent_requests: self
+                .max_concurrent_requests
+                .or(other.max_concurrent_requests),
+            model_env: self.model_env.or(other.model_env),
+            default_model: self.default_model.or(other.default_model),
+        }
+    }
+}
+
+fn check(name: &str, provider: &Provider) -> Result<()> {
+    for (field, missing) in [
+        ("dialect", provider.dialect.is_none()),
+        ("base_url", provider.base_url.is_none()),
+    ] {
+        if missing {
+            let message = format!("provider `{name}` has no `{field}`");
+            return Err(SetupError::new(SetupErrorKind::Config, message)
+                .hint(format!("set `{field}` under `[providers.{name}]`")));
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(err: toml::de::Error) -> SetupError {
+    let context = "failed to read the provider table";
+    SetupError::caused(
+        SetupErrorKind::Other,
+        anyhow::Error::new(err).context(context),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(text: &str) -> BTreeMap<String, Provider> {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn every_shipped_provider_has_a_dialect_an_address_and_a_way_to_its_key() {
+        let providers = Providers::load(&BTreeMap::new()).unwrap();
+        for name in [
+            "openai",
+            "gemini",
+            "openrouter",
+            "groq",
+            "mistral",
+            "deepseek",
+            "ollama",
+        ] {
+            let provider = providers.get(name).unwrap();
+            check(name, provider).unwrap();
+            assert!(
+                provider.api_key_env.is_some() || provider.keyless == Some(true),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_configuration_overrides_single_fields_and_adds_providers() {
+        let own = configured(
+            "[groq]\nbase_url = 'http://mirror/v1'\n\
+             [mine]\ndialect = 'openai-chat'\nbase_url = 'http://x/v1'\napi_key_command = ['pass', 'x']",
+        );
+        let providers = Providers::load(&own).unwrap();
+        let groq = providers.get("groq").unwrap();
+        assert_eq!(groq.base_url.as_deref(), Some("http://mirror/v1"));
+        assert_eq!(groq.dialect.as_deref(), Some("openai-chat"));
+        let mine = providers.get("mine").unwrap();
+        assert_eq!(
+            mine.api_key_command,
+            Some(OneOrMany(vec!["pass".into(), "x".into()]))
+        );
+    }
+
+    #[test]
+    fn an_own_provider_without_an_address_is_refused() {
+        let error = Providers::load(&configured("[mine]\ndialect = 'gemini'")).unwrap_err();
+        assert_eq!(error.kind, SetupErrorKind::Config);
+        assert!(error.line().contains("`mine` has no `base_url`"));
+    }
+}

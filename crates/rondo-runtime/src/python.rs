@@ -1,0 +1,147 @@
+//! The live Python session of the process.
+
+use crate::env::Env;
+use crate::secrets;
+use crate::settings::Settings;
+use rondo_core::Tool;
+use rondo_policy::Environment;
+use rondo_python::{Capability, Looks, Session};
+use rondo_types::Profile;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The function that evaluates anything.
+const EVALUATES: &str = "eval_expr";
+/// Names the interpreter, where it is not that of the virtual environment or the search path.
+const PROGRAM: &str = "RONDO_PYTHON";
+/// What cannot be found is told when it is first needed.
+const USUAL_PROGRAM: &str = "/usr/bin/python3";
+
+/// The session, once it is needed; clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct LivePython(Arc<Mutex<Option<Arc<Session>>>>);
+
+impl LivePython {
+    /// Returns the session for these settings: the one that there is, as long as it fits them.
+    fn session(&self, wanted: rondo_python::Settings) -> Arc<Session> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.as_ref().filter(|it| *it.settings() == wanted) {
+            Some(session) => Arc::clone(session),
+            None => Arc::clone(kept.insert(Arc::new(Session::new(wanted)))),
+        }
+    }
+}
+
+/// Returns whether a tool is a function of the session.
+pub fn has(name: &str) -> bool {
+    Capability::ALL.iter().any(|it| it.name() == name)
+}
+
+/// Returns the session's functions. The interpreter is started when one of them is called; it does
+/// not find the variables `keys` in its environment.
+pub fn tools(
+    profile: &Profile,
+    keys: &[String],
+    settings: &Settings,
+    directory: &Path,
+) -> Vec<Arc<dyn Tool>> {
+    let wanted = session_settings(settings, keys, directory);
+    let session = settings.python.session(wanted);
+    rondo_python::tools(&session, looks(profile, settings))
+}
+
+/// Returns the settings of a session that does not find the variables `keys` in its environment. Its
+/// program does not exist where there is none.
+pub fn session_settings(
+    settings: &Settings,
+    keys: &[String],
+    directory: &Path,
+) -> rondo_python::Settings {
+    let mut keys = keys.to_vec();
+    // What the user exports in their shell does not get there, and must not make the session another one.
+    let env = settings.env.inherited();
+    keys.extend(secrets::withheld(settings, &env, None));
+    let program = program(&settings.env, directory);
+    let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
+    wanted.withheld = withheld(&env, &keys);
+    wanted
+}
+
+/// Returns what the functions that look may evaluate: what could be evaluated without asking anyway.
+pub fn looks(profile: &Profile, settings: &Settings) -> Looks {
+    match evaluates_freely(profile, settings) {
+        true => Looks::Anything,
+        false => Looks::WithoutCalls,
+    }
+}
+
+fn evaluates_freely(profile: &Profile, settings: &Settings) -> bool {
+    let values = &settings.values;
+    let named = |names: &[String]| names.iter().any(|it| it == EVALUATES);
+    let listed = |names: &Option<Vec<String>>| named(names.as_deref().unwrap_or_default());
+    let is_allowed = named(&profile.allowed_tools) || values.yolo == Some(true);
+    (is_allowed || listed(&values.allowed_tools)) && !listed(&values.disallowed_tools)
+}
+
+fn program(env: &Env, directory: &Path) -> PathBuf {
+    let search_path = env.get("PATH").unwrap_or_default();
+    if let Some(named) = env.get(PROGRAM) {
+        // A name without a slash is one of the search path.
+        let found = (!named.contains('/'))
+            .then(|| rondo_python::Settings::find_named(named, search_path, directory));
+        return match found {
+            Some(found) => found.unwrap_or_else(|| named.into()),
+            None => std::path::absolute(named).unwrap_or_else(|_| named.into()),
+        };
+    }
+    let virtual_env = env.get("VIRTUAL_ENV").map(Path::new);
+    rondo_python::Settings::find_program(virtual_env, search_path, directory)
+        .unwrap_or_else(|| USUAL_PROGRAM.into())
+}
+
+/// What commands do not get, the interpreter does not get.
+fn withheld(env: &Env, keys: &[String]) -> Vec<String> {
+    let mut environment = Environment::default();
+    environment.withheld.extend_from_slice(keys);
+    let names = env.iter().map(|(name, _)| name);
+    let mut withheld: Vec<String> = names
+        .filter(|name| environment.is_withheld(name))
+        .cloned()
+        .collect();
+    withheld.sort();
+    withheld
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_stays_as_long_as_it_fits() {
+        let python = LivePython::default();
+        let settings = |directory: &str| {
+            rondo_python::Settings::new("/usr/bin/python3".into(), directory.into())
+        };
+        let first = python.session(settings("/"));
+        assert!(Arc::ptr_eq(&first, &python.clone().session(settings("/"))));
+        assert!(!Arc::ptr_eq(&first, &python.session(settings("/tmp"))));
+    }
+
+    #[test]
+    fn keys_are_withheld_and_a_named_interpreter_is_taken() {
+        let env = Env::of(&[
+            ("OPENAI_API_KEY", "k"),
+            ("OWN", "k"),
+            ("HOME", "/"),
+            ("RONDO_PYTHON", "/opt/python3.12"),
+            ("VIRTUAL_ENV", "/nowhere"),
+        ]);
+        assert_eq!(
+            withheld(&env, &["OWN".to_owned()]),
+            ["OPENAI_API_KEY", "OWN"]
+        );
+        let work = Path::new("/work");
+        assert_eq!(program(&env, work), Path::new("/opt/python3.12"));
+        assert_eq!(program(&Env::of(&[]), work), Path::new(USUAL_PROGRAM));
+    }
+}

@@ -1,0 +1,79 @@
+//! What of the environment must not be told to models, nor kept.
+
+use crate::env::Env;
+use crate::providers::Providers;
+use crate::settings::Settings;
+use rondo_core::redact::Secrets;
+use rondo_policy::{Environment, Variables};
+
+/// Bytes of the shortest key that is looked for in the values of other variables: what is shorter, such
+/// as the word that a local server wants for a key, may be part of any path.
+const KEY_BYTES_MIN: usize = 16;
+
+/// Tells by their names which variables hold a key.
+#[derive(Debug, Clone)]
+pub struct KeyNames {
+    rules: Environment,
+    named: Vec<String>,
+}
+
+impl KeyNames {
+    /// Takes the names that usually hold a key, and those from which a provider takes a key or a header.
+    pub fn of(settings: &Settings) -> Self {
+        Self::new(variables(settings).cloned().collect())
+    }
+
+    /// Takes the names that usually hold a key, and these.
+    pub fn new(named: Vec<String>) -> Self {
+        let rules = Environment {
+            // They are withheld for what they do, not for what they hold.
+            withheld: Vec::new(),
+            ..Environment::default()
+        };
+        Self { rules, named }
+    }
+
+    /// Returns whether a variable holds a key.
+    pub fn has(&self, name: &str) -> bool {
+        self.rules.is_withheld(name) || self.named.iter().any(|it| it == name)
+    }
+}
+
+/// Collects the values of all variables whose names say that they hold a key.
+pub fn of_env(settings: &Settings) -> Secrets {
+    let names = KeyNames::of(settings);
+    let secret = settings.env.iter().filter(|(name, _)| names.has(name));
+    Secrets::new(secret.map(|(_, value)| value.to_owned()))
+}
+
+/// Returns the variables from which any provider takes a key or a header.
+fn variables(settings: &Settings) -> impl Iterator<Item = &String> {
+    let providers = settings.values.providers.values();
+    providers.flat_map(|provider| {
+        let keys = provider.api_key_env.iter().flat_map(|names| &names.0);
+        keys.chain(provider.headers_env.values())
+    })
+}
+
+/// Returns which variables are kept from commands and Python sessions whatever their names: those from
+/// which any provider takes a key or a header, and those of `env` and `shell` that hold the same key,
+/// alone or in an address.
+pub fn withheld(settings: &Settings, env: &Env, shell: Option<&Variables>) -> Vec<String> {
+    let providers = Providers::load(&settings.values.providers);
+    let known = providers.iter().flat_map(Providers::iter);
+    let known = known.flat_map(|(_, provider)| provider.api_key_env.iter());
+    let named = known.flat_map(|names| &names.0).chain(variables(settings));
+    let keys = named.filter_map(|name| env.get(name)).map(str::trim);
+    let keys: Vec<&str> = keys.filter(|key| key.len() >= KEY_BYTES_MIN).collect();
+    let own = env.iter();
+    let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+    let shell = shell.into_iter().flat_map(Variables::iter);
+    let shell = shell.filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+    let holds = |value: &str| keys.iter().any(|key| value.contains(key));
+    let holding = own.chain(shell).filter(|(_, value)| holds(value));
+    let mut names: Vec<String> = holding.map(|(name, _)| name.to_owned()).collect();
+    names.extend(variables(settings).cloned());
+    names.sort();
+    names.dedup();
+    names
+}

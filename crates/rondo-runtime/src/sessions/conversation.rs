@@ -1,0 +1,198 @@
+use super::{Watched, directory_name, new_session};
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::notices::Notices;
+use rondo_core::Journal as _;
+use rondo_core::clock::Clock;
+use rondo_core::ports::{Fence, MemoryJournal, Record, RecordBody, Seq};
+use rondo_journal::{Entry, NewSession, SessionInfo, Store};
+use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A session that this process goes on with, or begins.
+pub struct Conversation {
+    /// Its id.
+    pub session: SessionId,
+    /// Where its turns are recorded.
+    pub journal: Arc<Watched>,
+    /// What was said before the turn that was cut off, or in all turns where none was.
+    pub history: Transcript,
+    /// What was said in all turns, that one included.
+    with_open_turn: Transcript,
+    /// The number of its latest turn; 0 before the first.
+    pub turns: u32,
+    /// Whether what came after its last record is lost.
+    lost_end: bool,
+    /// The latest turn, where it was cut off.
+    pub cut_off: Option<Box<CutOff>>,
+}
+
+/// A turn that was cut off.
+pub struct CutOff {
+    /// Its records.
+    pub records: Vec<Record>,
+    /// What it runs under.
+    pub profile: Profile,
+    /// Who is asked, as `provider/model`: never none.
+    pub models: Vec<String>,
+    /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
+    pub addresses: Vec<String>,
+    /// Whether its records came from a file.
+    pub is_imported: bool,
+    /// Whether its records came from a file and nobody said yet that it may go on all the same.
+    pub needs_consent: bool,
+}
+
+impl Conversation {
+    /// Begins a session of which nothing is kept.
+    pub fn ephemeral() -> Self {
+        let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
+        Self::new(new_session(Clock::system().now()), journal)
+    }
+
+    /// Begins a session that is kept from its first records on.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn begin(store: &Store, directory: &Path, title: String) -> Result<Self> {
+        let at = Clock::system().now();
+        let session = new_session(at);
+        let new = NewSession {
+            id: session.clone(),
+            at,
+            title,
+            directory: directory_name(directory),
+        };
+        let owned = store.begin(new)?;
+        Ok(Self::new(session, Arc::new(Watched::new(Arc::new(owned)))))
+    }
+
+    /// Takes a session that is there.
+    ///
+    /// # Errors
+    /// When another process works on it, when its records are damaged, or the disk fails.
+    pub fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
+        let owned = store.own(&info.id)?;
+        let history = store.history(&info.id)?;
+        let journal = Arc::new(Watched::new(Arc::new(owned)));
+        let mut taken = Self::new(info.id.clone(), journal);
+        taken.history = history.before_open_turn();
+        taken.turns = history.turns();
+        taken.lost_end = info.lost_end;
+        taken.with_open_turn = history.transcript();
+        if let Some(open) = history.open_turn() {
+            let entries = store.read(&info.id, open.first, usize::MAX);
+            let entries = entries?.into_iter();
+            let records = entries.filter_map(Entry::into_record);
+            let records = records.filter(|it| it.body.is_of_turn()).collect();
+            let cut_off = CutOff::of(records, info.imported)?;
+            taken.cut_off = Some(Box::new(cut_off));
+            // It has its number already.
+            taken.turns = open.number.saturating_sub(1);
+        }
+        Ok(taken)
+    }
+
+    /// Tells that the end of the session is missing, where it is.
+    pub fn note_lost_end(&self, notices: &dyn Notices) {
+        if self.lost_end {
+            notices.note(&format!(
+                "the end of session `{}` is missing: it goes on from its last record that is there, and what was done after that is not known",
+                self.session
+            ));
+        }
+    }
+
+    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it
+    /// on; returns none to carry on.
+    pub fn leave_open_turn(&mut self) -> Option<Box<CutOff>> {
+        if self.cut_off.take().is_some() {
+            self.history = std::mem::take(&mut self.with_open_turn);
+            self.turns = self.turns.saturating_add(1);
+        }
+        None
+    }
+
+    /// Returns whether there is anything in it yet.
+    pub fn has_records(&self) -> bool {
+        self.journal.head() > Seq(0)
+    }
+
+    /// Records what is of no turn, and returns its place when it is durable.
+    ///
+    /// # Errors
+    /// When it cannot be recorded; then what it announces must not happen.
+    pub async fn record(&self, body: RecordBody) -> Result<Seq> {
+        let fence = Fence {
+            session: self.session.clone(),
+            epoch: self.journal.epoch(),
+        };
+        let record = Record {
+            turn: TurnId::new(""),
+            step: 0,
+            at_ms: Clock::system().now(),
+            body,
+        };
+        let appended = self
+            .journal
+            .append(&fence, self.journal.head(), vec![record]);
+        appended.await.map_err(|err| {
+            let context = "failed to write to the journal";
+            let error = anyhow::Error::new(err).context(context);
+            SetupError::caused(SetupErrorKind::Journal, error)
+        })
+    }
+
+    /// Takes what a turn left.
+    pub fn took(&mut self, outcome: &Outcome) {
+        self.history.clone_from(&outcome.transcript);
+        self.turns = self.turns.saturating_add(1);
+    }
+
+    fn new(session: SessionId, journal: Arc<Watched>) -> Self {
+        Self {
+            session,
+            journal,
+            history: Transcript::new(),
+            with_open_turn: Transcript::new(),
+            turns: 0,
+            lost_end: false,
+            cut_off: None,
+        }
+    }
+}
+
+impl CutOff {
+    /// Returns the turn's id.
+    pub fn turn(&self) -> TurnId {
+        let first = self.records.first();
+        first.map_or_else(|| TurnId::new(""), |record| record.turn.clone())
+    }
+
+    fn of(records: Vec<Record>, is_imported: bool) -> Result<Self> {
+        let began = records.iter().find_map(|record| match &record.body {
+            RecordBody::TurnStarted {
+                profile,
+                models,
+                addresses,
+                ..
+            } if !models.is_empty() => {
+                Some(((**profile).clone(), models.clone(), addresses.clone()))
+            }
+            _ => None,
+        });
+        let Some((profile, models, addresses)) = began else {
+            let message = "the beginning of the turn that was cut off is not recorded";
+            return Err(SetupError::new(SetupErrorKind::Journal, message));
+        };
+        Ok(Self {
+            records,
+            profile,
+            models,
+            addresses,
+            is_imported,
+            needs_consent: is_imported,
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Where sessions are kept, and which one is meant.
+
+mod cells;
+mod conversation;
+mod last_asked;
+mod watched;
+
+pub use cells::{Cells, KeptCell};
+pub use conversation::{Conversation, CutOff};
+pub use last_asked::LastAsked;
+pub use watched::Watched;
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::settings::Settings;
+use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
+use rondo_types::{SessionId, TimeMs};
+use std::path::{Path, PathBuf};
+
+/// Opens the journal of all sessions.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub fn open(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open)
+}
+
+/// Opens the journal of all sessions to read from it, also where it is read-only or the disk is full.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub fn open_to_read(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open_to_read)
+}
+
+/// Opens the journal of all sessions to remove some, also where the disk is full.
+///
+/// # Errors
+/// When its directory or its file cannot be used.
+pub fn open_to_remove(settings: &Settings) -> Result<Store> {
+    open_by(settings, Store::open_to_remove)
+}
+
+fn open_by(
+    settings: &Settings,
+    open: fn(&Path, Options) -> std::result::Result<Store, StoreError>,
+) -> Result<Store> {
+    let defaults = Options::default();
+    let deadline = settings.values.deadline.map(|span| span.0);
+    let options = Options {
+        // A journal that another process has locked must not outlast the turn.
+        busy_timeout: deadline.map_or(defaults.busy_timeout, |it| it.min(defaults.busy_timeout)),
+        durability: settings
+            .values
+            .durability
+            .map(Durability::from)
+            .unwrap_or_default(),
+        ..defaults
+    };
+    let dir = settings.paths.sessions();
+    open(&dir, options).map_err(|error| {
+        let why = failed(error);
+        let context = format!("failed to open the journal in `{}`", dir.display());
+        SetupError {
+            error: why.error.context(context),
+            hint: why.hint.or_else(|| Some(ELSEWHERE.to_owned())),
+            ..why
+        }
+    })
+}
+
+const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that can be written, \
+     or keep nothing of this run with `--ephemeral`";
+
+/// Says what failed in the user's words.
+pub fn failed(error: StoreError) -> SetupError {
+    let (exit, hint) = match &error {
+        StoreError::Unknown { .. } => (
+            SetupErrorKind::NoSession,
+            Some("`rondo session list` shows the sessions that are there".to_owned()),
+        ),
+        StoreError::Ambiguous { .. } => (
+            SetupErrorKind::NoSession,
+            Some("give more of its id, or `latest`".to_owned()),
+        ),
+        StoreError::InUse { .. } => (
+            SetupErrorKind::SessionInUse,
+            Some("wait for it or stop it; other sessions are free".to_owned()),
+        ),
+        StoreError::Damaged { session, .. } => (
+            SetupErrorKind::Journal,
+            Some(format!(
+                "`rondo session fsck {session} --repair` keeps what is sound; other sessions are not touched"
+            )),
+        ),
+        StoreError::BadExport { .. } => (SetupErrorKind::Input, None),
+        StoreError::BadId { .. } => (
+            SetupErrorKind::Input,
+            Some("`rondo session import --as NAME` gives it another".to_owned()),
+        ),
+        StoreError::Exists { .. } => (
+            SetupErrorKind::Other,
+            Some("use `--as NAME` to import it under another name".to_owned()),
+        ),
+        StoreError::HasForks { .. }
+        | StoreError::NoSuchRecord { .. } => (SetupErrorKind::Other, None),
+        StoreError::TooNew { .. } => (
+            SetupErrorKind::Journal,
+            Some("install the version that wrote it, or a later one".to_owned()),
+        ),
+        StoreError::ReadOnly { .. } => (
+            SetupErrorKind::Journal,
+            Some(format!(
+                "its sessions can be listed, shown, exported and replayed; {ELSEWHERE}"
+            )),
+        ),
+        StoreError::NoLogIndex { .. } => (
+            SetupErrorKind::Journal,
+            Some(
+                "copy both files to `rondo/sessions` in a directory that can be written, and set `XDG_DATA_HOME` to that"
+                    .to_owned(),
+            ),
+        ),
+        StoreError::NotAJournal { .. } => (SetupErrorKind::Journal, None),
+        StoreError::NetworkFileSystem { .. } => (SetupErrorKind::Journal, Some(ELSEWHERE.to_owned())),
+        StoreError::Database(_) | StoreError::Io { .. } | StoreError::Closed => {
+            (SetupErrorKind::Journal, None)
+        }
+    };
+    let shown = SetupError::caused(exit, anyhow::Error::new(error));
+    SetupError { hint, ..shown }
+}
+
+impl From<StoreError> for SetupError {
+    fn from(error: StoreError) -> Self {
+        failed(error)
+    }
+}
+
+/// Finds the session that is meant by an id, the beginning of one, or `latest`.
+///
+/// # Errors
+/// When none or several fit.
+pub fn find(store: &Store, text: &str) -> Result<SessionInfo> {
+    let id = store.resolve(text)?;
+    store.session(&id).map_err(failed)
+}
+
+/// Finds the session that was written last: of this directory, or else of all.
+///
+/// # Errors
+/// When there is none.
+pub fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
+    let here = store.latest_in(&directory_name(directory))?;
+    if let Some(here) = here {
+        return Ok(here);
+    }
+    match find(store, "latest") {
+        Err(error) if error.kind == SetupErrorKind::NoSession => Err(SetupError::new(
+            SetupErrorKind::NoSession,
+            "nothing to continue: no session yet",
+        )
+        .hint(match store.sessions(1)?.is_empty() {
+            true => "`rondo ask \"...\"` begins one",
+            false => "those that there are were imported: name one with `--session ID`; `rondo session list` shows them",
+        })),
+        found => found,
+    }
+}
+
+/// Returns the name that a directory is remembered by.
+pub fn directory_name(directory: &Path) -> String {
+    let real = directory.canonicalize();
+    real.as_deref().unwrap_or(directory).display().to_string()
+}
+
+/// Returns a session's own directory, where that is another one than `here`.
+///
+/// # Errors
+/// When it is gone: what the session does would be done elsewhere.
+pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>> {
+    if info.directory.is_empty() || info.directory == directory_name(here) {
+        return Ok(None);
+    }
+    let directory = PathBuf::from(&info.directory);
+    if directory.is_dir() {
+        return Ok(Some(directory));
+    }
+    Err(SetupError::new(
+        SetupErrorKind::Input,
+        format_args!(
+            "the directory of session `{}` is gone: `{}`",
+            info.id, info.directory
+        ),
+    )
+    .hint("name the directory to go on in with `-C DIR`: `-C .` is this one"))
+}
+
+/// Names the session that this process begins.
+pub fn new_session(at: TimeMs) -> SessionId {
+    SessionId::generated(at, std::process::id().into())
+}

@@ -1,0 +1,402 @@
+//! What is in force: flags over environment over project over user over default.
+
+use crate::config::Layer;
+use crate::env::Env;
+use crate::error::{Result, SetupError};
+use crate::notices::Notices;
+use crate::paths::{Paths, project_config, project_root};
+use crate::profiles;
+use crate::python::LivePython;
+use crate::request_limits::RequestLimits;
+use rondo_policy::Workdir;
+use std::path::{Path, PathBuf};
+
+/// The layer of the command line.
+const FLAGS: &str = "flags";
+
+/// What each layer sets, lowest first, and what follows from all of them together.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The effective values.
+    pub values: Layer,
+    /// What each source sets in a profile, lowest first.
+    pub sources: Vec<Source>,
+    /// The environment.
+    pub env: Env,
+    /// Rondo's directories.
+    pub paths: Paths,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// How many requests each provider takes at once, counted over the whole process.
+    pub request_limits: RequestLimits,
+    /// Where the user's shell is, if they work in one.
+    pub workdir: Option<Workdir>,
+    /// The live Python session, one for the whole process.
+    pub python: LivePython,
+}
+
+/// One layer and its name.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// As it is shown to people.
+    pub name: String,
+    /// What it sets.
+    pub layer: Layer,
+    /// Whether it is the user's word. Where not, its numbers count only where they are lower than
+    /// those in force below.
+    pub is_trusted: bool,
+}
+
+impl Settings {
+    /// Reads every layer and puts them together.
+    ///
+    /// # Errors
+    /// When a file or a variable does not say what it should, or there is no home directory.
+    pub fn load(env: Env, directory: PathBuf, flags: Layer, notices: &dyn Notices) -> Result<Self> {
+        Self::load_around(env, directory, flags, notices, &mut Err)
+    }
+
+    /// As [`load`](Self::load), but `broken` decides of each layer that does not say what it should:
+    /// where it returns nothing, that layer sets nothing.
+    ///
+    /// # Errors
+    /// Those that `broken` returns, and when there is no home directory.
+    pub fn load_around(
+        env: Env,
+        directory: PathBuf,
+        flags: Layer,
+        notices: &dyn Notices,
+        broken: &mut dyn FnMut(SetupError) -> Result<()>,
+    ) -> Result<Self> {
+        let paths = Paths::find(&env)?;
+        let user_file = paths.user_config();
+        let user = sound(Layer::from_file(&user_file), broken)?;
+        let project = sound(read_project(&directory, &user, notices), broken)?;
+        let environment = sound(Layer::from_env(&env), broken)?;
+        let mut sources = vec![Source::new(user_file.display().to_string(), user)];
+        sources.extend(project);
+        sources.push(Source::new("environment".to_owned(), environment));
+        sources.push(Source::new(FLAGS.to_owned(), flags));
+        for source in &mut sources {
+            if let Err(error) = source.layer.check(&source.name) {
+                broken(error)?;
+                source.layer = Layer::default();
+            }
+        }
+        let values = merge(&sources);
+        Ok(Self {
+            values,
+            sources,
+            env,
+            paths,
+            directory,
+            request_limits: RequestLimits::default(),
+            workdir: None,
+            python: LivePython::default(),
+        })
+    }
+
+    /// Returns whether the command line names the model.
+    pub fn names_model(&self) -> bool {
+        self.flags().is_some_and(|flags| flags.model.is_some())
+    }
+
+    /// Returns whether the command line names the address.
+    pub fn names_address(&self) -> bool {
+        self.flags().is_some_and(|flags| flags.base_url.is_some())
+    }
+
+    fn flags(&self) -> Option<&Layer> {
+        let flags = self.sources.iter().find(|source| source.name == FLAGS);
+        flags.map(|source| &source.layer)
+    }
+
+    /// Returns the name of the profile in force.
+    pub fn profile_name(&self) -> &str {
+        self.values.profile.as_deref().unwrap_or(profiles::DEFAULT)
+    }
+}
+
+impl Source {
+    fn new(name: String, layer: Layer) -> Self {
+        Self {
+            name,
+            layer,
+            is_trusted: true,
+        }
+    }
+}
+
+fn sound<T: Default>(
+    layer: Result<T>,
+    broken: &mut dyn FnMut(SetupError) -> Result<()>,
+) -> Result<T> {
+    layer.or_else(|error| broken(error).map(|()| T::default()))
+}
+
+fn read_project(directory: &Path, user: &Layer, notices: &dyn Notices) -> Result<Option<Source>> {
+    let Some(file) = project_config(directory) else {
+        return Ok(None);
+    };
+    let name = file.display().to_string();
+    if is_trusted(&file, user) {
+        let mut layer = Layer::from_file(&file)?;
+        layer.trusted_folders = None;
+        return Ok(Some(Source::new(name, layer)));
+    }
+    let (layer, ignored) = Layer::from_untrusted_file(&file)?;
+    if !ignored.is_empty() {
+        notices.note(&format!(
+            "`{name}` is not trusted, so its {} {} ignored; add its folder to `trusted_folders` in your own configuration to honour it",
+            names(&ignored),
+            if ignored.len() == 1 { "is" } else { "are" },
+        ));
+    }
+    Ok(Some(Source {
+        is_trusted: false,
+        ..Source::new(name, layer)
+    }))
+}
+
+/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder:
+/// both the folder that is worked in and the file must lie in one. A link to the configuration of
+/// another folder, which is trusted, speaks for that one only.
+fn is_trusted(file: &Path, user: &Layer) -> bool {
+    let folder = project_root(file).and_then(|root| root.canonicalize().ok());
+    let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
+        return false;
+    };
+    let Some(root) = project_root(&real) else {
+        return false;
+    };
+    let trusted = user.trusted_folders.iter().flatten();
+    trusted
+        .filter(|folder| folder.is_absolute())
+        .filter_map(|folder| folder.canonicalize().ok())
+        .any(|trusted| folder.starts_with(&trusted) && root.starts_with(&trusted))
+}
+
+fn names(list: &[String]) -> String {
+    list.iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn merge(sources: &[Source]) -> Layer {
+    let mut values = Layer::default();
+    for source in sources {
+        let mut layer = source.layer.clone();
+        if !source.is_trusted {
+            keep_lower(&mut layer, &values);
+        }
+        macro_rules! override_with {
+            ($($field:ident),*) => {$(
+                if layer.$field.is_some() {
+                    values.$field.clone_from(&layer.$field);
+                }
+            )*};
+        }
+        override_with!(
+            model,
+            fallbacks,
+            profile,
+            base_url,
+            max_steps,
+            max_tool_calls,
+            max_tokens_total,
+            max_budget_usd,
+            deadline,
+            allowed_tools,
+            yolo,
+            offline,
+            add_dirs,
+            system_prompt,
+            append_system_prompt,
+            temperature,
+            max_output_tokens,
+            effort,
+            output_format,
+            durability,
+            ephemeral,
+            strict_complete,
+            quiet,
+            color,
+            edit_keys,
+            ca_file
+        );
+        if let Some(names) = &layer.disallowed_tools {
+            let all = values.disallowed_tools.get_or_insert_default();
+            all.extend(names.iter().cloned());
+        }
+        for (name, own) in layer.providers.clone() {
+            let below = values.providers.remove(&name).unwrap_or_default();
+            values.providers.insert(name, own.or(below));
+        }
+        for (name, own) in layer.models.clone() {
+            let below = values.models.remove(&name).unwrap_or_default();
+            values.models.insert(name, own.or(below));
+        }
+    }
+    values
+}
+
+/// Leaves out the numbers of a layer that are not lower than those below it.
+fn keep_lower(layer: &mut Layer, below: &Layer) {
+    macro_rules! lower {
+        ($($field:ident),*) => {$(
+            layer.$field = layer.$field.filter(|own| below.$field.is_none_or(|it| *own < it));
+        )*};
+    }
+    lower!(
+        max_steps,
+        max_tool_calls,
+        max_tokens_total,
+        max_budget_usd,
+        max_output_tokens
+    );
+    let span = below.deadline.map(|it| it.0);
+    layer.deadline = layer
+        .deadline
+        .filter(|own| span.is_none_or(|it| own.0 < it));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notices::NoNotices;
+    use std::fs;
+
+    struct Scene {
+        home: tempfile::TempDir,
+        project: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new(user: &str, project: &str) -> Self {
+            let scene = Self {
+                home: tempfile::tempdir().unwrap(),
+                project: tempfile::tempdir().unwrap(),
+            };
+            fs::write(scene.home.path().join("config.toml"), user).unwrap();
+            fs::create_dir(scene.project.path().join(".rondo")).unwrap();
+            fs::write(scene.project.path().join(".rondo/config.toml"), project).unwrap();
+            scene
+        }
+
+        /// Replaces the user's file by one that trusts the project.
+        fn trust(&self, user: &str) {
+            let trusted = format!("trusted_folders = [{:?}]\n{user}", self.project.path());
+            fs::write(self.home.path().join("config.toml"), trusted).unwrap();
+        }
+
+        fn load(&self, env: &[(&str, &str)], flags: Layer) -> Settings {
+            let home = self.home.path().to_str().unwrap();
+            let mut variables = env.to_vec();
+            variables.push(("RONDO_HOME", home));
+            let directory = self.project.path().to_owned();
+            Settings::load(Env::of(&variables), directory, flags, &NoNotices).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_later_layer_changes_only_the_fields_it_has() {
+        let table = |text: &str| toml::from_str::<Layer>(text).unwrap();
+        let user = table(
+            "[providers.own]\nbase_url = 'http://127.0.0.1:1/v1'\ndialect = 'openai-chat'\n[models.'own/m']\ncontext_tokens = 10\ninput_usd = 1.0",
+        );
+        let project =
+            table("[providers.own]\nkeyless = true\n[models.'own/m']\ncontext_tokens = 20");
+        let sources = [
+            Source::new("user".into(), user),
+            Source::new("project".into(), project),
+        ];
+        let values = merge(&sources);
+        let provider = &values.providers["own"];
+        assert_eq!(provider.keyless, Some(true));
+        assert_eq!(provider.base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+        let model = &values.models["own/m"];
+        assert_eq!(
+            (model.context_tokens, model.input_usd),
+            (Some(20), Some(1.0))
+        );
+    }
+
+    #[test]
+    fn flags_win_over_environment_over_project_over_user() {
+        let scene = Scene::new("", "model = 'project/m'");
+        scene.trust("model = 'user/m'\neffort = 'low'");
+        let flags = Layer {
+            model: Some("flag/m".into()),
+            ..Layer::default()
+        };
+        let model =
+            |env: &[(&str, &str)], flags: Layer| scene.load(env, flags).values.model.unwrap();
+        let env = [("RONDO_MODEL", "env/m")];
+        assert_eq!(model(&env, flags), "flag/m");
+        assert_eq!(model(&env, Layer::default()), "env/m");
+        assert_eq!(model(&[], Layer::default()), "project/m");
+        let settings = scene.load(&[], Layer::default());
+        assert_eq!(settings.values.effort, Some(rondo_types::Effort::Low));
+    }
+
+    #[test]
+    fn a_project_opens_no_permission_unless_its_folder_is_trusted() {
+        let scene = Scene::new("", "yolo = true\nbase_url = 'http://evil'");
+        let values = scene.load(&[], Layer::default()).values;
+        assert_eq!((values.yolo, values.base_url), (None, None));
+        scene.trust("");
+        assert_eq!(scene.load(&[], Layer::default()).values.yolo, Some(true));
+    }
+
+    #[test]
+    fn a_project_without_trust_lowers_limits_and_raises_none() {
+        let limits = |user: &str, project: &str, profile: &str| {
+            let settings = Scene::new(user, project).load(&[], Layer::default());
+            let resolved = profiles::resolve(&settings, profile).unwrap();
+            let of_profile = resolved.profile.limits;
+            (
+                settings.values.max_steps,
+                of_profile.max_steps,
+                of_profile.max_tokens,
+            )
+        };
+        let high = "max_steps = 100\nmax_tokens_total = 9000000";
+        assert_eq!(
+            limits("max_steps = 5", high, "default"),
+            (Some(5), 5, Some(2_000_000))
+        );
+        assert_eq!(limits("", high, "shell").1, 10);
+        let low = "max_steps = 3\nmax_tokens_total = 9";
+        assert_eq!(
+            limits("max_steps = 5", low, "default"),
+            (Some(3), 3, Some(9))
+        );
+    }
+
+    #[test]
+    fn a_link_to_the_configuration_of_a_trusted_folder_lends_no_trust() {
+        let scene = Scene::new("", "yolo = true");
+        let clone = tempfile::tempdir_in(scene.project.path().parent().unwrap()).unwrap();
+        let own = scene.project.path().join(".rondo");
+        std::os::unix::fs::symlink(own, clone.path().join(".rondo")).unwrap();
+        scene.trust("");
+        let home = scene.home.path().to_str().unwrap();
+        let settings = Settings::load(
+            Env::of(&[("RONDO_HOME", home)]),
+            clone.path().to_owned(),
+            Layer::default(),
+            &NoNotices,
+        );
+        assert_eq!(settings.unwrap().values.yolo, None);
+    }
+
+    #[test]
+    fn every_layer_adds_to_what_is_forbidden() {
+        let scene = Scene::new("disallowed_tools = ['a']", "disallowed_tools = ['b']");
+        let values = scene
+            .load(&[("RONDO_DISALLOWED_TOOLS", "c")], Layer::default())
+            .values;
+        assert_eq!(values.disallowed_tools.unwrap(), ["a", "b", "c"]);
+    }
+}

@@ -1,0 +1,517 @@
+//! Whom a turn asks: provider, model, address and key, from what was said and what is set.
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::models::{self, ModelFacts};
+use crate::providers::{OneOrMany, Provider, Providers};
+use crate::settings::Settings;
+use crate::weights::{Store, Wanted};
+use rondo_types::Profile;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+
+/// The provider of a server on this machine that only an address was given for.
+const LOCAL: &str = "local";
+/// The provider of any other server that only an address was given for.
+const OPENAI: &str = "openai";
+/// The dialect that puts calls into the text of another one.
+const REACT: &str = "react";
+/// The port Ollama listens on.
+const OLLAMA_PORT: u16 = 11434;
+/// How long a command may take to print a key.
+const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// The bound on a printed key, in bytes.
+const KEY_BYTES_MAX: u64 = 16 << 10;
+
+/// Whom to ask.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The provider's name.
+    pub provider_name: String,
+    /// What is set for it.
+    pub provider: Provider,
+    /// The model's name at the provider.
+    pub model: String,
+    /// The address.
+    pub base_url: String,
+    /// What is known of the model.
+    pub facts: ModelFacts,
+    /// The weights of a model that runs in this process; nothing is asked over HTTP then.
+    pub weights: Option<Wanted>,
+}
+
+impl Choice {
+    /// Decides whom to ask.
+    ///
+    /// # Errors
+    /// When the model is not said and does not follow, or its provider is unknown.
+    pub fn make(settings: &Settings) -> Result<Self> {
+        let providers = Providers::load(&settings.values.providers)?;
+        let explicit = settings.values.base_url.as_deref();
+        let named = match &settings.values.model {
+            Some(spec) => parse_model(spec, explicit, &providers, settings)?,
+            None => default_model(explicit, &providers, settings)?,
+        };
+        Self::of(named, explicit, &providers, settings)
+    }
+
+    /// Decides whom to ask when this one fails, in order and without anybody twice.
+    ///
+    /// An address that was said is that of the first model's provider alone.
+    ///
+    /// # Errors
+    /// When a model does not say its provider, or its provider is unknown.
+    pub fn fallbacks(&self, settings: &Settings) -> Result<Vec<Self>> {
+        let providers = Providers::load(&settings.values.providers)?;
+        let explicit = settings.values.base_url.as_deref();
+        let mut all: Vec<Self> = Vec::new();
+        for spec in settings.values.fallbacks.iter().flatten() {
+            let named = parse_model(spec, explicit, &providers, settings)?;
+            let address = explicit.filter(|_| named.0 == self.provider_name);
+            let choice = Self::of(named, address, &providers, settings)?;
+            let name = choice.full_name();
+            if self.full_name() != name && all.iter().all(|known| known.full_name() != name) {
+                all.push(choice);
+            }
+        }
+        Ok(all)
+    }
+
+    fn of(
+        (name, model): (String, String),
+        explicit: Option<&str>,
+        providers: &Providers,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let mut provider = providers.get(&name).cloned().unwrap_or_default();
+        let base_url = base_url(explicit, &provider, settings)?;
+        if name == OPENAI && is_loopback(&base_url) {
+            // Whatever listens here is not OpenAI; it is treated as any local server.
+            provider.quirks = providers
+                .get(LOCAL)
+                .map(|local| local.quirks.clone())
+                .unwrap_or_default();
+            let own = settings.values.providers.get(OPENAI);
+            let own = own.map(|own| own.quirks.clone()).unwrap_or_default();
+            provider.quirks.extend(own);
+        }
+        let mut facts = models::facts(&settings.values.models, &name, &model)?;
+        let weights = match explicit {
+            None if name == LOCAL => Wanted::parse(&model)?,
+            _ => None,
+        };
+        let context = weights.as_ref().and_then(Wanted::context_tokens);
+        facts.context_tokens = facts.context_tokens.or(context);
+        Ok(Self {
+            weights,
+            provider_name: name,
+            provider,
+            model,
+            base_url,
+            facts,
+        })
+    }
+
+    /// Returns `provider/model`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.provider_name, self.model)
+    }
+
+    /// Returns the address without what may be secret in it: a password, a query.
+    pub fn shown_url(&self) -> String {
+        rondo_http::without_credentials(&self.base_url)
+    }
+
+    /// Returns the wire protocol's name.
+    pub fn dialect(&self) -> &str {
+        self.provider.dialect.as_deref().unwrap_or("openai-chat")
+    }
+
+    /// Returns the name of the wire protocol under a profile whose design writes calls as text, or
+    /// under any other: such a design speaks through whatever the provider speaks.
+    pub fn dialect_under(&self, profile: &Profile) -> &str {
+        let own = self.dialect();
+        if writes_calls_as_text(profile) {
+            rondo_wire::react_over(own).unwrap_or(own)
+        } else {
+            own
+        }
+    }
+
+    /// Checks, before anything is asked, that the model can do what the profile needs.
+    ///
+    /// # Errors
+    /// When the model is known not to call functions, or a budget in money is set and its price is
+    /// not known.
+    pub fn check(&self, profile: &Profile, tools: usize) -> Result<()> {
+        let needs_functions = tools > 0 && !writes_calls_as_text(profile);
+        if needs_functions && self.facts.function_calling == Some(false) {
+            return Err(self.no_function_calling(profile));
+        }
+        if profile.limits.max_cost.is_some() && self.facts.price().is_none() {
+            let name = self.full_name();
+            return Err(SetupError::new(
+                SetupErrorKind::Config,
+                format_args!("the budget cannot be kept: the price of `{name}` is not known"),
+            )
+            .hint(format!(
+                "set `input_usd` and `output_usd` (for a million tokens) under `[models.\"{name}\"]` in the configuration, or bound the tokens with `--max-tokens-total`"
+            )));
+        }
+        Ok(())
+    }
+
+    fn no_function_calling(&self, profile: &Profile) -> SetupError {
+        let mut ways = Vec::new();
+        if let Some(variable) = &self.provider.model_env {
+            let example = self
+                .provider
+                .default_model
+                .as_deref()
+                .unwrap_or("another model");
+            ways.push(format!(
+                "set `{variable}` to a model that can, such as `{example}`"
+            ));
+        }
+        ways.push("choose another model with `-m provider/model`".to_owned());
+        ways.push("forbid every tool with `--disallowed-tools '*'`".to_owned());
+        SetupError::new(
+            SetupErrorKind::Config,
+            format_args!(
+                "model `{}` cannot call functions, and profile `{}` needs its tools",
+                self.full_name(),
+                profile.name
+            ),
+        )
+        .hint(ways.join(", or "))
+    }
+
+    /// Returns the variables that may hold the key.
+    pub fn key_variables(&self) -> &[String] {
+        self.provider
+            .api_key_env
+            .as_ref()
+            .map_or(&[], |names| names.0.as_slice())
+    }
+
+    /// Returns the key from the environment, if a variable holds one.
+    pub fn key_in_env(&self, settings: &Settings) -> Option<String> {
+        key_in_env(&self.provider, settings)
+    }
+
+    /// Returns whether the provider answers without a key, as servers on this machine do.
+    pub fn keyless(&self) -> bool {
+        self.weights.is_some() || self.provider.keyless == Some(true) || is_loopback(&self.base_url)
+    }
+
+    /// Finds the key; `None` where none is needed.
+    ///
+    /// # Errors
+    /// When there is none and one is needed, or the command that prints it fails.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the command is ended.
+    pub async fn key(&self, settings: &Settings) -> Result<Option<String>> {
+        if let Some(key) = self.key_in_env(settings) {
+            return Ok(Some(key));
+        }
+        if let Some(command) = &self.provider.api_key_command {
+            return run_key_command(&self.provider_name, command)
+                .await
+                .map(Some);
+        }
+        if self.keyless() {
+            return Ok(None);
+        }
+        Err(self.missing_key())
+    }
+
+    /// Checks that there is a key or a way to one, where one is needed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn check_key(&self, settings: &Settings) -> Result<()> {
+        if has_key(&self.provider, settings) || self.keyless() {
+            Ok(())
+        } else {
+            Err(self.missing_key())
+        }
+    }
+
+    fn missing_key(&self) -> SetupError {
+        let name = &self.provider_name;
+        match self.key_variables().first() {
+            Some(variable) => SetupError::new(
+                SetupErrorKind::Auth,
+                format_args!("there is no API key for `{name}`: `{variable}` is not set"),
+            )
+            .hint(format!(
+                "set it with `export {variable}=...`, or `api_key_command` under `[providers.{name}]` in the configuration"
+            )),
+            None => SetupError::new(SetupErrorKind::Auth, format_args!("there is no API key for `{name}`"))
+                .hint(format!(
+                    "set `api_key_env` or `api_key_command` under `[providers.{name}]` in the configuration, or `keyless = true` if it needs none"
+                )),
+        }
+    }
+}
+
+/// Returns whether calls under a profile are text, for which a model need not call functions.
+fn writes_calls_as_text(profile: &Profile) -> bool {
+    profile.dialect.as_deref() == Some(REACT)
+}
+
+/// Returns whether an address leads to this machine.
+pub fn is_loopback(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+    let host_port = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let host = match host_port.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or(""),
+        None => host_port.split(':').next().unwrap_or(""),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+fn parse_model(
+    spec: &str,
+    explicit_url: Option<&str>,
+    providers: &Providers,
+    settings: &Settings,
+) -> Result<(String, String)> {
+    if explicit_url.is_none() {
+        if spec == LOCAL
+            && let Some(found) = default_in_the_box(settings)?
+        {
+            return Ok(found);
+        }
+        let is_weights = matches!(
+            Wanted::parse(spec)?,
+            Some(Wanted::File(_) | Wanted::Hub { .. })
+        );
+        if is_weights && !spec.starts_with("local/") {
+            return Ok((LOCAL.to_owned(), spec.to_owned()));
+        }
+    }
+    if let Some((name, model)) = spec.split_once('/')
+        && providers.get(name).is_some()
+        && !model.is_empty()
+    {
+        return Ok((name.to_owned(), model.to_owned()));
+    }
+    if let Some(url) = explicit_url {
+        return Ok((provider_of_url(url).to_owned(), spec.to_owned()));
+    }
+    if let Some(provider) = providers.get(spec)
+        && let Some(model) = default_of(provider, settings)
+    {
+        return Ok((spec.to_owned(), model));
+    }
+    if let Some(name) = provider_of_model(spec)
+        && providers.get(name).is_some()
+    {
+        return Ok((name.to_owned(), spec.to_owned()));
+    }
+    let message = match spec.split_once('/') {
+        Some((name, _)) => format!("there is no provider `{name}`, as in model `{spec}`"),
+        None => format!("model `{spec}` does not say its provider"),
+    };
+    Err(
+        SetupError::new(SetupErrorKind::Config, message).hint(format!(
+            "write the model as `provider/model`; the providers are: {}",
+            providers.names()
+        )),
+    )
+}
+
+/// Names that only one vendor uses.
+fn provider_of_model(model: &str) -> Option<&'static str> {
+    const PREFIXES: [(&str, &str); 10] = [
+        ("gpt-", OPENAI),
+        ("chatgpt-", OPENAI),
+        ("o1", OPENAI),
+        ("o3", OPENAI),
+        ("o4", OPENAI),
+        ("gemini-", "gemini"),
+        ("claude-", "anthropic"),
+        ("deepseek-", "deepseek"),
+        ("mistral-", "mistral"),
+        ("codestral-", "mistral"),
+    ];
+    PREFIXES
+        .iter()
+        .find(|(prefix, _)| model.starts_with(prefix) && !model.contains('/'))
+        .map(|(_, provider)| *provider)
+}
+
+fn provider_of_url(url: &str) -> &'static str {
+    if is_loopback(url) { LOCAL } else { OPENAI }
+}
+
+/// The vendor's own variable wins over what ships with the binary.
+fn default_of(provider: &Provider, settings: &Settings) -> Option<String> {
+    let variable = provider.model_env.as_deref();
+    variable
+        .and_then(|variable| settings.env.text(variable))
+        .or_else(|| provider.default_model.clone())
+}
+
+fn default_model(
+    explicit_url: Option<&str>,
+    providers: &Providers,
+    settings: &Settings,
+) -> Result<(String, String)> {
+    if explicit_url.is_some() {
+        return Err(SetupError::new(
+            SetupErrorKind::Config,
+            "there is an address to ask at, but no model to ask for",
+        )
+        .hint("name the model with `-m NAME`, as the server knows it"));
+    }
+    let named_by_variable = providers.iter().find(|(_, provider)| {
+        let variable = provider.model_env.as_deref();
+        variable.is_some_and(|variable| settings.env.get(variable).is_some())
+            && has_key(provider, settings)
+    });
+    let chosen = named_by_variable.or_else(|| {
+        providers
+            .iter()
+            .find(|(_, provider)| has_key(provider, settings) && provider.default_model.is_some())
+    });
+    let found = chosen
+        .and_then(|(name, provider)| Some((name.to_owned(), default_of(provider, settings)?)));
+    match found {
+        Some(found) => Ok(found),
+        None => default_in_the_box(settings)?.ok_or_else(no_model),
+    }
+}
+
+/// Returns the model that runs in this process, if it is here or may be fetched.
+fn default_in_the_box(settings: &Settings) -> Result<Option<(String, String)>> {
+    if !cfg!(feature = "local") {
+        return Ok(None);
+    }
+    let wanted = Wanted::default(settings)?;
+    let may_fetch = settings.values.offline != Some(true);
+    let usable = wanted.filter(|wanted| may_fetch || Store::of(settings).find(wanted).is_some());
+    Ok(usable.map(|wanted| (LOCAL.to_owned(), wanted.name())))
+}
+
+fn has_key(provider: &Provider, settings: &Settings) -> bool {
+    key_in_env(provider, settings).is_some() || provider.api_key_command.is_some()
+}
+
+fn key_in_env(provider: &Provider, settings: &Settings) -> Option<String> {
+    let names = provider.api_key_env.as_ref()?;
+    names.0.iter().find_map(|name| settings.env.text(name))
+}
+
+fn no_model() -> SetupError {
+    SetupError::new(
+        SetupErrorKind::Auth,
+        "there is no model to ask: none is named, and no provider has a key",
+    )
+    .hint(
+        "fetch the small model that runs inside Rondo with `rondo models pull`; or set a key such as `OPENAI_API_KEY`, `GEMINI_API_KEY` or `OPENROUTER_API_KEY`; or ask a server on this machine, as with `-m ollama/qwen3` or `--base-url http://127.0.0.1:8080/v1 -m NAME`; or set `model` in the configuration",
+    )
+}
+
+fn base_url(explicit: Option<&str>, provider: &Provider, settings: &Settings) -> Result<String> {
+    let variable = provider.base_url_env.as_deref();
+    let from_env = variable.and_then(|name| Some((name, settings.env.get(name)?)));
+    let url = match (explicit, from_env) {
+        (Some(url), _) => url.to_owned(),
+        (None, Some(("OLLAMA_HOST", host))) => ollama_url(host),
+        (None, Some((_, url))) => url.to_owned(),
+        (None, None) => provider.base_url.clone().unwrap_or_default(),
+    };
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(url.trim_end_matches('/').to_owned());
+    }
+    Err(SetupError::new(
+        SetupErrorKind::Config,
+        format_args!("`{url}` is not an address that starts with `http://` or `https://`"),
+    ))
+}
+
+/// Ollama's variable may lack scheme, port or both, and never has the path of its compatible API.
+fn ollama_url(host: &str) -> String {
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let rest = rest.trim_end_matches('/');
+    let rest = rest.strip_suffix("/v1").unwrap_or(rest);
+    let rest = match rest.strip_prefix("0.0.0.0") {
+        Some(port) => format!("127.0.0.1{port}"),
+        None => rest.to_owned(),
+    };
+    let has_port = rest
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
+    if has_port || scheme == "https" {
+        format!("{scheme}://{rest}/v1")
+    } else {
+        format!("{scheme}://{rest}:{OLLAMA_PORT}/v1")
+    }
+}
+
+async fn run_key_command(provider: &str, command: &OneOrMany) -> Result<String> {
+    let failed = |why: String| {
+        SetupError::new(
+            SetupErrorKind::Auth,
+            format_args!("the `api_key_command` of `{provider}` failed: {why}"),
+        )
+    };
+    let mut child = key_process(command)
+        .spawn()
+        .map_err(|err| failed(err.to_string()))?;
+    let mut printed = String::new();
+    let read = async {
+        if let Some(stdout) = child.stdout.take() {
+            stdout
+                .take(KEY_BYTES_MAX)
+                .read_to_string(&mut printed)
+                .await?;
+        }
+        child.wait().await
+    };
+    let status = tokio::time::timeout(KEY_COMMAND_TIMEOUT, read)
+        .await
+        .map_err(|_| {
+            failed(format!(
+                "it ran longer than {}s",
+                KEY_COMMAND_TIMEOUT.as_secs()
+            ))
+        })?
+        .map_err(|err| failed(err.to_string()))?;
+    let key = printed.trim();
+    if !status.success() || key.is_empty() {
+        return Err(failed(format!(
+            "{status}, with {} bytes printed",
+            key.len()
+        )));
+    }
+    Ok(key.to_owned())
+}
+
+fn key_process(command: &OneOrMany) -> tokio::process::Command {
+    let (program, args) = match command.0.as_slice() {
+        [line] => ("/bin/sh", vec!["-c", line.as_str()]),
+        [program, args @ ..] => (program.as_str(), args.iter().map(String::as_str).collect()),
+        [] => ("false", Vec::new()),
+    };
+    let mut process = tokio::process::Command::new(program);
+    process
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    process
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The tools of a turn and the gate before them.
+
+use crate::calls;
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::python;
+use crate::secrets;
+use crate::settings::Settings;
+use rondo_core::redact::Secrets;
+use rondo_core::{Gate, Tool, Toolbox};
+use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate, Workdir};
+use rondo_tools::{ChangeLog, Workspace};
+use rondo_types::{Profile, SessionId};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The tools of this version.
+const TOOLS: [&str; 7] = [
+    "exec",
+    "execute_command",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search_files",
+];
+/// Forbids every tool.
+const ALL: &str = "*";
+/// Only the user may read what commands printed.
+const PRIVATE: u32 = 0o700;
+
+/// What a turn may call.
+pub struct Offer {
+    /// The tools.
+    pub tools: Toolbox,
+    /// Tools that the profile names and this version does not have.
+    pub missing: Vec<String>,
+    /// Where the tools for files work.
+    pub workspace: Arc<Workspace>,
+    /// What they made of files.
+    pub log: ChangeLog,
+    /// The directories commands may look into, the working directory first.
+    directories: Vec<PathBuf>,
+}
+
+/// Returns the names of the profile's tools that are not forbidden.
+pub fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let forbidden: Vec<&str> = settings
+        .values
+        .disallowed_tools
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    profile
+        .tools
+        .iter()
+        .filter(|name| !forbidden.contains(&name.as_str()) && !forbidden.contains(&ALL))
+        .cloned()
+        .collect()
+}
+
+/// Returns names that the settings allow or forbid and that no tool has: misspelt, they would allow
+/// or forbid nothing without a word.
+pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
+    let values = &settings.values;
+    let lists = [&values.allowed_tools, &values.disallowed_tools];
+    let named = lists.into_iter().flatten().flatten();
+    named
+        .map(|pattern| pattern.split('(').next().unwrap_or_default().trim())
+        .filter(|name| {
+            let is_known = TOOLS.contains(name) || python::has(name);
+            *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Builds the tools of those names for a profile; commands do not find the variables `keys` in their
+/// environment, and `secrets` are kept out of what they print. What is `live` already, such as the functions of a session that somebody works in, is
+/// taken as it is.
+///
+/// # Errors
+/// When a directory cannot be opened, or Rondo's own cannot be made.
+pub fn offer(
+    names: &[String],
+    keys: &[String],
+    profile: &Profile,
+    settings: &Settings,
+    session: &SessionId,
+    live: &[Arc<dyn Tool>],
+    secrets: &Secrets,
+) -> Result<Offer> {
+    // A session's own: what other sessions printed is none of this one's business.
+    let state_dir = calls::dir(&settings.paths, session);
+    let is_kept = settings.values.ephemeral != Some(true);
+    if is_kept {
+        private_dir(&state_dir)?;
+    }
+    let workspace = workspace(settings, is_kept.then_some(&*state_dir))?;
+    let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
+    let mut options = exec_options(&workspace, state_dir, keys, settings);
+    options.is_kept = is_kept;
+    options.secrets = secrets.clone();
+    // Whoever carries the session on finds the command again.
+    options.outlive = ExecOptions::OUTLIVE;
+    let log = ChangeLog::default();
+    let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
+    known.push(Arc::new(ExecTool::exec(options.clone())));
+    known.push(Arc::new(ExecTool::execute_command(options)));
+    if names.iter().any(|name| python::has(name)) {
+        let directory = workspace.working_dir();
+        known.extend(python::tools(profile, keys, settings, directory));
+    }
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    let mut missing = Vec::new();
+    for name in names {
+        match live
+            .iter()
+            .chain(&known)
+            .find(|tool| tool.spec().name == *name)
+        {
+            Some(tool) => tools.push(Arc::clone(tool)),
+            None => missing.push(name.clone()),
+        }
+    }
+    let tools =
+        Toolbox::new(tools).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
+    Ok(Offer {
+        tools,
+        missing,
+        workspace,
+        log,
+        directories,
+    })
+}
+
+fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Workspace>> {
+    let failed = |err| SetupError::caused(SetupErrorKind::Input, anyhow::Error::new(err));
+    let mut workspace = Workspace::open(&settings.directory).map_err(failed)?;
+    for directory in settings.values.add_dirs.iter().flatten() {
+        workspace = workspace
+            .with_dir(settings.directory.join(directory))
+            .map_err(failed)?;
+    }
+    if let Some(spill_dir) = spill_dir {
+        workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
+    }
+    Ok(Arc::new(workspace))
+}
+
+fn exec_options(
+    workspace: &Workspace,
+    state_dir: PathBuf,
+    keys: &[String],
+    settings: &Settings,
+) -> ExecOptions {
+    let directory = workspace.working_dir().to_owned();
+    let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
+    options.workdir.clone_from(&settings.workdir);
+    withhold_keys(&mut options.environment, keys, settings);
+    options
+}
+
+/// Keeps from commands every variable that any provider takes a key or a header from, whatever its
+/// name, and what holds the same.
+fn withhold_keys(environment: &mut Environment, keys: &[String], settings: &Settings) {
+    let shell = settings.workdir.as_ref().and_then(Workdir::environment);
+    let held = secrets::withheld(settings, &settings.env, shell.as_ref());
+    environment.withheld.extend(keys.iter().cloned());
+    environment.withheld.extend(held);
+}
+
+/// Makes a directory that is the user's alone, unless it is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn private_dir(path: &Path) -> Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(path)
+        .map_err(|err| {
+            let context = format!("failed to make `{}`", path.display());
+            SetupError::caused(
+                SetupErrorKind::Other,
+                anyhow::Error::new(err).context(context),
+            )
+            .hint("set `XDG_STATE_HOME` or `RONDO_HOME` to a directory that can be written")
+        })
+}
+
+/// Returns what opens and closes the gate: it asks about whatever does more than look, unless told
+/// otherwise.
+///
+/// # Errors
+/// When a directory cannot be found.
+pub fn gate_options(offer: &Offer, profile: &Profile, settings: &Settings) -> Result<GateOptions> {
+    let (current, more) = offer
+        .directories
+        .split_first()
+        .ok_or_else(|| SetupError::new(SetupErrorKind::Other, "there is no working directory"))?;
+    let dirs = AllowedDirs::new(current, more)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Input, anyhow::Error::new(err)))?;
+    let mut options = GateOptions::new(dirs);
+    options.workdir.clone_from(&settings.workdir);
+    withhold_keys(&mut options.environment, &[], settings);
+    options.yolo = settings.values.yolo == Some(true);
+    options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
+    options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
+    options
+        .allowed_tools
+        .extend_from_slice(&profile.allowed_tools);
+    options.blacklist.clone_from(&profile.forbidden_programs);
+    Ok(options)
+}
+
+/// Builds the gate.
+///
+/// # Errors
+/// When a pattern cannot be read.
+pub fn standard_gate(options: GateOptions) -> Result<Arc<dyn Gate>> {
+    let gate = StandardGate::new(options).map_err(|err| {
+        SetupError::caused(SetupErrorKind::Usage, err)
+            .hint("write a tool's name, or `exec(git status *)`")
+    })?;
+    Ok(Arc::new(gate))
+}

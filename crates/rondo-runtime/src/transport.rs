@@ -1,0 +1,154 @@
+//! The chosen provider as a model that can be asked.
+
+use crate::error::SetupErrorKind;
+use crate::error::{Result, SetupError};
+use crate::settings::Settings;
+use crate::target::Choice;
+use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Network, Proxies, Secret};
+use rondo_wire::Quirks;
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+/// Builds the model. Nothing is connected before its first request.
+///
+/// # Errors
+/// When the provider's settings make no sense.
+pub fn http_model(
+    choice: &Choice,
+    key: Option<String>,
+    dialect: &str,
+    streaming: bool,
+    settings: &Settings,
+) -> Result<HttpModel> {
+    let mut endpoint = Endpoint::new(
+        choice.provider_name.clone(),
+        dialect.to_owned(),
+        choice.base_url.clone(),
+    );
+    endpoint.auth = auth(choice, key);
+    endpoint.headers = headers(choice, settings);
+    endpoint.extra_body = extra_body(choice)?;
+    endpoint.quirks = quirks(choice)?;
+    endpoint.streaming = streaming;
+    endpoint.network = Network {
+        proxies: Proxies::from_lookup(|name| settings.env.text(name)),
+        ca_file: settings.values.ca_file.clone(),
+        ..Network::default()
+    };
+    let card = ModelCard {
+        name: choice.model.clone(),
+        price: choice.facts.price(),
+        context_tokens: choice.facts.context_tokens,
+    };
+    let model = HttpModel::new(&endpoint, card)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
+    Ok(model.with_request_limit(settings.request_limits.of(choice)))
+}
+
+fn headers(choice: &Choice, settings: &Settings) -> Vec<(String, Secret)> {
+    let fixed = choice
+        .provider
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), Secret::new(value)));
+    let from_env = choice
+        .provider
+        .headers_env
+        .iter()
+        .filter_map(|(name, variable)| {
+            Some((name.clone(), Secret::new(settings.env.get(variable)?)))
+        });
+    fixed.chain(from_env).collect()
+}
+
+fn auth(choice: &Choice, key: Option<String>) -> Auth {
+    let Some(key) = key else {
+        return Auth::None;
+    };
+    let secret = Secret::new(key);
+    match &choice.provider.api_key_header {
+        Some(name) => Auth::Header {
+            name: name.clone(),
+            secret,
+        },
+        None => Auth::Bearer(secret),
+    }
+}
+
+fn extra_body(choice: &Choice) -> Result<Map<String, Value>> {
+    match serde_json::to_value(&choice.provider.extra_body) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        _ => Err(SetupError::new(
+            SetupErrorKind::Config,
+            format_args!(
+                "the `extra_body` of provider `{}` cannot be sent as JSON",
+                choice.provider_name
+            ),
+        )),
+    }
+}
+
+fn quirks(choice: &Choice) -> Result<Quirks> {
+    let table = toml::Value::Table(choice.provider.quirks.clone());
+    Quirks::deserialize(table).map_err(|err| {
+        let context = format!(
+            "the `quirks` of provider `{}` make no sense",
+            choice.provider_name
+        );
+        let reason = anyhow::Error::msg(err.message().to_owned());
+        SetupError::caused(SetupErrorKind::Config, reason.context(context))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::Providers;
+    use std::collections::BTreeMap;
+
+    fn choice(name: &str) -> Choice {
+        let providers = Providers::load(&BTreeMap::new()).unwrap();
+        Choice {
+            provider_name: name.to_owned(),
+            provider: providers.get(name).unwrap().clone(),
+            model: "m".into(),
+            base_url: "http://127.0.0.1:1/v1".into(),
+            facts: crate::models::ModelFacts::default(),
+            weights: None,
+        }
+    }
+
+    #[test]
+    fn every_shipped_provider_has_known_quirks_and_dialect() {
+        let providers = Providers::load(&BTreeMap::new()).unwrap();
+        for (name, _) in providers.iter() {
+            let choice = choice(name);
+            quirks(&choice).unwrap();
+            assert!(rondo_wire::dialect(choice.dialect()).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn gemini_sends_its_key_in_its_own_header() {
+        let Auth::Header { name, .. } = auth(&choice("gemini"), Some("k".into())) else {
+            panic!("a header of its own")
+        };
+        assert_eq!(name, "x-goog-api-key");
+        assert_eq!(
+            auth(&choice("groq"), Some("k".into())),
+            Auth::Bearer(Secret::new("k"))
+        );
+        assert_eq!(auth(&choice("groq"), None), Auth::None);
+    }
+
+    #[test]
+    fn an_unknown_quirk_is_named() {
+        let mut choice = choice("groq");
+        choice
+            .provider
+            .quirks
+            .insert("wobbly".into(), toml::Value::Boolean(true));
+        let error = quirks(&choice).unwrap_err();
+        assert!(error.line().contains("wobbly"), "{}", error.line());
+    }
+}

@@ -1,0 +1,210 @@
+//! The values of settings that are neither text nor numbers.
+
+use rondo_types::Effort;
+use serde::Deserialize;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A value that is one of a few words.
+pub trait Word: Copy + 'static {
+    /// All of them, in the order in which they are shown to people.
+    const ALL: &'static [Meaning<Self>];
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Names the words that there are.
+    fn read(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|it| it.word == text);
+        found.map(|it| it.value).ok_or_else(|| {
+            let words: Vec<_> = Self::ALL
+                .iter()
+                .map(|it| format!("`{}`", it.word))
+                .collect();
+            format!("expected one of {}", words.join(", "))
+        })
+    }
+}
+
+/// One word, and what it stands for.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning<T> {
+    /// As it is typed.
+    pub word: &'static str,
+    /// What it stands for.
+    pub value: T,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+}
+
+macro_rules! words {
+    ($(
+        $(#[doc = $about:literal])*
+        $name:ident { $(#[doc = $help:literal] $variant:ident = $word:literal),* $(,)? }
+    )*) => {$(
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+        pub enum $name {
+            $(
+                #[doc = $help]
+                #[serde(rename = $word)]
+                $variant,
+            )*
+        }
+
+        impl Word for $name {
+            const ALL: &'static [Meaning<Self>] = &[
+                $(Meaning { word: $word, value: Self::$variant, help: $help }),*
+            ];
+        }
+    )*};
+}
+
+words! {
+    /// When to use colours.
+    ColorChoice {
+        /// On a terminal.
+        Auto = "auto",
+        /// Always.
+        Always = "always",
+        /// Never.
+        Never = "never",
+    }
+    /// What standard output carries.
+    OutputFormat {
+        /// The answer.
+        Text = "text",
+        /// One `result` object.
+        Json = "json",
+        /// One object for each event, a `result` last.
+        StreamJson = "stream-json",
+    }
+    /// What a record survives.
+    DurabilityLevel {
+        /// Loss of power: each step waits for the disk.
+        Full = "full",
+        /// The end of the process, however it ends.
+        Normal = "normal",
+    }
+    /// Whose keys edit a line that is typed.
+    EditKeys {
+        /// Those of Emacs and of most shells.
+        Emacs = "emacs",
+        /// Those of vi.
+        Vi = "vi",
+    }
+}
+
+impl Word for Effort {
+    const ALL: &'static [Meaning<Self>] = &[
+        Meaning {
+            word: "low",
+            value: Self::Low,
+            help: "Little.",
+        },
+        Meaning {
+            word: "medium",
+            value: Self::Medium,
+            help: "As usual.",
+        },
+        Meaning {
+            word: "high",
+            value: Self::High,
+            help: "Much.",
+        },
+    ];
+}
+
+impl From<DurabilityLevel> for rondo_journal::Durability {
+    fn from(level: DurabilityLevel) -> Self {
+        match level {
+            DurabilityLevel::Full => Self::Full,
+            DurabilityLevel::Normal => Self::Normal,
+        }
+    }
+}
+
+/// A length of time as people write it: numbers with `ms`, `s`, `m`, `h` or `d`, the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TimeSpan(
+    /// Never zero.
+    pub Duration,
+);
+
+impl TryFrom<String> for TimeSpan {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for TimeSpan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut total = Duration::ZERO;
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let (piece, remaining) = split_piece(rest).ok_or_else(|| time_span_error(text))?;
+            total = total
+                .checked_add(piece)
+                .ok_or_else(|| time_span_error(text))?;
+            rest = remaining;
+        }
+        if total.is_zero() {
+            return Err(time_span_error(text));
+        }
+        Ok(Self(total))
+    }
+}
+
+fn split_piece(text: &str) -> Option<(Duration, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, rest) = text.split_at(digits);
+    let letters = rest
+        .find(|c: char| !c.is_ascii_alphabetic())
+        .unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(letters);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    Some((Duration::from_millis(ms), rest))
+}
+
+fn time_span_error(text: &str) -> String {
+    format!("`{text}` is no length of time such as `500ms`, `20s`, `2m` or `1h30m`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_spans_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<TimeSpan>().ok().map(|span| span.0.as_millis());
+        assert_eq!(read("500ms"), Some(500));
+        assert_eq!(read("20s"), Some(20_000));
+        assert_eq!(read("2m"), Some(120_000));
+        assert_eq!(read("1h30m"), Some(5_400_000));
+        assert_eq!(read("2d"), Some(172_800_000));
+        for bad in [
+            "",
+            "0s",
+            "20",
+            "s",
+            "-1s",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}
