@@ -134,15 +134,15 @@ impl Agent {
     /// Returns what the model is told of the tools, in the order they are offered.
     #[must_use]
     pub fn tools(&self) -> Arc<Vec<ToolSpec>> {
-        self.parts.tools.specs()
+        self.parts.turn.tools.specs()
     }
 }
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
-            .field("model", &self.parts.model.info())
-            .field("profile", &self.parts.profile.name)
+            .field("model", &self.parts.turn.model.info())
+            .field("profile", &self.parts.turn.profile.name)
             .finish_non_exhaustive()
     }
 }

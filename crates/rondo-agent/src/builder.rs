@@ -5,6 +5,7 @@ use crate::approval::{Asks, Nobody};
 use crate::built_in::BuiltIn;
 use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
+use crate::turn::TurnParts;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{Approval, ApprovalRequest, Approver, Gate, Model, Tool, Toolbox, ToolboxError};
 use rondo_schema::Validator;
@@ -253,7 +254,7 @@ impl AgentBuilder {
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;
         check_tools(&tools)?;
         self.response_schema.as_ref().map_or(Ok(()), check_answer)?;
-        let parts = Parts {
+        let turn = TurnParts {
             model: self.model,
             fallbacks: self.fallbacks,
             tools,
@@ -261,6 +262,9 @@ impl AgentBuilder {
             approver: self.approver,
             profile: Arc::new(profile),
             system: self.system,
+        };
+        let parts = Parts {
+            turn,
             response_schema: self.response_schema,
             directory,
         };

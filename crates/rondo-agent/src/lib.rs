@@ -20,6 +20,7 @@ mod run;
 mod schema;
 mod session;
 mod tool;
+mod turn;
 mod typed;
 
 #[cfg(test)]
@@ -34,4 +35,5 @@ pub use error::TurnError;
 pub use run::Run;
 pub use session::Session;
 pub use tool::{FnTool, NoArgs, ToolContext, tool};
+pub use turn::{NewTurn, TurnParts};
 pub use typed::{Typed, TypedError};

@@ -1,10 +1,13 @@
+//! What all turns of an agent share.
+
 use crate::ids;
 use crate::run::{Run, Work};
+use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
 use rondo_core::ports::MemoryJournal;
-use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
-use rondo_types::{Message, Profile, SessionId, Transcript};
+use rondo_core::{Journal, TurnSetup};
+use rondo_types::{Message, SessionId, Transcript};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +26,7 @@ const ANSWER_FINALISE: &str = "Stop here: {limit}. No more tools are available. 
 
 /// What all turns of an agent share.
 pub(crate) struct Parts {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) fallbacks: Vec<Arc<dyn Model>>,
-    pub(crate) tools: Toolbox,
-    pub(crate) gate: Arc<dyn Gate>,
-    pub(crate) approver: Arc<dyn Approver>,
-    pub(crate) profile: Arc<Profile>,
-    pub(crate) system: Vec<String>,
+    pub(crate) turn: TurnParts,
     pub(crate) response_schema: Option<Value>,
     /// Where the built-in tools work, for the list of sessions that are kept.
     #[cfg_attr(
@@ -71,30 +68,22 @@ impl Parts {
             Some(expected) => (Some(expected.schema), Some(expected.check)),
             None => (self.response_schema.clone(), None),
         };
-        let mut profile = Arc::clone(&self.profile);
-        let mut system = self.system.clone();
+        let mut parts = self.turn.clone();
         if let Some(schema) = &answer {
-            system.push(format!("{ANSWER_PROMPT}\n{schema}"));
-            let texts = &mut Arc::make_mut(&mut profile).texts;
+            parts.system.push(format!("{ANSWER_PROMPT}\n{schema}"));
+            let texts = &mut Arc::make_mut(&mut parts.profile).texts;
             texts.corrective = ANSWER_CORRECTIVE.to_owned();
             texts.finalise = ANSWER_FINALISE.to_owned();
         }
-        TurnSetup {
+        parts.turn(NewTurn {
             turn: ids::turn(&task.session, task.turn_number),
             session: task.session,
             turn_number: task.turn_number,
-            model: Arc::clone(&self.model),
-            fallbacks: self.fallbacks.clone(),
-            tools: self.tools.clone(),
-            gate: Arc::clone(&self.gate),
-            approver: Arc::clone(&self.approver),
             journal: task.journal,
-            profile,
-            system,
             response_schema: answer,
             answer_check,
             seed: ids::random(),
-        }
+        })
     }
 }
 

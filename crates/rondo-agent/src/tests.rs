@@ -52,7 +52,7 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
         spec: Arc::new(spec),
         arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
     };
-    agent.parts.gate.check(&request).await
+    agent.parts.turn.gate.check(&request).await
 }
 
 #[test]

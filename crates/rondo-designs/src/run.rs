@@ -1,11 +1,12 @@
 //! One turn on behalf of a design.
 
 use async_trait::async_trait;
+use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
     Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox,
-    TurnSetup, Verdict, control, events, run_turn,
+    Verdict, control, events, run_turn,
 };
 use rondo_types::{EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId};
 use serde_json::Value;
@@ -53,22 +54,25 @@ impl Run {
     where
         S: Future<Output = ()> + Send,
     {
-        let setup = TurnSetup {
+        let new = NewTurn {
             session: fresh_session(&self.profile.name),
             turn: TurnId::new("1"),
             turn_number: free_turn_number(&self.history),
+            journal: Arc::new(MemoryJournal::default()),
+            response_schema: None,
+            answer_check: None,
+            seed: random(),
+        };
+        let parts = TurnParts {
             model: self.model,
             fallbacks: Vec::new(),
             tools: self.tools,
             gate: self.gate,
             approver: Arc::new(Nobody),
-            journal: Arc::new(MemoryJournal::default()),
             profile: self.profile.into(),
             system: self.system,
-            response_schema: None,
-            answer_check: None,
-            seed: random(),
         };
+        let setup = parts.turn(new);
         let (sender, listener) = events::channel(setup.session.clone(), setup.turn.clone());
         let (history, input) = (self.history, self.input);
         let turn = async move {

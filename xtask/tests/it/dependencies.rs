@@ -19,9 +19,9 @@ const LAYERS: [&[&str]; 9] = [
         "rondo-python",
         "rondo-tools",
     ],
-    &["rondo-agent", "rondo-designs"],
+    &["rondo-agent"],
+    &["rondo-designs", "rondo-runtime"],
     &["rondo"],
-    &["rondo-runtime"],
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.
