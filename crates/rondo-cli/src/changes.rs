@@ -2,7 +2,7 @@
 
 use rondo_core::ApprovalRequest;
 use rondo_core::redact::Secrets;
-use rondo_runtime::tools::Offer;
+use rondo_runtime::tools::Toolset;
 use rondo_tools::{ChangeLog, DiffLine, FileChange, Workspace, preview};
 use rondo_types::CallId;
 use std::collections::VecDeque;
@@ -40,14 +40,14 @@ pub(crate) type Look = Option<Result<FileChange, String>>;
 
 impl Changes {
     /// Takes changes from the tools of a turn; what calls did is noted only where it `is_shown`.
-    pub(crate) fn watch(&self, offer: &Offer, secrets: &Secrets, is_shown: bool) {
+    pub(crate) fn watch(&self, toolset: &Toolset, secrets: &Secrets, is_shown: bool) {
         if is_shown {
-            offer.log.enable();
+            toolset.log.enable();
         }
         // A turn is set up once.
         let _ = self.0.source.set(Source {
-            workspace: Arc::clone(&offer.workspace),
-            log: offer.log.clone(),
+            workspace: Arc::clone(&toolset.workspace),
+            log: toolset.log.clone(),
             secrets: secrets.clone(),
         });
     }

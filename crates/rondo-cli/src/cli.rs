@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Ask, let the model work, and print the answer
     #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
-    /// Work at one prompt for the agent, a shell and Python
+    /// TurnStart at one prompt for the agent, a shell and Python
     #[command(after_help = EXIT_CODES)]
     Repl(Box<ReplArgs>),
     /// Carry on a turn that was cut off, from where it was
@@ -254,7 +254,7 @@ pub(crate) struct TurnArgs {
     /// Fetch no weights; a local model must be here already
     #[arg(long)]
     pub(crate) offline: bool,
-    /// Work in this directory
+    /// TurnStart in this directory
     #[arg(short = 'C', long = "cwd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Let the tools use this directory too

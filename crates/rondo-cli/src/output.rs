@@ -159,8 +159,8 @@ impl Notices for Output {
     }
 }
 
-fn use_color(env: &Env, choice: Option<ColorChoice>, terminal: bool) -> bool {
-    match choice.unwrap_or(ColorChoice::Auto) {
+fn use_color(env: &Env, target: Option<ColorChoice>, terminal: bool) -> bool {
+    match target.unwrap_or(ColorChoice::Auto) {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {

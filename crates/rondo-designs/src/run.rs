@@ -5,8 +5,8 @@ use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox,
-    Verdict, control, events, run_turn,
+    Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox, Verdict,
+    control, events, run_turn,
 };
 use rondo_types::{EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::settings::Settings;
-use crate::target::Choice;
+use crate::target::ModelTarget;
 use crate::weights::{FetchOptions, Store, Wanted, fetch, size};
 use rondo_core::Model;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub const PROFILE: &str = "local";
 /// The file whose being there says that the user was told of the default model.
 const TOLD_FILE: &str = "told-of-local-model";
 
-/// Fetches the weights of a choice, if it needs any that are not here.
+/// Fetches the weights of a target, if it needs any that are not here.
 ///
 /// # Errors
 /// When nobody has them, or nothing may be fetched.
@@ -23,11 +23,11 @@ const TOLD_FILE: &str = "told-of-local-model";
 /// # Cancel safety
 /// Cancel safe: what came is kept for the next time.
 pub async fn prepare(
-    choice: &Choice,
+    target: &ModelTarget,
     settings: &Settings,
     notices: &dyn Notices,
 ) -> Result<Option<PathBuf>> {
-    let Some(wanted) = &choice.weights else {
+    let Some(wanted) = &target.weights else {
         return Ok(None);
     };
     if settings.values.model.is_none() {
@@ -66,8 +66,8 @@ fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
 /// # Errors
 /// When this build has no engine, or no thread can be started.
 #[cfg(feature = "local")]
-pub fn model(choice: &Choice, weights: PathBuf) -> Result<Arc<dyn Model>> {
-    let options = rondo_local::LocalOptions::new(weights, choice.model.clone());
+pub fn model(target: &ModelTarget, weights: PathBuf) -> Result<Arc<dyn Model>> {
+    let options = rondo_local::LocalOptions::new(weights, target.model.clone());
     let model = rondo_local::LocalModel::start(options);
     let model =
         model.map_err(|err| SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err)))?;
@@ -76,8 +76,8 @@ pub fn model(choice: &Choice, weights: PathBuf) -> Result<Arc<dyn Model>> {
 
 /// Refuses: the engine was left out of this build.
 #[cfg(not(feature = "local"))]
-pub fn model(choice: &Choice, _weights: PathBuf) -> Result<Arc<dyn Model>> {
-    let name = choice.full_name();
+pub fn model(target: &ModelTarget, _weights: PathBuf) -> Result<Arc<dyn Model>> {
+    let name = target.full_name();
     Err(SetupError::new(
         SetupErrorKind::Config,
         format_args!("`{name}` cannot be asked: this build has no engine for local models"),
@@ -89,7 +89,11 @@ pub fn model(choice: &Choice, _weights: PathBuf) -> Result<Arc<dyn Model>> {
 ///
 /// # Errors
 /// As [`model`], and when the weights are not here.
-pub fn fallback(choice: &Choice, wanted: &Wanted, settings: &Settings) -> Result<Arc<dyn Model>> {
+pub fn fallback(
+    target: &ModelTarget,
+    wanted: &Wanted,
+    settings: &Settings,
+) -> Result<Arc<dyn Model>> {
     let name = wanted.name();
     let path = Store::of(settings).find(wanted).ok_or_else(|| {
         SetupError::new(
@@ -98,5 +102,5 @@ pub fn fallback(choice: &Choice, wanted: &Wanted, settings: &Settings) -> Result
         )
         .hint(format!("fetch them with `rondo models pull {name}`"))
     })?;
-    model(choice, path)
+    model(target, path)
 }

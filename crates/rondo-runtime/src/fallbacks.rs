@@ -4,7 +4,7 @@ use crate::embedded;
 use crate::error::Result;
 use crate::notices::Notices;
 use crate::settings::Settings;
-use crate::target::Choice;
+use crate::target::ModelTarget;
 use crate::transport::http_model;
 use futures_util::TryFutureExt as _;
 use rondo_core::{Model, ModelStream};
@@ -19,46 +19,50 @@ use tokio::sync::OnceCell;
 /// # Errors
 /// When one names no known provider, or is known not to do what the profile needs.
 pub fn choose(
-    first: &Choice,
+    first: &ModelTarget,
     profile: &Profile,
     tools: usize,
     settings: &Settings,
     notices: &dyn Notices,
-) -> Result<Vec<Choice>> {
+) -> Result<Vec<ModelTarget>> {
     let mut usable = Vec::new();
-    for choice in first.fallbacks(settings)? {
-        if let Err(error) = choice.check_key(settings) {
-            let name = choice.full_name();
+    for target in first.fallbacks(settings)? {
+        if let Err(error) = target.check_key(settings) {
+            let name = target.full_name();
             notices.note(&format!("fallback `{name}` is left out: {}", error.line()));
             continue;
         }
-        choice.check(profile, tools)?;
-        usable.push(choice);
+        target.check(profile, tools)?;
+        usable.push(target);
     }
     Ok(usable)
 }
 
-/// Builds the models of the choices, in their order.
+/// Builds the models of the targets, in their order.
 ///
 /// # Errors
 /// When a provider's settings make no sense.
 pub fn models(
-    choices: &[Choice],
+    targets: &[ModelTarget],
     profile: &Profile,
     settings: &Settings,
 ) -> Result<Vec<Arc<dyn Model>>> {
-    let model = |choice| fallback(choice, profile, settings);
-    choices.iter().map(model).collect()
+    let model = |target| fallback(target, profile, settings);
+    targets.iter().map(model).collect()
 }
 
-fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<Arc<dyn Model>> {
-    if let Some(wanted) = &choice.weights {
-        return embedded::fallback(choice, wanted, settings);
+fn fallback(
+    target: &ModelTarget,
+    profile: &Profile,
+    settings: &Settings,
+) -> Result<Arc<dyn Model>> {
+    if let Some(wanted) = &target.weights {
+        return embedded::fallback(target, wanted, settings);
     }
-    let key = choice.key_in_env(settings);
-    let known = key.is_some() || choice.provider.api_key_command.is_none();
-    let dialect = choice.dialect_under(profile);
-    let model = http_model(choice, key, dialect, profile.streaming, settings)?;
+    let key = target.key_in_env(settings);
+    let known = key.is_some() || target.provider.api_key_command.is_none();
+    let dialect = target.dialect_under(profile);
+    let model = http_model(target, key, dialect, profile.streaming, settings)?;
     if known {
         return Ok(Arc::new(model));
     }
@@ -67,7 +71,7 @@ fn fallback(choice: &Choice, profile: &Profile, settings: &Settings) -> Result<A
         server: model.server(),
         base_url: model.base_url(),
         late: Arc::new(Late {
-            choice: choice.clone(),
+            target: target.clone(),
             profile: profile.clone(),
             settings: settings.clone(),
             model: OnceCell::new(),
@@ -84,7 +88,7 @@ struct LateModel {
 }
 
 struct Late {
-    choice: Choice,
+    target: ModelTarget,
     profile: Profile,
     settings: Settings,
     model: OnceCell<HttpModel>,
@@ -113,10 +117,10 @@ impl Model for LateModel {
 impl Late {
     async fn model(&self) -> Result<&HttpModel, ModelError> {
         let built = self.model.get_or_try_init(|| async {
-            let key = self.choice.key(&self.settings).await?;
-            let dialect = self.choice.dialect_under(&self.profile);
+            let key = self.target.key(&self.settings).await?;
+            let dialect = self.target.dialect_under(&self.profile);
             let streaming = self.profile.streaming;
-            http_model(&self.choice, key, dialect, streaming, &self.settings)
+            http_model(&self.target, key, dialect, streaming, &self.settings)
         });
         let failed =
             |error: crate::error::SetupError| ModelError::new(ErrorClass::Auth, error.line());

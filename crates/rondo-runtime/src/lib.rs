@@ -14,12 +14,11 @@
 //!   [`weights`]: the files of models that run in this process.
 //! - [`sessions`]: where they are kept and which one is meant; [`calls`]: the state of their commands;
 //!   [`secrets`]: what is kept out of them.
-//! - [`cast`]: who answers a turn, and under what; [`tools`], [`python`]: what it may call;
+//! - [`plan`]: who answers a turn, and under what; [`tools`], [`python`]: what it may call;
 //!   [`context`]: what stands before the user's words.
 //! - [`telemetry`]: what a collector is sent; [`files`]: files whose names others chose.
 
 pub mod calls;
-pub mod cast;
 pub mod config;
 pub mod context;
 pub mod embedded;
@@ -30,6 +29,7 @@ pub mod files;
 pub mod models;
 pub mod notices;
 pub mod paths;
+pub mod plan;
 pub mod profiles;
 pub mod providers;
 pub mod python;

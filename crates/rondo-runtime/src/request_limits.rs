@@ -1,6 +1,6 @@
 //! How many requests each provider takes at once, for all turns of the process together.
 
-use crate::target::Choice;
+use crate::target::ModelTarget;
 use rondo_http::RequestLimit;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -16,10 +16,10 @@ pub struct RequestLimits(Arc<Mutex<BTreeMap<String, RequestLimit>>>);
 
 impl RequestLimits {
     /// Returns the bound of a model's provider, which all its models share.
-    pub fn of(&self, choice: &Choice) -> RequestLimit {
-        let max = choice.provider.max_concurrent_requests;
+    pub fn of(&self, target: &ModelTarget) -> RequestLimit {
+        let max = target.provider.max_concurrent_requests;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = choice.provider_name.clone();
+        let name = target.provider_name.clone();
         let limit = known
             .entry(name)
             .or_insert_with(|| RequestLimit::new(max.unwrap_or(REQUESTS_MAX)));
@@ -32,14 +32,14 @@ mod tests {
     use super::*;
     use crate::providers::Providers;
 
-    fn choice(spec: &str, max: Option<usize>) -> Choice {
+    fn target(spec: &str, max: Option<usize>) -> ModelTarget {
         let (provider_name, model) = spec.split_once('/').unwrap();
         let providers = Providers::load(&BTreeMap::new()).unwrap();
         let mut provider = providers.get(provider_name).unwrap().clone();
         if let Some(max) = max {
             provider.max_concurrent_requests = NonZeroUsize::new(max);
         }
-        Choice {
+        ModelTarget {
             provider_name: provider_name.to_owned(),
             provider,
             model: model.to_owned(),
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_provider_has_what_is_set_for_it_or_the_usual() {
         let limits = RequestLimits::default();
-        let max = |spec, max| limits.of(&choice(spec, max)).max().get();
+        let max = |spec, max| limits.of(&target(spec, max)).max().get();
         assert_eq!(max("openai/a", None), 32);
         assert_eq!(max("groq/a", Some(3)), 3);
         assert_eq!(max("local/a", None), 4);
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn all_models_of_a_provider_share_its_bound_wherever_the_settings_go() {
         let limits = RequestLimits::default();
-        limits.of(&choice("openai/a", Some(1)));
-        let again = limits.clone().of(&choice("openai/b", Some(2)));
+        limits.of(&target("openai/a", Some(1)));
+        let again = limits.clone().of(&target("openai/b", Some(2)));
         assert_eq!(again.max().get(), 1, "the first one made it");
     }
 }

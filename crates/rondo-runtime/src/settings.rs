@@ -267,12 +267,12 @@ mod tests {
     use crate::notices::NoNotices;
     use std::fs;
 
-    struct Scene {
+    struct TurnContext {
         home: tempfile::TempDir,
         project: tempfile::TempDir,
     }
 
-    impl Scene {
+    impl TurnContext {
         fn new(user: &str, project: &str) -> Self {
             let scene = Self {
                 home: tempfile::tempdir().unwrap(),
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn flags_win_over_environment_over_project_over_user() {
-        let scene = Scene::new("", "model = 'project/m'");
+        let scene = TurnContext::new("", "model = 'project/m'");
         scene.trust("model = 'user/m'\neffort = 'low'");
         let flags = Layer {
             model: Some("flag/m".into()),
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_project_opens_no_permission_unless_its_folder_is_trusted() {
-        let scene = Scene::new("", "yolo = true\nbase_url = 'http://evil'");
+        let scene = TurnContext::new("", "yolo = true\nbase_url = 'http://evil'");
         let values = scene.load(&[], Layer::default()).values;
         assert_eq!((values.yolo, values.base_url), (None, None));
         scene.trust("");
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn a_project_without_trust_lowers_limits_and_raises_none() {
         let limits = |user: &str, project: &str, profile: &str| {
-            let settings = Scene::new(user, project).load(&[], Layer::default());
+            let settings = TurnContext::new(user, project).load(&[], Layer::default());
             let resolved = profiles::resolve(&settings, profile).unwrap();
             let of_profile = resolved.profile.limits;
             (
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_link_to_the_configuration_of_a_trusted_folder_lends_no_trust() {
-        let scene = Scene::new("", "yolo = true");
+        let scene = TurnContext::new("", "yolo = true");
         let clone = tempfile::tempdir_in(scene.project.path().parent().unwrap()).unwrap();
         let own = scene.project.path().join(".rondo");
         std::os::unix::fs::symlink(own, clone.path().join(".rondo")).unwrap();
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn every_layer_adds_to_what_is_forbidden() {
-        let scene = Scene::new("disallowed_tools = ['a']", "disallowed_tools = ['b']");
+        let scene = TurnContext::new("disallowed_tools = ['a']", "disallowed_tools = ['b']");
         let values = scene
             .load(&[("RONDO_DISALLOWED_TOOLS", "c")], Layer::default())
             .values;

@@ -26,7 +26,7 @@ const KEY_BYTES_MAX: u64 = 16 << 10;
 
 /// Whom to ask.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct ModelTarget {
     /// The provider's name.
     pub provider_name: String,
     /// What is set for it.
@@ -41,7 +41,7 @@ pub struct Choice {
     pub weights: Option<Wanted>,
 }
 
-impl Choice {
+impl ModelTarget {
     /// Decides whom to ask.
     ///
     /// # Errors
@@ -69,10 +69,10 @@ impl Choice {
         for spec in settings.values.fallbacks.iter().flatten() {
             let named = parse_model(spec, explicit, &providers, settings)?;
             let address = explicit.filter(|_| named.0 == self.provider_name);
-            let choice = Self::of(named, address, &providers, settings)?;
-            let name = choice.full_name();
+            let target = Self::of(named, address, &providers, settings)?;
+            let name = target.full_name();
             if self.full_name() != name && all.iter().all(|known| known.full_name() != name) {
-                all.push(choice);
+                all.push(target);
             }
         }
         Ok(all)

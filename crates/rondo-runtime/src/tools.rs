@@ -32,7 +32,7 @@ const ALL: &str = "*";
 const PRIVATE: u32 = 0o700;
 
 /// What a turn may call.
-pub struct Offer {
+pub struct Toolset {
     /// The tools.
     pub tools: Toolbox,
     /// Tools that the profile names and this version does not have.
@@ -84,7 +84,7 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
-pub fn offer(
+pub fn toolset(
     names: &[String],
     keys: &[String],
     profile: &Profile,
@@ -92,7 +92,7 @@ pub fn offer(
     session: &SessionId,
     live: &[Arc<dyn Tool>],
     secrets: &Secrets,
-) -> Result<Offer> {
+) -> Result<Toolset> {
     // A session's own: what other sessions printed is none of this one's business.
     let state_dir = calls::dir(&settings.paths, session);
     let is_kept = settings.values.ephemeral != Some(true);
@@ -128,7 +128,7 @@ pub fn offer(
     }
     let tools =
         Toolbox::new(tools).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
-    Ok(Offer {
+    Ok(Toolset {
         tools,
         missing,
         workspace,
@@ -197,8 +197,12 @@ pub fn private_dir(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When a directory cannot be found.
-pub fn gate_options(offer: &Offer, profile: &Profile, settings: &Settings) -> Result<GateOptions> {
-    let (current, more) = offer
+pub fn gate_options(
+    toolset: &Toolset,
+    profile: &Profile,
+    settings: &Settings,
+) -> Result<GateOptions> {
+    let (current, more) = toolset
         .directories
         .split_first()
         .ok_or_else(|| SetupError::new(SetupErrorKind::Other, "there is no working directory"))?;

@@ -3,7 +3,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
-use crate::target::Choice;
+use crate::target::ModelTarget;
 use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Network, Proxies, Secret};
 use rondo_wire::Quirks;
 use serde::Deserialize as _;
@@ -14,21 +14,21 @@ use serde_json::{Map, Value};
 /// # Errors
 /// When the provider's settings make no sense.
 pub fn http_model(
-    choice: &Choice,
+    target: &ModelTarget,
     key: Option<String>,
     dialect: &str,
     streaming: bool,
     settings: &Settings,
 ) -> Result<HttpModel> {
     let mut endpoint = Endpoint::new(
-        choice.provider_name.clone(),
+        target.provider_name.clone(),
         dialect.to_owned(),
-        choice.base_url.clone(),
+        target.base_url.clone(),
     );
-    endpoint.auth = auth(choice, key);
-    endpoint.headers = headers(choice, settings);
-    endpoint.extra_body = extra_body(choice)?;
-    endpoint.quirks = quirks(choice)?;
+    endpoint.auth = auth(target, key);
+    endpoint.headers = headers(target, settings);
+    endpoint.extra_body = extra_body(target)?;
+    endpoint.quirks = quirks(target)?;
     endpoint.streaming = streaming;
     endpoint.network = Network {
         proxies: Proxies::from_lookup(|name| settings.env.text(name)),
@@ -36,22 +36,22 @@ pub fn http_model(
         ..Network::default()
     };
     let card = ModelCard {
-        name: choice.model.clone(),
-        price: choice.facts.price(),
-        context_tokens: choice.facts.context_tokens,
+        name: target.model.clone(),
+        price: target.facts.price(),
+        context_tokens: target.facts.context_tokens,
     };
     let model = HttpModel::new(&endpoint, card)
         .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
-    Ok(model.with_request_limit(settings.request_limits.of(choice)))
+    Ok(model.with_request_limit(settings.request_limits.of(target)))
 }
 
-fn headers(choice: &Choice, settings: &Settings) -> Vec<(String, Secret)> {
-    let fixed = choice
+fn headers(target: &ModelTarget, settings: &Settings) -> Vec<(String, Secret)> {
+    let fixed = target
         .provider
         .headers
         .iter()
         .map(|(name, value)| (name.clone(), Secret::new(value)));
-    let from_env = choice
+    let from_env = target
         .provider
         .headers_env
         .iter()
@@ -61,12 +61,12 @@ fn headers(choice: &Choice, settings: &Settings) -> Vec<(String, Secret)> {
     fixed.chain(from_env).collect()
 }
 
-fn auth(choice: &Choice, key: Option<String>) -> Auth {
+fn auth(target: &ModelTarget, key: Option<String>) -> Auth {
     let Some(key) = key else {
         return Auth::None;
     };
     let secret = Secret::new(key);
-    match &choice.provider.api_key_header {
+    match &target.provider.api_key_header {
         Some(name) => Auth::Header {
             name: name.clone(),
             secret,
@@ -75,25 +75,25 @@ fn auth(choice: &Choice, key: Option<String>) -> Auth {
     }
 }
 
-fn extra_body(choice: &Choice) -> Result<Map<String, Value>> {
-    match serde_json::to_value(&choice.provider.extra_body) {
+fn extra_body(target: &ModelTarget) -> Result<Map<String, Value>> {
+    match serde_json::to_value(&target.provider.extra_body) {
         Ok(Value::Object(fields)) => Ok(fields),
         _ => Err(SetupError::new(
             SetupErrorKind::Config,
             format_args!(
                 "the `extra_body` of provider `{}` cannot be sent as JSON",
-                choice.provider_name
+                target.provider_name
             ),
         )),
     }
 }
 
-fn quirks(choice: &Choice) -> Result<Quirks> {
-    let table = toml::Value::Table(choice.provider.quirks.clone());
+fn quirks(target: &ModelTarget) -> Result<Quirks> {
+    let table = toml::Value::Table(target.provider.quirks.clone());
     Quirks::deserialize(table).map_err(|err| {
         let context = format!(
             "the `quirks` of provider `{}` make no sense",
-            choice.provider_name
+            target.provider_name
         );
         let reason = anyhow::Error::msg(err.message().to_owned());
         SetupError::caused(SetupErrorKind::Config, reason.context(context))
@@ -106,9 +106,9 @@ mod tests {
     use crate::providers::Providers;
     use std::collections::BTreeMap;
 
-    fn choice(name: &str) -> Choice {
+    fn target(name: &str) -> ModelTarget {
         let providers = Providers::load(&BTreeMap::new()).unwrap();
-        Choice {
+        ModelTarget {
             provider_name: name.to_owned(),
             provider: providers.get(name).unwrap().clone(),
             model: "m".into(),
@@ -122,33 +122,33 @@ mod tests {
     fn every_shipped_provider_has_known_quirks_and_dialect() {
         let providers = Providers::load(&BTreeMap::new()).unwrap();
         for (name, _) in providers.iter() {
-            let choice = choice(name);
-            quirks(&choice).unwrap();
-            assert!(rondo_wire::dialect(choice.dialect()).is_some(), "{name}");
+            let target = target(name);
+            quirks(&target).unwrap();
+            assert!(rondo_wire::dialect(target.dialect()).is_some(), "{name}");
         }
     }
 
     #[test]
     fn gemini_sends_its_key_in_its_own_header() {
-        let Auth::Header { name, .. } = auth(&choice("gemini"), Some("k".into())) else {
+        let Auth::Header { name, .. } = auth(&target("gemini"), Some("k".into())) else {
             panic!("a header of its own")
         };
         assert_eq!(name, "x-goog-api-key");
         assert_eq!(
-            auth(&choice("groq"), Some("k".into())),
+            auth(&target("groq"), Some("k".into())),
             Auth::Bearer(Secret::new("k"))
         );
-        assert_eq!(auth(&choice("groq"), None), Auth::None);
+        assert_eq!(auth(&target("groq"), None), Auth::None);
     }
 
     #[test]
     fn an_unknown_quirk_is_named() {
-        let mut choice = choice("groq");
-        choice
+        let mut target = target("groq");
+        target
             .provider
             .quirks
             .insert("wobbly".into(), toml::Value::Boolean(true));
-        let error = quirks(&choice).unwrap_err();
+        let error = quirks(&target).unwrap_err();
         assert!(error.line().contains("wobbly"), "{}", error.line());
     }
 }

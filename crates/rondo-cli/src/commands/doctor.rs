@@ -8,13 +8,13 @@ use crate::output::Output;
 use crate::render::sanitize::plain;
 use rondo_http::probe::{Check, ProbeReport, probe};
 use rondo_runtime::SetupError;
-use rondo_runtime::cast::profile_name;
 use rondo_runtime::config::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::paths::project_config;
+use rondo_runtime::plan::profile_name;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::target::Choice;
+use rondo_runtime::target::ModelTarget;
 use rondo_runtime::telemetry;
 use rondo_runtime::transport;
 use rondo_runtime::weights::{Store, Wanted};
@@ -43,14 +43,14 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
     };
     let settings = Settings::load_around(env, current_dir()?, flags, output, &mut broken)?;
     check_here(&settings, &mut report);
-    let choice = Choice::make(&settings);
-    check_profile(choice.as_ref().ok(), &settings, &mut report);
-    let choice = check_model(choice, &settings, &mut report);
+    let target = ModelTarget::make(&settings);
+    check_profile(target.as_ref().ok(), &settings, &mut report);
+    let target = check_model(target, &settings, &mut report);
     output.stdout(&report.text).map_err(write_failed)?;
-    let asked = choice.as_ref().filter(|choice| choice.weights.is_none());
-    if let (true, Some(choice)) = (args.probe, asked) {
+    let asked = target.as_ref().filter(|target| target.weights.is_none());
+    if let (true, Some(target)) = (args.probe, asked) {
         let mut probed = Report::default();
-        probe_now(choice, &settings, &mut probed)?;
+        probe_now(target, &settings, &mut probed)?;
         output.stdout(&probed.text).map_err(write_failed)?;
         report.failed |= probed.failed;
     }
@@ -118,10 +118,10 @@ fn check_here(settings: &Settings, report: &mut Report) {
 }
 
 /// Which profile is in force depends on who is asked.
-fn check_profile(choice: Option<&Choice>, settings: &Settings, report: &mut Report) {
-    let name = choice.map_or_else(
+fn check_profile(target: Option<&ModelTarget>, settings: &Settings, report: &mut Report) {
+    let name = target.map_or_else(
         || settings.profile_name(),
-        |choice| profile_name(choice, settings),
+        |target| profile_name(target, settings),
     );
     match profiles::resolve(settings, name) {
         Ok(resolved) => report.good("profile", &resolved.profile.name),
@@ -163,19 +163,19 @@ fn in_one_line(error: &SetupError) -> String {
 }
 
 fn check_model(
-    choice: Result<Choice, SetupError>,
+    target: Result<ModelTarget, SetupError>,
     settings: &Settings,
     report: &mut Report,
-) -> Option<Choice> {
-    let choice = match choice {
-        Ok(choice) => choice,
+) -> Option<ModelTarget> {
+    let target = match target {
+        Ok(target) => target,
         Err(error) => {
             report.bad("model", &explained(&error));
             return None;
         }
     };
-    check_choice("model", &choice, settings, report);
-    match choice.fallbacks(settings) {
+    check_choice("model", &target, settings, report);
+    match target.fallbacks(settings) {
         Ok(fallbacks) => {
             for fallback in fallbacks {
                 check_choice("fallback", &fallback, settings, report);
@@ -183,7 +183,7 @@ fn check_model(
         }
         Err(error) => report.bad("fallback", &explained(&error)),
     }
-    Some(choice)
+    Some(target)
 }
 
 /// A model in the box needs its weights and nothing else.
@@ -197,42 +197,42 @@ fn check_weights(wanted: &Wanted, settings: &Settings, report: &mut Report) {
     }
 }
 
-fn check_choice(what: &str, choice: &Choice, settings: &Settings, report: &mut Report) {
-    report.good(what, &choice.full_name());
-    if let Some(wanted) = &choice.weights {
+fn check_choice(what: &str, target: &ModelTarget, settings: &Settings, report: &mut Report) {
+    report.good(what, &target.full_name());
+    if let Some(wanted) = &target.weights {
         check_weights(wanted, settings, report);
         return;
     }
     report.good(
         "address",
-        &format!("{} ({})", choice.shown_url(), choice.dialect()),
+        &format!("{} ({})", target.shown_url(), target.dialect()),
     );
-    check_key(choice, settings, report);
-    match choice.facts.context_tokens {
+    check_key(target, settings, report);
+    match target.facts.context_tokens {
         Some(tokens) => report.good("context", &format!("{tokens} tokens")),
         None => report.info("context", "not known"),
     }
-    match choice.facts.price() {
+    match target.facts.price() {
         Some(_) => report.good("price", "known"),
         None => report.info("price", "not known; `--max-budget-usd` cannot be kept"),
     }
-    match choice.facts.function_calling {
+    match target.facts.function_calling {
         Some(false) => report.bad("function calling", "this model is known to lack it"),
         Some(true) => report.good("function calling", "known to work"),
         None => report.info("function calling", "nothing known against it"),
     }
 }
 
-fn check_key(choice: &Choice, settings: &Settings, report: &mut Report) {
-    let variables = choice.key_variables();
+fn check_key(target: &ModelTarget, settings: &Settings, report: &mut Report) {
+    let variables = target.key_variables();
     let found = variables
         .iter()
         .find(|name| settings.env.text(name).is_some());
     if let Some(found) = found {
         report.good("key", &format!("found in {found}"));
-    } else if choice.provider.api_key_command.is_some() {
+    } else if target.provider.api_key_command.is_some() {
         report.info("key", "printed by `api_key_command`, which was not run");
-    } else if choice.keyless() {
+    } else if target.keyless() {
         report.good("key", "none needed");
     } else {
         report.bad("key", &format!("none of {} is set", variables.join(", ")));
@@ -246,14 +246,14 @@ fn explained(error: &SetupError) -> String {
     }
 }
 
-fn probe_now(choice: &Choice, settings: &Settings, report: &mut Report) -> Result<()> {
+fn probe_now(target: &ModelTarget, settings: &Settings, report: &mut Report) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|err| CliError::caused(Exit::Error, err))?;
     let seen = runtime.block_on(async {
-        let key = choice.key(settings).await?;
-        let model = transport::http_model(choice, key, choice.dialect(), true, settings)?;
+        let key = target.key(settings).await?;
+        let model = transport::http_model(target, key, target.dialect(), true, settings)?;
         Ok::<_, CliError>(probe(&model, PROBE_TIMEOUT).await)
     })?;
     show_probe(&seen, report);

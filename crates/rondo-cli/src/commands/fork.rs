@@ -1,6 +1,6 @@
 //! `rondo fork`: a session that shares another's beginning and goes its own way from there.
 
-use super::ask::{self, Aim, Started};
+use super::ask::{self, AskMode, Started};
 use super::run::{current_dir, write_failed};
 use crate::cli::{ColorChoice, ForkArgs, OutputFormat, StepPlace};
 use crate::error::{CliError, Result};
@@ -47,13 +47,13 @@ pub(super) fn run(
         return Ok(Exit::Answer);
     }
     output.note(&format!("session `{}` is the fork", made.session));
-    let aim = match args.message {
-        Some(_) => Aim::Ask,
-        None => Aim::Resume,
+    let mode = match args.message {
+        Some(_) => AskMode::Ask,
+        None => AskMode::Resume,
     };
     Ok(ask::run(Started {
         args: args.going_on(made.session.as_str()),
-        aim,
+        mode,
         env,
         color,
         format,

@@ -1,4 +1,4 @@
-use super::ask::{Aim, Started};
+use super::ask::{AskMode, Started};
 use super::{ask, completion, doctor, fork, models, profiles, repl, replay, session, test, wire};
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -105,7 +105,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Ask(args) => {
             return ask::run(Started {
                 args: *args,
-                aim: Aim::Ask,
+                mode: AskMode::Ask,
                 env,
                 color,
                 format,
@@ -114,7 +114,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Resume(args) => {
             return ask::run(Started {
                 args: (*args).into(),
-                aim: Aim::Resume,
+                mode: AskMode::Resume,
                 env,
                 color,
                 format,

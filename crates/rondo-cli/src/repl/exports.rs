@@ -57,7 +57,7 @@ impl Talk {
         }
         if is_any {
             // Whoever answered has the key of before.
-            self.forget_answerer();
+            self.forget_model();
         }
         is_any
     }

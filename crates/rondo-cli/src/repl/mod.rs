@@ -48,11 +48,11 @@ use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
-use rondo_runtime::cast::{Cast, go_on_with};
 use rondo_runtime::env::Env;
+use rondo_runtime::plan::{TurnPlan, go_on_with};
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::target::Choice;
+use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
 use rondo_runtime::{models, profiles, providers, secrets, sessions};
 use shell::{AS_BEFORE, Kept, LastCommand, Sharing};
@@ -160,9 +160,9 @@ fn failed(err: io::Error, context: &'static str) -> CliError {
 /// Checks that whoever is named can do what the profile needs. Where nobody is, there are a shell and
 /// Python still.
 fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
-    match Choice::make(settings) {
+    match ModelTarget::make(settings) {
         Ok(_) => {
-            Cast::of(settings, output)?;
+            TurnPlan::of(settings, output)?;
             Ok(())
         }
         Err(_) => Ok(()),
@@ -498,8 +498,8 @@ async fn terminated(signals: &mut Signals) -> Stop {
 
 /// Returns who would answer. Whoever cannot be told is told when somebody asks.
 fn answers(settings: &Settings) -> (String, Option<u64>) {
-    match Choice::make(settings) {
-        Ok(choice) => (choice.full_name(), choice.facts.context_tokens),
+    match ModelTarget::make(settings) {
+        Ok(target) => (target.full_name(), target.facts.context_tokens),
         Err(_) => ("no model".to_owned(), None),
     }
 }

@@ -7,7 +7,7 @@ use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
-use crate::commands::ask::Work;
+use crate::commands::ask::TurnStart;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -20,7 +20,7 @@ use rondo_journal::{SessionInfo, Store};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
 use rondo_runtime::calls;
-use rondo_runtime::cast::{Answerer, Cast};
+use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::{self, Conversation};
@@ -73,7 +73,7 @@ pub(super) struct Talk {
     store: Option<Store>,
     telemetry: Option<Telemetry>,
     /// Who answered last, and what they were built from.
-    answerer: Option<(String, Answerer)>,
+    connected: Option<(String, ConnectedModel)>,
 }
 
 impl Talk {
@@ -108,7 +108,7 @@ impl Talk {
             conversation: None,
             store: None,
             telemetry: None,
-            answerer: None,
+            connected: None,
         }
     }
 
@@ -118,8 +118,8 @@ impl Talk {
     /// When nobody can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
         self.learn_keys();
-        let cast = self.cast()?;
-        if cast.tool_names.iter().any(|name| is_python(name)) {
+        let plan = self.plan()?;
+        if plan.tool_names.iter().any(|name| is_python(name)) {
             self.python()?;
         }
         let message = self.message(question)?;
@@ -133,8 +133,8 @@ impl Talk {
             Some(Err(error)) => Err(error),
             _ => {
                 self.attached.clear();
-                let work = Work::Ask(Box::new(message));
-                self.turn(&mut conversation, &cast, work).await
+                let work = TurnStart::Message(Box::new(message));
+                self.turn(&mut conversation, &plan, work).await
             }
         };
         self.conversation = Some(conversation);
@@ -148,8 +148,8 @@ impl Talk {
     /// When nothing was said, or nobody can be asked.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<Over> {
         self.learn_keys();
-        let mut cast = Cast::of(&self.settings, &self.output)?;
-        let policy = &mut cast.profile.compaction;
+        let mut plan = TurnPlan::of(&self.settings, &self.output)?;
+        let policy = &mut plan.profile.compaction;
         policy.only = true;
         policy.max_messages = None;
         if policy.summary_tokens == 0 {
@@ -164,8 +164,8 @@ impl Talk {
             let message = "there is no conversation that could be summed up";
             return Err(CliError::new(Exit::NoSession, message));
         };
-        let work = Work::Ask(Box::new(self.secrets.message(message)));
-        let over = self.turn(&mut conversation, &cast, work).await;
+        let work = TurnStart::Message(Box::new(self.secrets.message(message)));
+        let over = self.turn(&mut conversation, &plan, work).await;
         self.conversation = Some(conversation);
         over
     }
@@ -192,39 +192,40 @@ impl Talk {
             return Err(nothing_cut_off());
         };
         self.output.note("the turn that was cut off is carried on");
-        let cast = Cast::of_cut_off(&cut_off, &self.settings, &self.output)?;
-        self.turn(conversation, &cast, Work::CarryOn(cut_off)).await
+        let plan = TurnPlan::of_cut_off(&cut_off, &self.settings, &self.output)?;
+        self.turn(conversation, &plan, TurnStart::CutOff(cut_off))
+            .await
     }
 
     /// Returns who answers now, and under what.
     ///
     /// # Errors
     /// When the settings name nobody.
-    pub(super) fn cast(&self) -> Result<Cast> {
-        let mut cast = Cast::of(&self.settings, &self.output)?;
-        if !self.remembers(&cast.profile.name) {
+    pub(super) fn plan(&self) -> Result<TurnPlan> {
+        let mut plan = TurnPlan::of(&self.settings, &self.output)?;
+        if !self.remembers(&plan.profile.name) {
             // A record says what is left out, so that the session can still be replayed.
-            cast.profile.compaction.max_messages = Some(0);
+            plan.profile.compaction.max_messages = Some(0);
         }
         if self.python.is_some() {
-            self.offer_python(&mut cast);
+            self.offer_python(&mut plan);
         }
-        Ok(cast)
+        Ok(plan)
     }
 
     /// Lets an agent that works with tools look into the session that somebody works in.
-    fn offer_python(&self, cast: &mut Cast) {
-        let has_tools = !cast.tool_names.is_empty();
+    fn offer_python(&self, plan: &mut TurnPlan) {
+        let has_tools = !plan.tool_names.is_empty();
         let forbidden = self.settings.values.disallowed_tools.as_deref();
         let forbidden = forbidden.unwrap_or_default();
-        let is_there = cast.tool_names.iter().any(|name| is_python(name));
+        let is_there = plan.tool_names.iter().any(|name| is_python(name));
         if !has_tools || is_there {
             return;
         }
         let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
         for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
-            cast.tool_names.push(name.to_owned());
-            cast.profile.tools.push(name.to_owned());
+            plan.tool_names.push(name.to_owned());
+            plan.profile.tools.push(name.to_owned());
         }
     }
 
@@ -357,28 +358,28 @@ impl Talk {
     }
 
     /// Returns who answers, who may have done so before: weights are loaded once.
-    pub(super) async fn answerer(&mut self, cast: &Cast) -> Result<Answerer> {
-        let choice = &cast.choice;
+    pub(super) async fn connected(&mut self, plan: &TurnPlan) -> Result<ConnectedModel> {
+        let target = &plan.target;
         let built_from = format!(
             "{} {} {} {}",
-            choice.full_name(),
-            choice.base_url,
-            choice.dialect_under(&cast.profile),
-            cast.profile.streaming
+            target.full_name(),
+            target.base_url,
+            target.dialect_under(&plan.profile),
+            plan.profile.streaming
         );
-        if let Some((known, answerer)) = &self.answerer
+        if let Some((known, connected)) = &self.connected
             && *known == built_from
         {
-            return Ok(answerer.clone());
+            return Ok(connected.clone());
         }
-        let answerer = cast.model(&self.settings, &self.output).await?;
-        self.answerer = Some((built_from, answerer.clone()));
-        Ok(answerer)
+        let connected = plan.model(&self.settings, &self.output).await?;
+        self.connected = Some((built_from, connected.clone()));
+        Ok(connected)
     }
 
     /// Has whoever answers be built anew.
-    pub(super) fn forget_answerer(&mut self) {
-        self.answerer = None;
+    pub(super) fn forget_model(&mut self) {
+        self.connected = None;
     }
 
     fn message(&self, question: &str) -> Result<Message> {
@@ -444,7 +445,7 @@ impl Talk {
 
     /// Returns what must not be told, the key of whoever answered last included.
     pub(super) fn all_secrets(&self) -> Secrets {
-        let key = self.answerer.as_ref().map(|(_, it)| it.key.clone());
+        let key = self.connected.as_ref().map(|(_, it)| it.key.clone());
         self.secrets.clone().with(key.into_iter().flatten())
     }
 }

@@ -6,7 +6,7 @@ use super::ledger::BookkeepingView;
 use super::permissions::RememberingGate;
 use super::talk::Talk;
 use crate::changes::Changes;
-use crate::commands::ask::{self, Scene, Work};
+use crate::commands::ask::{self, TurnContext, TurnStart};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::render::TextView;
@@ -16,7 +16,7 @@ use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
 use rondo_runtime::SetupError;
-use rondo_runtime::cast::{Answerer, Cast};
+use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sessions::Conversation;
 use rondo_types::Outcome;
 use std::sync::Arc;
@@ -40,22 +40,22 @@ impl Talk {
     pub(super) async fn turn(
         &mut self,
         conversation: &mut Conversation,
-        cast: &Cast,
-        work: Work,
+        plan: &TurnPlan,
+        work: TurnStart,
     ) -> Result<Over> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
-        let answerer = tokio::select! {
+        let connected = tokio::select! {
             biased;
             stop = signals.next() => return Ok(over(&mut keyboard, Some(stop))),
             () = keyboard.stopped() => {
                 self.output.note("stopped before anything was asked");
                 return Ok(over(&mut keyboard, None));
             }
-            answerer = self.answerer(cast) => answerer?,
+            connected = self.connected(plan) => connected?,
         };
-        self.serve(conversation, cast, work, answerer, &mut keyboard, screen)
+        self.serve(conversation, plan, work, connected, &mut keyboard, screen)
             .await
     }
 
@@ -73,15 +73,15 @@ impl Talk {
     async fn serve(
         &mut self,
         conversation: &mut Conversation,
-        cast: &Cast,
-        work: Work,
-        answerer: Answerer,
+        plan: &TurnPlan,
+        work: TurnStart,
+        connected: ConnectedModel,
         keyboard: &mut Keyboard,
         screen: Screen,
     ) -> Result<Over> {
         let changes = Changes::default();
         let (approver, mut questions) = approver::channel(screen.clone(), changes.clone());
-        let secrets = self.secrets.clone().with(answerer.key.clone());
+        let secrets = self.secrets.clone().with(connected.key.clone());
         let work = work.without(&secrets);
         let permissions = self.permissions.clone();
         let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>, SetupError> {
@@ -90,18 +90,18 @@ impl Talk {
                 permissions.clone(),
             )?))
         };
-        let scene = Scene {
+        let scene = TurnContext {
             settings: &self.settings,
             output: &self.output,
             conversation,
             schema: None,
-            live: self.live_tools(&cast.profile),
+            live: self.live_tools(&plan.profile),
             changes: changes.clone(),
         };
-        let setup = ask::setup(&scene, cast, answerer, Arc::new(approver), &gate, &secrets)?;
+        let setup = ask::setup(&scene, plan, connected, Arc::new(approver), &gate, &secrets)?;
         let turn = match &work {
-            Work::Ask(_) => setup.turn.clone(),
-            Work::CarryOn(cut_off) => cut_off.turn(),
+            TurnStart::Message(_) => setup.turn.clone(),
+            TurnStart::CutOff(cut_off) => cut_off.turn(),
         };
         let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
         let events_tx = self.telemetry().await.observe(events_tx);
@@ -136,7 +136,7 @@ impl Talk {
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
         })?;
         let mut over = over(keyboard, ended.stopped_by);
-        let outcome = self.finish(outcome, ended, cast, conversation).await?;
+        let outcome = self.finish(outcome, ended, plan, conversation).await?;
         over.unheard.splice(0..0, outcome.unheard);
         Ok(over)
     }
@@ -152,7 +152,7 @@ impl Talk {
         &self,
         outcome: Outcome,
         mut ended: Ended,
-        cast: &Cast,
+        plan: &TurnPlan,
         conversation: &Conversation,
     ) -> Result<Outcome> {
         let circumstances = Circumstances {
@@ -166,7 +166,7 @@ impl Talk {
             return Ok(Arc::unwrap_or_clone(outcome));
         }
         shown.map_err(crate::commands::run::write_failed)?;
-        for said in ask::explain(&outcome, exit, circumstances, &[], cast) {
+        for said in ask::explain(&outcome, exit, circumstances, &[], plan) {
             said.print(&self.output);
         }
         Ok(Arc::unwrap_or_clone(outcome))

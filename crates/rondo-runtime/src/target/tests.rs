@@ -16,20 +16,24 @@ fn settings(env: &[(&str, &str)], flags: Layer) -> Settings {
     .unwrap()
 }
 
-fn choose(env: &[(&str, &str)], model: Option<&str>, base_url: Option<&str>) -> Result<Choice> {
+fn choose(
+    env: &[(&str, &str)],
+    model: Option<&str>,
+    base_url: Option<&str>,
+) -> Result<ModelTarget> {
     let flags = Layer {
         model: model.map(str::to_owned),
         base_url: base_url.map(str::to_owned),
         ..Layer::default()
     };
-    Choice::make(&settings(env, flags))
+    ModelTarget::make(&settings(env, flags))
 }
 
 #[track_caller]
 fn check(env: &[(&str, &str)], model: Option<&str>, base_url: Option<&str>, name: &str, url: &str) {
-    let choice = choose(env, model, base_url).unwrap();
+    let target = choose(env, model, base_url).unwrap();
     assert_eq!(
-        (choice.full_name().as_str(), choice.base_url.as_str()),
+        (target.full_name().as_str(), target.base_url.as_str()),
         (name, url)
     );
 }
@@ -131,7 +135,7 @@ fn without_any_model_the_ways_are_listed() {
         },
         ..settings(&[], Layer::default())
     };
-    let error = Choice::make(&offline).unwrap_err();
+    let error = ModelTarget::make(&offline).unwrap_err();
     assert_eq!(error.kind, SetupErrorKind::Auth);
     let hint = error.hint.unwrap();
     assert!(
@@ -143,9 +147,9 @@ fn without_any_model_the_ways_are_listed() {
 #[cfg(feature = "local")]
 #[test]
 fn without_any_model_the_one_in_the_box_is_asked() {
-    let choice = choose(&[], None, None).unwrap();
-    assert_eq!(choice.full_name(), "local/qwen2.5-coder-1.5b");
-    assert!(choice.weights.is_some() && choice.keyless());
+    let target = choose(&[], None, None).unwrap();
+    assert_eq!(target.full_name(), "local/qwen2.5-coder-1.5b");
+    assert!(target.weights.is_some() && target.keyless());
     let server = choose(&[], Some("local/any"), None).unwrap();
     assert!(server.weights.is_none());
     let file = choose(&[], Some("./my.gguf"), None).unwrap();
@@ -210,8 +214,8 @@ fn profile_with_tools() -> Profile {
 
 #[test]
 fn py_50_a_model_without_function_calling_fails_at_start_with_the_way_out() {
-    let choice = choose(&[("GEMINI_MODEL", "gemma-3-27b-it")], Some("gemini"), None).unwrap();
-    let error = choice.check(&profile_with_tools(), 1).unwrap_err();
+    let target = choose(&[("GEMINI_MODEL", "gemma-3-27b-it")], Some("gemini"), None).unwrap();
+    let error = target.check(&profile_with_tools(), 1).unwrap_err();
     assert_eq!(error.kind, SetupErrorKind::Config);
     assert_eq!(
         error.line(),
@@ -222,13 +226,13 @@ fn py_50_a_model_without_function_calling_fails_at_start_with_the_way_out() {
         hint.contains("set `GEMINI_MODEL` to a model that can, such as `gemini-2.5-flash`"),
         "{hint}"
     );
-    choice.check(&profile_with_tools(), 0).unwrap();
+    target.check(&profile_with_tools(), 0).unwrap();
 }
 
 #[test]
 fn py_50_an_unknown_model_is_let_through() {
-    let choice = choose(&[], Some("gemini/gemini-99"), None).unwrap();
-    choice.check(&profile_with_tools(), 5).unwrap();
+    let target = choose(&[], Some("gemini/gemini-99"), None).unwrap();
+    target.check(&profile_with_tools(), 5).unwrap();
 }
 
 #[test]
@@ -248,8 +252,8 @@ fn a_budget_needs_a_known_price() {
 #[tokio::test]
 async fn a_missing_key_names_its_variable_and_loopback_needs_none() {
     let settings = settings(&[], Layer::default());
-    let choice = choose(&[], Some("groq/m"), None).unwrap();
-    let error = choice.key(&settings).await.unwrap_err();
+    let target = choose(&[], Some("groq/m"), None).unwrap();
+    let error = target.key(&settings).await.unwrap_err();
     assert_eq!(error.kind, SetupErrorKind::Auth);
     assert_eq!(
         error.line(),

@@ -2,8 +2,8 @@ use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;
 use crate::render::{DeniedCall, tool_line};
-use rondo_runtime::cast::Cast;
-use rondo_runtime::target::Choice;
+use rondo_runtime::plan::TurnPlan;
+use rondo_runtime::target::ModelTarget;
 use rondo_types::{ErrorClass, ModelError, Outcome, StopReason};
 
 /// Columns of a call that a hint names.
@@ -34,12 +34,12 @@ pub(crate) fn explain(
     exit: Exit,
     circumstances: Circumstances,
     denied: &[DeniedCall],
-    cast: &Cast,
+    plan: &TurnPlan,
 ) -> Vec<Said> {
     let mut said = Vec::new();
     match &outcome.error {
         Some(error) if !outcome.answered => {
-            said.push(Said::Error(failure(error, exit, cast.asked(outcome))));
+            said.push(Said::Error(failure(error, exit, plan.asked(outcome))));
         }
         _ if outcome.stop_reason == StopReason::Cancelled => {
             said.push(Said::Note("the turn was stopped".to_owned()));
@@ -86,25 +86,25 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
     )
 }
 
-fn failure(error: &ModelError, exit: Exit, choice: &Choice) -> CliError {
+fn failure(error: &ModelError, exit: Exit, target: &ModelTarget) -> CliError {
     let shown = CliError::new(exit, error);
     match error.class {
-        ErrorClass::Auth => match choice.key_variables().first() {
+        ErrorClass::Auth => match target.key_variables().first() {
             Some(variable) => shown.hint(format!("check the key in `{variable}`")),
             None => shown,
         },
         ErrorClass::Network => shown.hint(format!(
             "is a server listening at `{}`? `rondo doctor --probe -m {}` looks closer",
-            choice.shown_url(),
-            choice.full_name()
+            target.shown_url(),
+            target.full_name()
         )),
         ErrorClass::NotFound => shown.hint(format!(
             "check the model's name `{}` and the address `{}`",
-            choice.model,
-            choice.shown_url()
+            target.model,
+            target.shown_url()
         )),
         ErrorClass::Unsupported => {
-            let variable = choice.provider.model_env.as_deref();
+            let variable = target.provider.model_env.as_deref();
             let also = variable.map_or(String::new(), |name| format!(", or set `{name}`"));
             shown.hint(format!(
                 "choose a model that can, with `-m provider/model`{also}"

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
-//! - `cast`: who answers; `input`: what is read.
+//! - `plan`: who answers; `input`: what is read.
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
@@ -12,9 +12,9 @@ mod prepare;
 mod turn;
 
 pub(crate) use explain::explain;
-pub(super) use prepare::Aim;
-pub(crate) use prepare::{Work, working_directory};
-pub(crate) use turn::{Scene, drive, setup};
+pub(super) use prepare::AskMode;
+pub(crate) use prepare::{TurnStart, working_directory};
+pub(crate) use turn::{TurnContext, drive, setup};
 
 use super::run::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
@@ -29,7 +29,7 @@ use tokio::task::spawn_blocking;
 /// How a command was started.
 pub(super) struct Started {
     pub(super) args: AskArgs,
-    pub(super) aim: Aim,
+    pub(super) mode: AskMode,
     pub(super) env: Env,
     pub(super) color: Option<ColorChoice>,
     /// What the arguments announced before they were parsed.
@@ -71,13 +71,13 @@ pub(super) fn run(started: Started) -> Exit {
 async fn prepare_and_ask(started: Started, early: Output) -> Result<Exit, Early> {
     let Started {
         args,
-        aim,
+        mode,
         env,
         color,
         format,
     } = started;
     let mut signals = Signals::listen();
-    let preparing = spawn_blocking(move || prepare(&args, aim, env, color, early));
+    let preparing = spawn_blocking(move || prepare(&args, mode, env, color, early));
     let prepared = tokio::select! {
         biased;
         stop = signals.next() => Err(stopped_early(stop)),
@@ -96,13 +96,13 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
     let mut turns = std::mem::take(&mut prepared.turns).into_iter().peekable();
     let mut exit = Exit::Answer;
     while let Some(planned) = turns.next() {
-        let answerer = tokio::select! {
+        let connected = tokio::select! {
             biased;
             stop = signals.next() => Err(stopped_early(stop)),
-            model = planned.cast.model(&prepared.settings, &prepared.output) => model.map_err(CliError::from),
+            model = planned.plan.model(&prepared.settings, &prepared.output) => model.map_err(CliError::from),
         };
         let is_last = turns.peek().is_none();
-        exit = turn::run(&mut prepared, planned, answerer?, is_last).await?;
+        exit = turn::run(&mut prepared, planned, connected?, is_last).await?;
         if !exit.is_an_end() {
             break;
         }

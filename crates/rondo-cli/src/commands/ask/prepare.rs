@@ -9,8 +9,8 @@ use rondo_core::redact::Secrets;
 use rondo_journal::{SessionInfo, Store};
 use rondo_runtime::SetupError;
 use rondo_runtime::calls;
-use rondo_runtime::cast::{Cast, go_on_with};
 use rondo_runtime::env::Env;
+use rondo_runtime::plan::{TurnPlan, go_on_with};
 use rondo_runtime::secrets;
 use rondo_runtime::sessions::{self, Conversation, CutOff, LastAsked};
 use rondo_runtime::settings::Settings;
@@ -27,7 +27,7 @@ const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum Aim {
+pub(in crate::commands) enum AskMode {
     /// Something new is asked.
     Ask,
     /// What was cut off is carried on, and nothing else.
@@ -49,25 +49,25 @@ pub(super) struct Prepared {
 
 /// One turn to run.
 pub(super) struct Planned {
-    pub(super) cast: Cast,
-    pub(super) work: Work,
+    pub(super) plan: TurnPlan,
+    pub(super) work: TurnStart,
 }
 
 /// What a turn begins with.
-pub(crate) enum Work {
+pub(crate) enum TurnStart {
     /// A message.
-    Ask(Box<Message>),
+    Message(Box<Message>),
     /// What is recorded of it.
-    CarryOn(Box<CutOff>),
+    CutOff(Box<CutOff>),
 }
 
-impl Work {
+impl TurnStart {
     /// Returns the same work, with these secrets kept out of what is asked: the key of who answers is
     /// known only once it is built.
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
         match self {
-            Self::Ask(message) => Self::Ask(Box::new(secrets.message(*message))),
-            Self::CarryOn(cut_off) => Self::CarryOn(cut_off),
+            Self::Message(message) => Self::Message(Box::new(secrets.message(*message))),
+            Self::CutOff(cut_off) => Self::CutOff(cut_off),
         }
     }
 }
@@ -78,14 +78,14 @@ impl Work {
 /// When something cannot be read or makes no sense, or the session cannot be had.
 pub(super) fn prepare(
     args: &AskArgs,
-    aim: Aim,
+    mode: AskMode,
     env: Env,
     color: Option<ColorChoice>,
     early: Output,
 ) -> Result<Prepared> {
     let directory = working_directory(args.turn.directory.as_deref())?;
     let mut settings = Settings::load(env.clone(), directory, args.layer(), &early)?;
-    let place = Place::find(args, aim, &settings)?;
+    let place = Place::find(args, mode, &settings)?;
     if let Some(own) = place.directory(args, &settings)? {
         settings = Settings::load(env, own, args.layer(), &early)?;
     }
@@ -98,23 +98,23 @@ pub(super) fn prepare(
             .clone_from(&args.turn.allowed_tools);
     }
     let output = output_of(&settings.values, &settings.env, color);
-    if let (Aim::Ask, Some(last)) = (aim, place.asked()?) {
+    if let (AskMode::Ask, Some(last)) = (mode, place.asked()?) {
         go_on_with(&last, &mut settings, &output)?;
     }
     let secrets = secrets::of_env(&settings);
-    let asked = match aim {
-        Aim::Resume => None,
-        Aim::Ask => Some(asked(args, &settings, &output)?),
+    let asked = match mode {
+        AskMode::Resume => None,
+        AskMode::Ask => Some(asked(args, &settings, &output)?),
     };
-    let (schema, message, cast) = match asked {
-        Some(asked) => (asked.schema, Some(asked.message), Some(asked.cast)),
+    let (schema, message, plan) = match asked {
+        Some(asked) => (asked.schema, Some(asked.message), Some(asked.plan)),
         None => (None, None, None),
     };
     let message = message.map(|message| secrets.message(message));
     let title = message.as_ref().map(Message::text).unwrap_or_default();
     let mut conversation = place.conversation(&settings, title)?;
-    let mut carried = match aim {
-        Aim::Ask if args.is_fork => conversation.leave_open_turn(),
+    let mut carried = match mode {
+        AskMode::Ask if args.is_fork => conversation.leave_open_turn(),
         _ => conversation.cut_off.take(),
     };
     conversation.note_lost_end(&output);
@@ -123,7 +123,7 @@ pub(super) fn prepare(
     }
     let turns = planned(
         carried,
-        cast.zip(message),
+        plan.zip(message),
         &conversation,
         &settings,
         &output,
@@ -161,22 +161,22 @@ fn ask_for_consent(cut_off: &mut CutOff, conversation: &Conversation, output: &O
 
 /// Something new that is asked.
 struct Asked {
-    cast: Cast,
+    plan: TurnPlan,
     schema: Option<Value>,
     message: Message,
 }
 
 fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> {
-    let cast = Cast::of(settings, output)?;
-    for name in tools::unknown(&cast.profile, settings) {
+    let plan = TurnPlan::of(settings, output)?;
+    for name in tools::unknown(&plan.profile, settings) {
         output.note(&format!(
             "no tool is named `{name}`, so nothing is allowed or forbidden by it"
         ));
     }
-    let timeout = cast.profile.limits.turn_timeout;
+    let timeout = plan.profile.limits.turn_timeout;
     let (schema, message) = read_input(args, &settings.directory, timeout, *output)?;
     Ok(Asked {
-        cast,
+        plan,
         schema,
         message,
     })
@@ -184,7 +184,7 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
 
 fn planned(
     carried: Option<Box<CutOff>>,
-    new: Option<(Cast, Message)>,
+    new: Option<(TurnPlan, Message)>,
     conversation: &Conversation,
     settings: &Settings,
     output: &Output,
@@ -196,13 +196,13 @@ fn planned(
             conversation.session
         ));
         turns.push(Planned {
-            cast: Cast::of_cut_off(&cut_off, settings, output)?,
-            work: Work::CarryOn(cut_off),
+            plan: TurnPlan::of_cut_off(&cut_off, settings, output)?,
+            work: TurnStart::CutOff(cut_off),
         });
     }
-    if let Some((cast, message)) = new {
-        let work = Work::Ask(Box::new(message));
-        turns.push(Planned { cast, work });
+    if let Some((plan, message)) = new {
+        let work = TurnStart::Message(Box::new(message));
+        turns.push(Planned { plan, work });
     }
     if turns.is_empty() {
         let session = &conversation.session;
@@ -223,9 +223,9 @@ enum Place {
 }
 
 impl Place {
-    fn find(args: &AskArgs, aim: Aim, settings: &Settings) -> Result<Self> {
+    fn find(args: &AskArgs, mode: AskMode, settings: &Settings) -> Result<Self> {
         let goes_on =
-            aim == Aim::Resume || args.turn.continue_latest || args.turn.session.is_some();
+            mode == AskMode::Resume || args.turn.continue_latest || args.turn.session.is_some();
         if !goes_on {
             if settings.values.ephemeral == Some(true) {
                 return Ok(Self::Nowhere);

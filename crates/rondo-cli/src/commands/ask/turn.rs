@@ -1,6 +1,6 @@
 use super::answer_file;
 use super::explain::{Said, explain, stopped_by};
-use super::prepare::{Planned, Prepared, Work};
+use super::prepare::{Planned, Prepared, TurnStart};
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
@@ -21,8 +21,8 @@ use rondo_core::{
 };
 use rondo_policy::GateOptions;
 use rondo_runtime::SetupError;
-use rondo_runtime::cast::{Answerer, Cast};
 use rondo_runtime::context::system_prompt;
+use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::telemetry::Telemetry;
@@ -40,18 +40,18 @@ use tokio::sync::oneshot;
 pub(super) async fn run(
     prepared: &mut Prepared,
     planned: Planned,
-    answerer: Answerer,
+    connected: ConnectedModel,
     is_last: bool,
 ) -> Result<Exit> {
-    let Planned { cast, work } = planned;
-    let secrets = prepared.secrets.clone().with(answerer.key.clone());
+    let Planned { plan, work } = planned;
+    let secrets = prepared.secrets.clone().with(connected.key.clone());
     let work = work.without(&secrets);
     let screen = Screen::new();
     let env = &prepared.settings.env;
     let changes = Changes::default();
     let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
     let approver = Arc::new(approver);
-    let scene = Scene {
+    let scene = TurnContext {
         settings: &prepared.settings,
         output: &prepared.output,
         conversation: &prepared.conversation,
@@ -61,10 +61,10 @@ pub(super) async fn run(
     };
     let asking = Arc::clone(&approver) as _;
     let gate = tools::standard_gate;
-    let setup = setup(&scene, &cast, answerer, asking, &gate, &secrets)?;
+    let setup = setup(&scene, &plan, connected, asking, &gate, &secrets)?;
     let turn = match &work {
-        Work::Ask(_) => setup.turn.clone(),
-        Work::CarryOn(cut_off) => cut_off.turn(),
+        TurnStart::Message(_) => setup.turn.clone(),
+        TurnStart::CutOff(cut_off) => cut_off.turn(),
     };
     let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
     let telemetry = Telemetry::start(env, &prepared.output).await;
@@ -77,7 +77,7 @@ pub(super) async fn run(
     let turn_control = turn_control.noting_end(end_note(&approver, &brake, strict));
     let history = prepared.conversation.history.clone();
     let (over_tx, over_rx) = oneshot::channel();
-    let timeout = cast.profile.limits.turn_timeout;
+    let timeout = plan.profile.limits.turn_timeout;
     let turn = async {
         let outcome = drive(setup, history, work, events_tx, turn_control).await;
         // Nobody listens once all of it was shown.
@@ -92,7 +92,7 @@ pub(super) async fn run(
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
-    let exit = finish(outcome, ended, &approver, &cast, prepared, is_last).await;
+    let exit = finish(outcome, ended, &approver, &plan, prepared, is_last).await;
     telemetry.finish().await;
     exit
 }
@@ -120,7 +120,7 @@ fn end_note(
 }
 
 /// What a turn is set up from, beside who answers it.
-pub(crate) struct Scene<'a> {
+pub(crate) struct TurnContext<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) output: &'a Output,
     pub(crate) conversation: &'a Conversation,
@@ -142,13 +142,15 @@ pub(crate) type MakeGate<'a> = &'a dyn Fn(GateOptions) -> Result<Arc<dyn Gate>, 
 pub(crate) async fn drive(
     setup: TurnSetup,
     history: Transcript,
-    work: Work,
+    work: TurnStart,
     events: EventSender,
     control: TurnControl,
 ) -> Result<Outcome> {
     match work {
-        Work::Ask(message) => Ok(run_turn(setup, history, *message, events, control).await),
-        Work::CarryOn(turn) => resume_turn(setup, history, &turn.records, events, control)
+        TurnStart::Message(message) => {
+            Ok(run_turn(setup, history, *message, events, control).await)
+        }
+        TurnStart::CutOff(turn) => resume_turn(setup, history, &turn.records, events, control)
             .await
             .map_err(cannot_go_on),
     }
@@ -159,14 +161,14 @@ pub(crate) async fn drive(
 /// # Errors
 /// When its tools or its models cannot be built.
 pub(crate) fn setup(
-    scene: &Scene<'_>,
-    cast: &Cast,
-    answerer: Answerer,
+    scene: &TurnContext<'_>,
+    plan: &TurnPlan,
+    connected: ConnectedModel,
     approver: Arc<dyn Approver>,
     gate: MakeGate<'_>,
     secrets: &Secrets,
 ) -> Result<TurnSetup> {
-    let Scene {
+    let TurnContext {
         settings,
         output,
         conversation,
@@ -174,40 +176,40 @@ pub(crate) fn setup(
         live,
         changes,
     } = scene;
-    let profile = &cast.profile;
+    let profile = &plan.profile;
     let now = Clock::system().now();
     let session = conversation.session.clone();
-    let keys = cast.key_variables();
-    let names = &cast.tool_names;
-    let offer = tools::offer(names, &keys, profile, settings, &session, live, secrets)?;
-    changes.watch(&offer, secrets, output.stderr_terminal);
-    if !offer.missing.is_empty() {
+    let keys = plan.key_variables();
+    let names = &plan.tool_names;
+    let toolset = tools::toolset(names, &keys, profile, settings, &session, live, secrets)?;
+    changes.watch(&toolset, secrets, output.stderr_terminal);
+    if !toolset.missing.is_empty() {
         output.note(&format!(
             "profile `{}` names tools that this version does not have: {}",
             profile.name,
-            offer.missing.join(", ")
+            toolset.missing.join(", ")
         ));
     }
     tracing::info!(
         session = session.as_str(),
-        model = cast.choice.full_name(),
-        base_url = cast.choice.shown_url(),
+        model = plan.target.full_name(),
+        base_url = plan.target.shown_url(),
         profile = profile.name,
-        tools = offer.tools.specs().len(),
+        tools = toolset.tools.specs().len(),
         "asking"
     );
     Ok(TurnSetup {
         session,
         turn: TurnId::new(format!("t-{}", fresh_id(now))),
         turn_number: conversation.turns.saturating_add(1),
-        model: answerer.model,
-        fallbacks: fallbacks::models(&cast.fallbacks, profile, settings)?,
-        gate: gate(tools::gate_options(&offer, profile, settings)?)?,
+        model: connected.model,
+        fallbacks: fallbacks::models(&plan.fallbacks, profile, settings)?,
+        gate: gate(tools::gate_options(&toolset, profile, settings)?)?,
         system: system_prompt(profile, settings)
             .into_iter()
             .map(|block| secrets.text(block))
             .collect(),
-        tools: offer.tools.redacted(secrets),
+        tools: toolset.tools.redacted(secrets),
         approver,
         journal: Arc::clone(&conversation.journal) as _,
         profile: Arc::new(profile.clone()),
@@ -249,7 +251,7 @@ async fn finish(
     outcome: Outcome,
     mut ended: Ended,
     approver: &TerminalApprover,
-    cast: &Cast,
+    plan: &TurnPlan,
     prepared: &Prepared,
     is_last: bool,
 ) -> Result<Exit> {
@@ -280,7 +282,7 @@ async fn finish(
         Err(err) if is_unread(&err) => return Ok(exit.unread(ended.stopped_by)),
         shown => shown.map_err(write_failed)?,
     }
-    let mut said = explain(&outcome, exit, circumstances, &denied, cast);
+    let mut said = explain(&outcome, exit, circumstances, &denied, plan);
     if !is_last {
         said.push(Said::Note(carried_on(&outcome)));
     }

@@ -25,7 +25,7 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
     };
     let profile = profiles::resolve(settings, name)?.profile;
     let wanted = tools::wanted(&profile, settings);
-    let offer = tools::offer(
+    let toolset = tools::toolset(
         &wanted,
         &[],
         &profile,
@@ -36,7 +36,7 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
     )?;
     Ok(Changes {
         system: Some(system_prompt(&profile, settings)),
-        tools: Some(offer.tools.specs()),
+        tools: Some(toolset.tools.specs()),
         profile: Some(profile),
     })
 }

@@ -6,7 +6,7 @@ use rondo_core::replay::{Rerun, rerun as run_again};
 use rondo_runtime::profiles;
 use rondo_runtime::secrets;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::tools::{self, Offer};
+use rondo_runtime::tools::{self, Toolset};
 use rondo_types::{Effects, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const NOBODY: &str = "replay";
 /// The tools that only look, ready to be run again in the working directory.
 pub(super) struct Live {
     session: SessionId,
-    offer: Offer,
+    toolset: Toolset,
     gate: Arc<dyn Gate>,
     runtime: Runtime,
 }
@@ -46,7 +46,7 @@ impl Live {
             None => Arc::new(profiles::resolve(settings, settings.profile_name())?.profile),
         };
         let names: Vec<String> = names.into_iter().collect();
-        let offer = tools::offer(
+        let toolset = tools::toolset(
             &names,
             &[],
             &profile,
@@ -55,14 +55,14 @@ impl Live {
             &[],
             &secrets::of_env(settings),
         )?;
-        let gate = tools::standard_gate(tools::gate_options(&offer, &profile, settings)?)?;
+        let gate = tools::standard_gate(tools::gate_options(&toolset, &profile, settings)?)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|err| CliError::caused(Exit::Error, err))?;
         Ok(Self {
             session: recorded.session.clone(),
-            offer,
+            toolset,
             gate,
             runtime,
         })
@@ -70,7 +70,7 @@ impl Live {
 
     /// Runs the recorded calls of a turn again, where they only look.
     pub(super) fn rerun(&self, records: &[Record]) -> Vec<Rerun> {
-        let again = run_again(&self.session, records, &self.offer.tools, &*self.gate);
+        let again = run_again(&self.session, records, &self.toolset.tools, &*self.gate);
         self.runtime.block_on(again)
     }
 }

@@ -7,7 +7,7 @@ use crate::repl::mode::Mode;
 use rondo_policy::GateOptions;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::target::Choice;
+use rondo_runtime::target::ModelTarget;
 
 impl Repl {
     pub(super) fn choose_mode(&mut self, name: &str) -> Result<()> {
@@ -26,7 +26,7 @@ impl Repl {
         if !name.is_empty() {
             self.try_settings(|settings| settings.values.model = Some(name.to_owned()))?;
         }
-        let model = Choice::make(&self.talk.settings)?.full_name();
+        let model = ModelTarget::make(&self.talk.settings)?.full_name();
         self.print(&format!("{model}\n"))
     }
 
@@ -34,12 +34,12 @@ impl Repl {
         if !name.is_empty() {
             self.try_settings(|settings| settings.values.profile = Some(name.to_owned()))?;
         }
-        let cast = self.talk.cast()?;
-        let memory = match self.talk.remembers(&cast.profile.name) {
+        let plan = self.talk.plan()?;
+        let memory = match self.talk.remembers(&plan.profile.name) {
             true => "a question knows what was said before it",
             false => "each question stands by itself",
         };
-        self.print(&format!("{}: {memory}\n", cast.profile.name))
+        self.print(&format!("{}: {memory}\n", plan.profile.name))
     }
 
     pub(super) fn choose_memory(&mut self, word: &str) -> Result<()> {
@@ -85,8 +85,8 @@ impl Repl {
     fn try_settings(&mut self, change: impl FnOnce(&mut Settings)) -> Result<()> {
         let mut settings = self.talk.settings.clone();
         change(&mut settings);
-        let choice = Choice::make(&settings)?;
-        choice.check_key(&settings)?;
+        let target = ModelTarget::make(&settings)?;
+        target.check_key(&settings)?;
         profiles::resolve(&settings, &profile_name(&settings))?;
         self.talk.settings = settings;
         self.forget_face();

@@ -7,7 +7,7 @@ use crate::repl::{After, Repl};
 use rondo_core::clock::Clock;
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
-use rondo_runtime::cast::other_answers;
+use rondo_runtime::plan::other_answers;
 use rondo_runtime::sessions::{self, LastAsked, failed, new_session};
 use rondo_types::SessionId;
 

@@ -3,7 +3,7 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::sessions::{CutOff, LastAsked};
 use crate::settings::Settings;
-use crate::target::Choice;
+use crate::target::ModelTarget;
 use crate::{embedded, fallbacks, profiles, tools, transport};
 use rondo_core::Model;
 use rondo_types::{Outcome, Profile};
@@ -12,30 +12,30 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Who answers a turn, and under what.
-pub struct Cast {
+pub struct TurnPlan {
     pub profile: Profile,
-    pub choice: Choice,
-    pub fallbacks: Vec<Choice>,
+    pub target: ModelTarget,
+    pub fallbacks: Vec<ModelTarget>,
     pub tool_names: Vec<String>,
 }
 
 /// A model that can be asked, and the key that it is asked with.
 #[derive(Clone)]
-pub struct Answerer {
+pub struct ConnectedModel {
     pub model: Arc<dyn Model>,
     pub key: Option<String>,
 }
 
-impl Cast {
+impl TurnPlan {
     /// Takes whom and what the settings name.
     ///
     /// # Errors
     /// When they name nobody, or somebody who cannot do what the profile needs.
     pub fn of(settings: &Settings, notices: &dyn Notices) -> Result<Self> {
-        let choice = Choice::make(settings)?;
-        let profile = profiles::resolve(settings, profile_name(&choice, settings))?.profile;
+        let target = ModelTarget::make(settings)?;
+        let profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
         check_dialect(&profile)?;
-        Self::new(profile, choice, settings, notices)
+        Self::new(profile, target, settings, notices)
     }
 
     /// Takes whom and what the turn began with.
@@ -53,30 +53,30 @@ impl Cast {
         settings.values.model = models.next();
         settings.values.fallbacks = Some(models.collect());
         let recorded = turn.addresses.first().map_or("", String::as_str);
-        let choice = at_its_address(recorded, turn.is_imported, &mut settings)?;
+        let target = at_its_address(recorded, turn.is_imported, &mut settings)?;
         let profile = permitted_now(turn.profile.clone(), &settings);
-        let cast = Self::new(profile, choice, &settings, notices)?;
+        let plan = Self::new(profile, target, &settings, notices)?;
         let recorded = turn.addresses.iter().skip(1);
-        for (fallback, recorded) in cast.fallbacks.iter().zip(recorded) {
+        for (fallback, recorded) in plan.fallbacks.iter().zip(recorded) {
             if is_elsewhere(fallback, recorded) {
                 return Err(moved(fallback, recorded));
             }
         }
-        Ok(cast)
+        Ok(plan)
     }
 
     fn new(
         profile: Profile,
-        choice: Choice,
+        target: ModelTarget,
         settings: &Settings,
         notices: &dyn Notices,
     ) -> Result<Self> {
         let tool_names = tools::wanted(&profile, settings);
-        choice.check(&profile, tool_names.len())?;
-        let fallbacks = fallbacks::choose(&choice, &profile, tool_names.len(), settings, notices)?;
+        target.check(&profile, tool_names.len())?;
+        let fallbacks = fallbacks::choose(&target, &profile, tool_names.len(), settings, notices)?;
         Ok(Self {
             profile,
-            choice,
+            target,
             fallbacks,
             tool_names,
         })
@@ -86,37 +86,41 @@ impl Cast {
     ///
     /// # Errors
     /// When there is no key, or none in time, or there are no weights.
-    pub async fn model(&self, settings: &Settings, notices: &dyn Notices) -> Result<Answerer> {
-        let choice = &self.choice;
-        if let Some(weights) = embedded::prepare(choice, settings, notices).await? {
-            let model = embedded::model(choice, weights)?;
-            return Ok(Answerer { model, key: None });
+    pub async fn model(
+        &self,
+        settings: &Settings,
+        notices: &dyn Notices,
+    ) -> Result<ConnectedModel> {
+        let target = &self.target;
+        if let Some(weights) = embedded::prepare(target, settings, notices).await? {
+            let model = embedded::model(target, weights)?;
+            return Ok(ConnectedModel { model, key: None });
         }
-        let key = key_in_time(choice, settings, self.profile.limits.turn_timeout).await?;
-        let dialect = choice.dialect_under(&self.profile);
+        let key = key_in_time(target, settings, self.profile.limits.turn_timeout).await?;
+        let dialect = target.dialect_under(&self.profile);
         let streaming = self.profile.streaming;
-        let model = transport::http_model(choice, key.clone(), dialect, streaming, settings)?;
+        let model = transport::http_model(target, key.clone(), dialect, streaming, settings)?;
         let model = Arc::new(model);
-        Ok(Answerer { model, key })
+        Ok(ConnectedModel { model, key })
     }
 
     /// Returns all who may be asked.
-    fn choices(&self) -> impl Iterator<Item = &Choice> {
-        std::iter::once(&self.choice).chain(&self.fallbacks)
+    fn targets(&self) -> impl Iterator<Item = &ModelTarget> {
+        std::iter::once(&self.target).chain(&self.fallbacks)
     }
 
     /// Returns the variables that may hold a key.
     pub fn key_variables(&self) -> Vec<String> {
-        let variables = self.choices().flat_map(Choice::key_variables);
+        let variables = self.targets().flat_map(ModelTarget::key_variables);
         variables.cloned().collect()
     }
 
     /// Returns who was asked last.
-    pub fn asked(&self, outcome: &Outcome) -> &Choice {
+    pub fn asked(&self, outcome: &Outcome) -> &ModelTarget {
         let name = outcome.model.as_deref();
-        self.choices()
-            .find(|choice| Some(choice.full_name().as_str()) == name)
-            .unwrap_or(&self.choice)
+        self.targets()
+            .find(|target| Some(target.full_name().as_str()) == name)
+            .unwrap_or(&self.target)
     }
 }
 
@@ -174,21 +178,21 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
 pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
     let model = asked.models.first()?;
     let recorded = asked.addresses.first().map_or("", String::as_str);
-    let choice = Choice::make(settings).ok()?;
-    if choice.full_name() == *model && !is_elsewhere(&choice, recorded) {
+    let target = ModelTarget::make(settings).ok()?;
+    if target.full_name() == *model && !is_elsewhere(&target, recorded) {
         return None;
     }
     let at = |url: &str| match url.is_empty() {
         true => String::new(),
         false => format!(" at `{url}`"),
     };
-    let now = match choice.weights {
+    let now = match target.weights {
         Some(_) => String::new(),
-        None => at(&choice.shown_url()),
+        None => at(&target.shown_url()),
     };
     Some(format!(
         "the next question goes to `{}`{now}; in this session, `{}`{} was asked",
-        choice.full_name(),
+        target.full_name(),
         model,
         at(recorded)
     ))
@@ -197,48 +201,52 @@ pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
 /// Returns the model where it was asked before, so that the conversation and the key go to no other
 /// server. An address that the command line names counts instead; that of a file is never taken, since it
 /// could have the user's key sent anywhere.
-fn at_its_address(recorded: &str, is_imported: bool, settings: &mut Settings) -> Result<Choice> {
-    let choice = Choice::make(settings)?;
-    let is_there = !recorded.is_empty() && !is_elsewhere(&choice, recorded);
+fn at_its_address(
+    recorded: &str,
+    is_imported: bool,
+    settings: &mut Settings,
+) -> Result<ModelTarget> {
+    let target = ModelTarget::make(settings)?;
+    let is_there = !recorded.is_empty() && !is_elsewhere(&target, recorded);
     if settings.names_address() || is_there {
-        return Ok(choice);
+        return Ok(target);
     }
     // What the settings have for every model need not be this one's.
     let is_set = settings.values.base_url.take();
     if recorded.is_empty() {
-        let own = Choice::make(settings)
+        let own = ModelTarget::make(settings)
             .ok()
             .filter(|it| it.weights.is_some());
         if own.is_none() {
             settings.values.base_url = is_set;
         }
-        return Ok(own.unwrap_or(choice));
+        return Ok(own.unwrap_or(target));
     }
-    let choice = Choice::make(settings)?;
-    if !is_elsewhere(&choice, recorded) {
-        return Ok(choice);
+    let target = ModelTarget::make(settings)?;
+    if !is_elsewhere(&target, recorded) {
+        return Ok(target);
     }
     if is_imported {
-        return Err(moved(&choice, recorded));
+        return Err(moved(&target, recorded));
     }
     settings.values.base_url = Some(recorded.to_owned());
-    Choice::make(settings)
+    ModelTarget::make(settings)
 }
 
-fn is_elsewhere(choice: &Choice, recorded: &str) -> bool {
-    !recorded.is_empty() && (choice.weights.is_some() || choice.shown_url() != recorded)
+fn is_elsewhere(target: &ModelTarget, recorded: &str) -> bool {
+    !recorded.is_empty() && (target.weights.is_some() || target.shown_url() != recorded)
 }
 
-fn moved(choice: &Choice, recorded: &str) -> SetupError {
-    let (name, now) = (choice.full_name(), choice.shown_url());
+fn moved(target: &ModelTarget, recorded: &str) -> SetupError {
+    let (name, now) = (target.full_name(), target.shown_url());
     let message = format!("the turn asked `{name}` at `{recorded}`, which is at `{now}` now");
     SetupError::new(SetupErrorKind::Config, message)
         .hint("name the address to go on at with `--base-url`, or set the provider's as it was")
 }
 
 /// A small model needs limits and words of its own, unless the user chooses others.
-pub fn profile_name<'a>(choice: &Choice, settings: &'a Settings) -> &'a str {
-    match (&settings.values.profile, &choice.weights) {
+pub fn profile_name<'a>(target: &ModelTarget, settings: &'a Settings) -> &'a str {
+    match (&settings.values.profile, &target.weights) {
         (None, Some(_)) => embedded::PROFILE,
         _ => settings.profile_name(),
     }
@@ -265,11 +273,11 @@ fn check_dialect(profile: &Profile) -> Result<()> {
 
 /// Finds the key within the time that a turn has: the command that prints it may wait for somebody.
 async fn key_in_time(
-    choice: &Choice,
+    target: &ModelTarget,
     settings: &Settings,
     limit: Option<Duration>,
 ) -> Result<Option<String>> {
-    let finding = choice.key(settings);
+    let finding = target.key(settings);
     let Some(limit) = limit else {
         return finding.await;
     };
