@@ -5,6 +5,7 @@ use rondo_journal::StoreError;
 use rondo_runtime::{SetupError, sessions};
 use rondo_types::ErrorClass;
 use std::fmt::{Display, Write as _};
+use std::io::ErrorKind;
 
 /// The bound on printed causes.
 const CAUSES_MAX: usize = 16;
@@ -76,18 +77,24 @@ impl CliError {
 }
 
 impl From<SetupError> for CliError {
-    fn from(error: SetupError) -> Self {
+    fn from(mut error: SetupError) -> Self {
         Self {
             exit: Exit::of_setup(error.kind),
-            error: error.error,
-            hint: error.hint,
+            hint: error.hint.take(),
+            error: error.into(),
         }
     }
 }
 
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
-        sessions::failed(error).into()
+        match &error {
+            // An export that nobody reads.
+            StoreError::Io { source, .. } if source.kind() == ErrorKind::BrokenPipe => {
+                Self::caused(Exit::PipeClosed, error)
+            }
+            _ => sessions::failed(error).into(),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use rondo_runtime::env::Env;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Columns when the terminal does not say.
 const COLUMNS_DEFAULT: usize = 80;
@@ -156,6 +157,36 @@ impl Notices for Output {
             let text = sanitize::plain(text.unwrap_or_default());
             self.stderr(&format!("{ERASE}{text}"));
         }
+    }
+}
+
+/// The output that notices go to, which is known in full once the settings are.
+#[derive(Debug)]
+pub(crate) struct SharedOutput(Mutex<Output>);
+
+impl SharedOutput {
+    /// Takes what is known before the settings are read.
+    pub(crate) fn new(early: Output) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(early)))
+    }
+
+    /// Takes what is known now.
+    pub(crate) fn set(&self, output: Output) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = output;
+    }
+
+    fn get(&self) -> Output {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Notices for SharedOutput {
+    fn note(&self, text: &str) {
+        self.get().note(text);
+    }
+
+    fn progress(&self, text: Option<&str>) {
+        self.get().progress(text);
     }
 }
 

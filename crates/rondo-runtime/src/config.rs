@@ -217,8 +217,8 @@ fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> SetupError {
     let line = before.map(|before| format!(":{}", before.matches('\n').count() + 1));
     let place = format!("{}{}", path.display(), line.unwrap_or_default());
     let context = format!("failed to parse `{place}`");
-    let shown = anyhow::Error::msg(err.to_string().trim_end().to_owned());
-    SetupError::caused(SetupErrorKind::Config, shown.context(context))
+    let shown = err.to_string().trim_end().to_owned();
+    SetupError::because(SetupErrorKind::Config, context, shown)
 }
 
 fn read_bounded(path: &Path) -> Result<Option<String>> {
@@ -230,8 +230,7 @@ fn read_bounded(path: &Path) -> Result<Option<String>> {
         }
         Err(err) => {
             let context = format!("failed to read `{}`", path.display());
-            let error = anyhow::Error::new(err).context(context);
-            Err(SetupError::caused(SetupErrorKind::Config, error))
+            Err(SetupError::because(SetupErrorKind::Config, context, err))
         }
     }
 }

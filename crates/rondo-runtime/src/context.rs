@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use rondo_context::{Environment, InstructionFile, InstructionSource, Parts};
+use rondo_core::redact::Secrets;
 use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructions};
 use rondo_types::Profile;
 use std::path::Path;
@@ -10,8 +11,9 @@ use std::path::Path;
 const USER_FILE: &str = "AGENTS.md";
 
 /// Returns the ordered blocks of the system prompt. A prompt that the user wrote is sent as it is,
-/// without what the profile would add.
-pub fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
+/// without what the profile would add; the secrets stand in none.
+#[must_use]
+pub fn system_prompt(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
     let mut parts = Parts {
         profile: profile.system_prompt.clone(),
         appended: settings.values.append_system_prompt.clone(),
@@ -22,7 +24,8 @@ pub fn system_prompt(profile: &Profile, settings: &Settings) -> Vec<String> {
         parts.instructions = instructions(&found, settings);
         parts.environment = Some(environment(&settings.directory, found.root.as_deref()));
     }
-    parts.blocks().into_iter().map(|block| block.text).collect()
+    let blocks = parts.blocks().into_iter();
+    blocks.map(|block| secrets.text(block.text)).collect()
 }
 
 fn environment(directory: &Path, root: Option<&Path>) -> Environment {

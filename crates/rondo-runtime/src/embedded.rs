@@ -69,8 +69,7 @@ fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
 pub fn model(target: &ModelTarget, weights: PathBuf) -> Result<Arc<dyn Model>> {
     let options = rondo_local::LocalOptions::new(weights, target.model.clone());
     let model = rondo_local::LocalModel::start(options);
-    let model =
-        model.map_err(|err| SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err)))?;
+    let model = model.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
     Ok(Arc::new(model))
 }
 

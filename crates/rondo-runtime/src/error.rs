@@ -1,20 +1,44 @@
 //! Why something cannot be set up, as a person is told.
 
 use rondo_types::ErrorClass;
-use std::fmt::{self, Display, Write as _};
+use std::error::Error;
+use std::fmt::{Display, Write as _};
 
 /// The bound on causes that are told.
 const CAUSES_MAX: usize = 16;
 
 /// What failed before a turn could begin, why, and what to do about it.
-#[derive(Debug)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct SetupError {
     /// What sort of failure it is; a host maps it to its own codes.
     pub kind: SetupErrorKind,
-    /// What failed, with its causes.
-    pub error: anyhow::Error,
+    message: String,
+    #[source]
+    cause: Option<Box<CauseError>>,
     /// What the user can do.
     pub hint: Option<String>,
+}
+
+/// Why something failed, in the words of the error that said so.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+struct CauseError {
+    message: String,
+    #[source]
+    cause: Option<Box<Self>>,
+}
+
+impl CauseError {
+    /// Takes the words of an error and of what it names as its causes.
+    fn of(error: &(dyn Error + 'static), causes_max: usize) -> Box<Self> {
+        let causes_max = causes_max.saturating_sub(1);
+        let cause = error.source().filter(|_| causes_max > 0);
+        Box::new(Self {
+            message: error.to_string(),
+            cause: cause.map(|cause| Self::of(cause, causes_max)),
+        })
+    }
 }
 
 /// What sort of failure keeps a turn from beginning.
@@ -49,15 +73,47 @@ pub type Result<T, E = SetupError> = std::result::Result<T, E>;
 impl SetupError {
     /// Builds an error with no cause.
     pub fn new(kind: SetupErrorKind, message: impl Display) -> Self {
-        Self::caused(kind, anyhow::Error::msg(message.to_string()))
-    }
-
-    /// Builds an error from what caused it.
-    pub fn caused(kind: SetupErrorKind, error: impl Into<anyhow::Error>) -> Self {
         Self {
             kind,
-            error: error.into(),
+            message: message.to_string(),
+            cause: None,
             hint: None,
+        }
+    }
+
+    /// Builds an error that says what another one says.
+    pub fn caused(kind: SetupErrorKind, error: impl Error + 'static) -> Self {
+        let CauseError { message, cause } = *CauseError::of(&error, CAUSES_MAX);
+        Self {
+            kind,
+            message,
+            cause,
+            hint: None,
+        }
+    }
+
+    /// Builds an error from what failed, and why.
+    pub fn because(
+        kind: SetupErrorKind,
+        what: impl Display,
+        why: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        let why: Box<dyn Error + Send + Sync> = why.into();
+        Self {
+            cause: Some(CauseError::of(&*why, CAUSES_MAX)),
+            ..Self::new(kind, what)
+        }
+    }
+
+    /// Says what failed on a larger scale; what this error says becomes the cause.
+    #[must_use]
+    pub fn context(self, what: impl Display) -> Self {
+        let Self { message, cause, .. } = self;
+        Self {
+            kind: self.kind,
+            message: what.to_string(),
+            cause: Some(Box::new(CauseError { message, cause })),
+            hint: self.hint,
         }
     }
 
@@ -81,9 +137,11 @@ impl SetupError {
     }
 
     fn causes(&self, separator: &str) -> String {
-        let mut text = self.error.to_string();
-        for cause in self.error.chain().skip(1).take(CAUSES_MAX) {
-            let _ = write!(text, "{separator}{cause}");
+        let mut text = self.message.clone();
+        let mut cause = self.cause.as_deref();
+        while let Some(known) = cause {
+            let _ = write!(text, "{separator}{known}");
+            cause = known.cause.as_deref();
         }
         text
     }
@@ -102,14 +160,6 @@ impl SetupError {
     }
 }
 
-impl Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.line())
-    }
-}
-
-impl std::error::Error for SetupError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,13 +167,15 @@ mod tests {
     #[test]
     fn an_error_names_its_causes() {
         let cause = std::io::Error::other("disk on fire");
-        let error = anyhow::Error::new(cause).context("failed to read `x`");
-        let error = SetupError::caused(SetupErrorKind::Config, error).hint("put it out");
+        let error = SetupError::because(SetupErrorKind::Config, "failed to read `x`", cause);
+        let error = error.hint("put it out");
         assert_eq!(
             error.what(),
             "failed to read `x`\n  caused by: disk on fire"
         );
         assert_eq!(error.hint.as_deref(), Some("put it out"));
         assert_eq!(error.line(), "failed to read `x`: disk on fire");
+        let error = SetupError::caused(SetupErrorKind::Other, error).context("no journal");
+        assert_eq!(error.line(), "no journal: failed to read `x`: disk on fire");
     }
 }

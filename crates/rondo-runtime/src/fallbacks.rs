@@ -3,12 +3,14 @@
 use crate::embedded;
 use crate::error::Result;
 use crate::notices::Notices;
+use crate::request_limits::RequestLimits;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::transport::http_model;
 use futures_util::TryFutureExt as _;
 use rondo_core::{Model, ModelStream};
-use rondo_http::HttpModel;
+use rondo_http::{HttpModel, RequestLimit};
 use rondo_types::{ErrorClass, ModelError, ModelInfo, ModelRequest, Profile, ServerAddress};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -46,8 +48,9 @@ pub fn models(
     targets: &[ModelTarget],
     profile: &Profile,
     settings: &Settings,
+    runtime: &Runtime,
 ) -> Result<Vec<Arc<dyn Model>>> {
-    let model = |target| fallback(target, profile, settings);
+    let model = |target| fallback(target, profile, settings, runtime.request_limits());
     targets.iter().map(model).collect()
 }
 
@@ -55,6 +58,7 @@ fn fallback(
     target: &ModelTarget,
     profile: &Profile,
     settings: &Settings,
+    limits: &RequestLimits,
 ) -> Result<Arc<dyn Model>> {
     if let Some(wanted) = &target.weights {
         return embedded::fallback(target, wanted, settings);
@@ -62,7 +66,9 @@ fn fallback(
     let key = target.key_in_env(settings);
     let known = key.is_some() || target.provider.api_key_command.is_none();
     let dialect = target.dialect_under(profile);
+    let limit = limits.of(target);
     let model = http_model(target, key, dialect, profile.streaming, settings)?;
+    let model = model.with_request_limit(limit.clone());
     if known {
         return Ok(Arc::new(model));
     }
@@ -74,6 +80,7 @@ fn fallback(
             target: target.clone(),
             profile: profile.clone(),
             settings: settings.clone(),
+            limit,
             model: OnceCell::new(),
         }),
     }))
@@ -91,6 +98,7 @@ struct Late {
     target: ModelTarget,
     profile: Profile,
     settings: Settings,
+    limit: RequestLimit,
     model: OnceCell<HttpModel>,
 }
 
@@ -120,7 +128,8 @@ impl Late {
             let key = self.target.key(&self.settings).await?;
             let dialect = self.target.dialect_under(&self.profile);
             let streaming = self.profile.streaming;
-            http_model(&self.target, key, dialect, streaming, &self.settings)
+            let model = http_model(&self.target, key, dialect, streaming, &self.settings)?;
+            Ok(model.with_request_limit(self.limit.clone()))
         });
         let failed =
             |error: crate::error::SetupError| ModelError::new(ErrorClass::Auth, error.line());

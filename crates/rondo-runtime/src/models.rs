@@ -65,10 +65,7 @@ impl ModelFacts {
 /// When the table that ships with the binary cannot be read.
 pub fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<ModelFacts> {
     let shipped: Table = toml::from_str(TABLE).map_err(|err| {
-        SetupError::caused(
-            SetupErrorKind::Other,
-            anyhow::Error::new(err).context("failed to read the model table"),
-        )
+        SetupError::because(SetupErrorKind::Other, "failed to read the model table", err)
     })?;
     let name = format!("{provider}/{model}");
     Ok(lookup(user, &name).or(lookup(&shipped.models, &name)))

@@ -1,6 +1,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
+use crate::runtime::Runtime;
 use crate::sessions::{CutOff, LastAsked};
 use crate::settings::Settings;
 use crate::target::ModelTarget;
@@ -82,17 +83,32 @@ impl TurnPlan {
         })
     }
 
-    /// Finds what the model needs, a key or its weights, and builds it.
+    /// Returns what the model's connection depends on, keys included: to be compared, and never shown.
+    pub(crate) fn connected_from(&self, settings: &Settings) -> String {
+        let target = &self.target;
+        format!(
+            "{} {} {} {} {:?} {:?} {:?}",
+            target.full_name(),
+            target.base_url,
+            target.dialect_under(&self.profile),
+            self.profile.streaming,
+            target.provider,
+            target.key_in_env(settings),
+            settings.values.ca_file,
+        )
+    }
+
+    /// Finds what the model needs, a key or its weights, and connects it.
     ///
     /// # Errors
     /// When there is no key, or none in time, or there are no weights.
-    pub async fn model(
+    pub(crate) async fn connect(
         &self,
         settings: &Settings,
-        notices: &dyn Notices,
+        runtime: &Runtime,
     ) -> Result<ConnectedModel> {
         let target = &self.target;
-        if let Some(weights) = embedded::prepare(target, settings, notices).await? {
+        if let Some(weights) = embedded::prepare(target, settings, runtime.notices()).await? {
             let model = embedded::model(target, weights)?;
             return Ok(ConnectedModel { model, key: None });
         }
@@ -100,7 +116,8 @@ impl TurnPlan {
         let dialect = target.dialect_under(&self.profile);
         let streaming = self.profile.streaming;
         let model = transport::http_model(target, key.clone(), dialect, streaming, settings)?;
-        let model = Arc::new(model);
+        let limit = runtime.request_limits().of(target);
+        let model = Arc::new(model.with_request_limit(limit));
         Ok(ConnectedModel { model, key })
     }
 

@@ -95,8 +95,8 @@ fn layers_of(source: &Source, name: &str, renamed: bool) -> Vec<profile::Layer> 
 fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) -> Result<()> {
     let failed = |err| SetupError::caused(SetupErrorKind::Config, err);
     let below = profile::resolve(base, below).map_err(failed)?.profile;
-    let below = Table::try_from(&below)
-        .map_err(|err| SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err)))?;
+    let below =
+        Table::try_from(&below).map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
     for layer in own {
         for (section, values) in &mut layer.table {
             let (Some(below), Value::Table(values)) = (below.get(section), values) else {

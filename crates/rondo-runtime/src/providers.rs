@@ -167,10 +167,7 @@ fn check(name: &str, provider: &Provider) -> Result<()> {
 
 fn unreadable(err: toml::de::Error) -> SetupError {
     let context = "failed to read the provider table";
-    SetupError::caused(
-        SetupErrorKind::Other,
-        anyhow::Error::new(err).context(context),
-    )
+    SetupError::because(SetupErrorKind::Other, context, err)
 }
 
 #[cfg(test)]

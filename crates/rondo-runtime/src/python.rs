@@ -44,9 +44,10 @@ pub fn tools(
     keys: &[String],
     settings: &Settings,
     directory: &Path,
+    live: &LivePython,
 ) -> Vec<Arc<dyn Tool>> {
     let wanted = session_settings(settings, keys, directory);
-    let session = settings.python.session(wanted);
+    let session = live.session(wanted);
     rondo_python::tools(&session, looks(profile, settings))
 }
 

@@ -12,11 +12,11 @@ const REQUESTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
 
 /// The bounds of all providers by name; clones are the same bounds.
 #[derive(Debug, Clone, Default)]
-pub struct RequestLimits(Arc<Mutex<BTreeMap<String, RequestLimit>>>);
+pub(crate) struct RequestLimits(Arc<Mutex<BTreeMap<String, RequestLimit>>>);
 
 impl RequestLimits {
     /// Returns the bound of a model's provider, which all its models share.
-    pub fn of(&self, target: &ModelTarget) -> RequestLimit {
+    pub(crate) fn of(&self, target: &ModelTarget) -> RequestLimit {
         let max = target.provider.max_concurrent_requests;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let name = target.provider_name.clone();

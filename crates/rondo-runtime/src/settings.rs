@@ -6,9 +6,6 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
-use crate::python::LivePython;
-use crate::request_limits::RequestLimits;
-use rondo_policy::Workdir;
 use std::path::{Path, PathBuf};
 
 /// The layer of the command line.
@@ -27,12 +24,6 @@ pub struct Settings {
     pub paths: Paths,
     /// The working directory.
     pub directory: PathBuf,
-    /// How many requests each provider takes at once, counted over the whole process.
-    pub request_limits: RequestLimits,
-    /// Where the user's shell is, if they work in one.
-    pub workdir: Option<Workdir>,
-    /// The live Python session, one for the whole process.
-    pub python: LivePython,
 }
 
 /// One layer and its name.
@@ -90,9 +81,6 @@ impl Settings {
             env,
             paths,
             directory,
-            request_limits: RequestLimits::default(),
-            workdir: None,
-            python: LivePython::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::calls;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
-use crate::python;
+use crate::python::{self, LivePython};
 use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::redact::Secrets;
@@ -43,6 +43,8 @@ pub struct Toolset {
     pub log: ChangeLog,
     /// The directories commands may look into, the working directory first.
     directories: Vec<PathBuf>,
+    /// Where the user's shell is.
+    workdir: Option<Workdir>,
 }
 
 /// Returns the names of the profile's tools that are not forbidden.
@@ -78,46 +80,64 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Builds the tools of those names for a profile; commands do not find the variables `keys` in their
-/// environment, and `secrets` are kept out of what they print. What is `live` already, such as the functions of a session that somebody works in, is
-/// taken as it is.
+/// What a toolset is built from.
+#[derive(Clone, Copy)]
+pub struct ToolsetOptions<'a> {
+    /// The tools.
+    pub names: &'a [String],
+    /// Variables that commands do not find in their environment.
+    pub keys: &'a [String],
+    /// What they are for.
+    pub profile: &'a Profile,
+    /// What is in force.
+    pub settings: &'a Settings,
+    /// Whose calls they run.
+    pub session: &'a SessionId,
+    /// Tools that are there already, such as the functions of a session that somebody works in.
+    pub live: &'a [Arc<dyn Tool>],
+    /// What is kept out of what they print.
+    pub secrets: &'a Secrets,
+    /// Where the user's shell is, if they work in one.
+    pub workdir: Option<&'a Workdir>,
+    /// The Python session, where there is none among the live tools.
+    pub python: &'a LivePython,
+}
+
+/// Builds the tools of a turn.
 ///
 /// # Errors
 /// When a directory cannot be opened, or Rondo's own cannot be made.
-pub fn toolset(
-    names: &[String],
-    keys: &[String],
-    profile: &Profile,
-    settings: &Settings,
-    session: &SessionId,
-    live: &[Arc<dyn Tool>],
-    secrets: &Secrets,
-) -> Result<Toolset> {
+pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
+    let ToolsetOptions { settings, .. } = options;
     // A session's own: what other sessions printed is none of this one's business.
-    let state_dir = calls::dir(&settings.paths, session);
+    let state_dir = calls::dir(&settings.paths, options.session);
     let is_kept = settings.values.ephemeral != Some(true);
     if is_kept {
         private_dir(&state_dir)?;
     }
     let workspace = workspace(settings, is_kept.then_some(&*state_dir))?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let mut options = exec_options(&workspace, state_dir, keys, settings);
-    options.is_kept = is_kept;
-    options.secrets = secrets.clone();
-    // Whoever carries the session on finds the command again.
-    options.outlive = ExecOptions::OUTLIVE;
+    let exec = exec_options(&options, &workspace, state_dir, is_kept);
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
-    known.push(Arc::new(ExecTool::exec(options.clone())));
-    known.push(Arc::new(ExecTool::execute_command(options)));
-    if names.iter().any(|name| python::has(name)) {
+    known.push(Arc::new(ExecTool::exec(exec.clone())));
+    known.push(Arc::new(ExecTool::execute_command(exec)));
+    if options.names.iter().any(|name| python::has(name)) {
+        let (profile, keys) = (options.profile, options.keys);
         let directory = workspace.working_dir();
-        known.extend(python::tools(profile, keys, settings, directory));
+        known.extend(python::tools(
+            profile,
+            keys,
+            settings,
+            directory,
+            options.python,
+        ));
     }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut missing = Vec::new();
-    for name in names {
-        match live
+    for name in options.names {
+        match options
+            .live
             .iter()
             .chain(&known)
             .find(|tool| tool.spec().name == *name)
@@ -134,11 +154,12 @@ pub fn toolset(
         workspace,
         log,
         directories,
+        workdir: options.workdir.cloned(),
     })
 }
 
 fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Workspace>> {
-    let failed = |err| SetupError::caused(SetupErrorKind::Input, anyhow::Error::new(err));
+    let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
     let mut workspace = Workspace::open(&settings.directory).map_err(failed)?;
     for directory in settings.values.add_dirs.iter().flatten() {
         workspace = workspace
@@ -152,22 +173,37 @@ fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Worksp
 }
 
 fn exec_options(
+    toolset: &ToolsetOptions<'_>,
     workspace: &Workspace,
     state_dir: PathBuf,
-    keys: &[String],
-    settings: &Settings,
+    is_kept: bool,
 ) -> ExecOptions {
+    let ToolsetOptions {
+        keys,
+        settings,
+        workdir,
+        ..
+    } = toolset;
     let directory = workspace.working_dir().to_owned();
     let mut options = ExecOptions::new(SupervisorCommand::CurrentExe, directory, state_dir);
-    options.workdir.clone_from(&settings.workdir);
-    withhold_keys(&mut options.environment, keys, settings);
+    options.workdir = workdir.cloned();
+    withhold_keys(&mut options.environment, keys, settings, *workdir);
+    options.is_kept = is_kept;
+    options.secrets = toolset.secrets.clone();
+    // Whoever carries the session on finds the command again.
+    options.outlive = ExecOptions::OUTLIVE;
     options
 }
 
 /// Keeps from commands every variable that any provider takes a key or a header from, whatever its
 /// name, and what holds the same.
-fn withhold_keys(environment: &mut Environment, keys: &[String], settings: &Settings) {
-    let shell = settings.workdir.as_ref().and_then(Workdir::environment);
+fn withhold_keys(
+    environment: &mut Environment,
+    keys: &[String],
+    settings: &Settings,
+    workdir: Option<&Workdir>,
+) {
+    let shell = workdir.and_then(Workdir::environment);
     let held = secrets::withheld(settings, &settings.env, shell.as_ref());
     environment.withheld.extend(keys.iter().cloned());
     environment.withheld.extend(held);
@@ -184,11 +220,8 @@ pub fn private_dir(path: &Path) -> Result<()> {
         .create(path)
         .map_err(|err| {
             let context = format!("failed to make `{}`", path.display());
-            SetupError::caused(
-                SetupErrorKind::Other,
-                anyhow::Error::new(err).context(context),
-            )
-            .hint("set `XDG_STATE_HOME` or `RONDO_HOME` to a directory that can be written")
+            SetupError::because(SetupErrorKind::Other, context, err)
+                .hint("set `XDG_STATE_HOME` or `RONDO_HOME` to a directory that can be written")
         })
 }
 
@@ -207,10 +240,15 @@ pub fn gate_options(
         .split_first()
         .ok_or_else(|| SetupError::new(SetupErrorKind::Other, "there is no working directory"))?;
     let dirs = AllowedDirs::new(current, more)
-        .map_err(|err| SetupError::caused(SetupErrorKind::Input, anyhow::Error::new(err)))?;
+        .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
     let mut options = GateOptions::new(dirs);
-    options.workdir.clone_from(&settings.workdir);
-    withhold_keys(&mut options.environment, &[], settings);
+    options.workdir.clone_from(&toolset.workdir);
+    withhold_keys(
+        &mut options.environment,
+        &[],
+        settings,
+        toolset.workdir.as_ref(),
+    );
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

@@ -9,7 +9,8 @@ use rondo_wire::Quirks;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-/// Builds the model. Nothing is connected before its first request.
+/// Builds the model, without a bound on how many requests are under way. Nothing is connected before its
+/// first request.
 ///
 /// # Errors
 /// When the provider's settings make no sense.
@@ -40,9 +41,7 @@ pub fn http_model(
         price: target.facts.price(),
         context_tokens: target.facts.context_tokens,
     };
-    let model = HttpModel::new(&endpoint, card)
-        .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
-    Ok(model.with_request_limit(settings.request_limits.of(target)))
+    HttpModel::new(&endpoint, card).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
 fn headers(target: &ModelTarget, settings: &Settings) -> Vec<(String, Secret)> {
@@ -95,8 +94,7 @@ fn quirks(target: &ModelTarget) -> Result<Quirks> {
             "the `quirks` of provider `{}` make no sense",
             target.provider_name
         );
-        let reason = anyhow::Error::msg(err.message().to_owned());
-        SetupError::caused(SetupErrorKind::Config, reason.context(context))
+        SetupError::because(SetupErrorKind::Config, context, err.message().to_owned())
     })
 }
 

@@ -29,7 +29,7 @@ struct Rule {
 /// Crates that are never part of the program.
 const DEVELOPMENT: [&str; 2] = ["crates/rondo-testkit/", "xtask/"];
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -68,6 +68,22 @@ const RULES: [Rule; 10] = [
         only_in: &[],
         not_in: &["crates/rondo-cli/"],
         sample: "use clap::Parser;",
+    },
+    Rule {
+        what: "turns are built in rondo-agent alone",
+        words: &["TurnSetup {"],
+        view: View::Code,
+        only_in: &[],
+        not_in: &["crates/rondo-agent/src/", "crates/rondo-core/src/driver"],
+        sample: "let setup = TurnSetup { seed };",
+    },
+    Rule {
+        what: "hosts know no transport and build no tools",
+        words: &["HttpModel", "ExecTool", "file_tools"],
+        view: View::Code,
+        only_in: &["crates/rondo-cli/"],
+        not_in: &[],
+        sample: "let model = HttpModel::new(endpoint, card)?;",
     },
     Rule {
         what: "only the program prints",

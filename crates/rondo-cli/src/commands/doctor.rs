@@ -174,11 +174,11 @@ fn check_model(
             return None;
         }
     };
-    check_choice("model", &target, settings, report);
+    check_target("model", &target, settings, report);
     match target.fallbacks(settings) {
         Ok(fallbacks) => {
             for fallback in fallbacks {
-                check_choice("fallback", &fallback, settings, report);
+                check_target("fallback", &fallback, settings, report);
             }
         }
         Err(error) => report.bad("fallback", &explained(&error)),
@@ -197,7 +197,7 @@ fn check_weights(wanted: &Wanted, settings: &Settings, report: &mut Report) {
     }
 }
 
-fn check_choice(what: &str, target: &ModelTarget, settings: &Settings, report: &mut Report) {
+fn check_target(what: &str, target: &ModelTarget, settings: &Settings, report: &mut Report) {
     report.good(what, &target.full_name());
     if let Some(wanted) = &target.weights {
         check_weights(wanted, settings, report);

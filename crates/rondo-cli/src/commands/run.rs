@@ -13,7 +13,6 @@ use rondo_runtime::config::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::Word as _;
-use rondo_types::TimeMs;
 use rustix::fs::{FileType, fstat};
 use rustix::termios::isatty;
 use std::ffi::OsString;
@@ -183,11 +182,6 @@ pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output:
         let at = Clock::system().now();
         let _ = output.json(&early_result(error, at));
     }
-}
-
-/// Returns an id that no other run on this machine has.
-pub(crate) fn fresh_id(at: TimeMs) -> String {
-    format!("{:x}-{:x}", at.0, std::process::id())
 }
 
 fn is_broken_pipe(error: &CliError) -> bool {

@@ -5,7 +5,7 @@ use crate::changes::Look;
 use rondo_core::shown::{BAR, visible};
 use serde_json::Value;
 
-/// Rows below the question: the choice, which may wrap, and what is typed.
+/// Rows below the question: the choices, which may wrap, and what is typed.
 const ROWS_BELOW: usize = 4;
 /// Rows that a question gets on any terminal.
 const ROWS_MIN: usize = 6;

@@ -57,7 +57,7 @@ impl Talk {
         }
         if is_any {
             // Whoever answered has the key of before.
-            self.forget_model();
+            self.runtime.disconnect();
         }
         is_any
     }

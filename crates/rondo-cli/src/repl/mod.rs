@@ -41,13 +41,14 @@ use crate::commands::ask::working_directory;
 use crate::commands::run::{output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
-use crate::output::Output;
+use crate::output::{Output, SharedOutput};
 use crate::turn_loop::Signals;
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
+use rondo_runtime::Runtime;
 use rondo_runtime::env::Env;
 use rondo_runtime::plan::{TurnPlan, go_on_with};
 use rondo_runtime::secrets::KeyNames;
@@ -60,6 +61,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use talk::Talk;
 use tokio::task::spawn_blocking;
 use turn::Over;
@@ -126,8 +128,11 @@ pub(crate) fn run(
         ..AskArgs::default()
     };
     let directory = working_directory(args.turn.directory.as_deref())?;
-    let settings = Settings::load(env, directory, args.layer(), early)?;
+    let notices = SharedOutput::new(*early);
+    let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
+    let settings = runtime.settings(directory)?;
     let output = output_of(&settings.values, &settings.env, color);
+    notices.set(output);
     if !(output.stdout_terminal && output.stderr_terminal) {
         return Err(no_terminal());
     }
@@ -136,7 +141,7 @@ pub(crate) fn run(
     if implied {
         output.note(WHERE_YOU_ARE);
     }
-    let mut repl = Repl::new(settings, output, terminal, mode);
+    let mut repl = Repl::new(runtime, settings, output, terminal, mode);
     repl.names_directory = args.turn.directory.is_some();
     repl.queue((!first.trim().is_empty()).then_some(first));
     repl.go_on(&args, restores)?;
@@ -175,7 +180,13 @@ fn no_terminal() -> CliError {
 }
 
 impl Repl {
-    fn new(settings: Settings, output: Output, terminal: Terminal, mode: Mode) -> Self {
+    fn new(
+        runtime: Runtime,
+        settings: Settings,
+        output: Output,
+        terminal: Terminal,
+        mode: Mode,
+    ) -> Self {
         let shared = Shared::new(mode);
         shared.set_directory(settings.directory.clone());
         let home = settings.env.text("HOME").map(PathBuf::from);
@@ -191,7 +202,7 @@ impl Repl {
         };
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
-            talk: Talk::new(settings, output, secrets, terminal, shared.clone()),
+            talk: Talk::new(runtime, settings, output, secrets, terminal, shared.clone()),
             shared,
             home,
             queue: VecDeque::new(),

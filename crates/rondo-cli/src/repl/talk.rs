@@ -7,7 +7,6 @@ use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
-use crate::commands::ask::TurnStart;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -20,12 +19,12 @@ use rondo_journal::{SessionInfo, Store};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
 use rondo_runtime::calls;
-use rondo_runtime::plan::{ConnectedModel, TurnPlan};
+use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::{self, Conversation};
 use rondo_runtime::settings::Settings;
-use rondo_runtime::telemetry::Telemetry;
+use rondo_runtime::{Runtime, TurnStart};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -45,6 +44,7 @@ const FOR_ANY_AGENT: [Capability; 5] = [
 
 /// Everything that turns need, made when the first one does.
 pub(super) struct Talk {
+    pub(super) runtime: Runtime,
     pub(super) settings: Settings,
     pub(super) output: Output,
     pub(super) secrets: Secrets,
@@ -71,25 +71,23 @@ pub(super) struct Talk {
     pub(super) attached: Vec<Part>,
     conversation: Option<Conversation>,
     store: Option<Store>,
-    telemetry: Option<Telemetry>,
-    /// Who answered last, and what they were built from.
-    connected: Option<(String, ConnectedModel)>,
 }
 
 impl Talk {
     /// Begins without a conversation.
     pub(super) fn new(
-        mut settings: Settings,
+        runtime: Runtime,
+        settings: Settings,
         output: Output,
         secrets: Secrets,
         terminal: Terminal,
         shared: Shared,
     ) -> Self {
         let workdir = Workdir::new(settings.directory.clone());
-        settings.workdir = Some(workdir.clone());
         shared.set_secrets(secrets.clone());
         Self {
             workdir,
+            runtime,
             key_names: KeyNames::of(&settings),
             exports: None,
             settings,
@@ -107,8 +105,6 @@ impl Talk {
             attached: Vec::new(),
             conversation: None,
             store: None,
-            telemetry: None,
-            connected: None,
         }
     }
 
@@ -133,8 +129,8 @@ impl Talk {
             Some(Err(error)) => Err(error),
             _ => {
                 self.attached.clear();
-                let work = TurnStart::Message(Box::new(message));
-                self.turn(&mut conversation, &plan, work).await
+                let start = TurnStart::Message(Box::new(message));
+                self.turn(&mut conversation, &plan, start).await
             }
         };
         self.conversation = Some(conversation);
@@ -164,8 +160,8 @@ impl Talk {
             let message = "there is no conversation that could be summed up";
             return Err(CliError::new(Exit::NoSession, message));
         };
-        let work = TurnStart::Message(Box::new(self.secrets.message(message)));
-        let over = self.turn(&mut conversation, &plan, work).await;
+        let start = TurnStart::Message(Box::new(self.secrets.message(message)));
+        let over = self.turn(&mut conversation, &plan, start).await;
         self.conversation = Some(conversation);
         over
     }
@@ -340,46 +336,10 @@ impl Talk {
         Ok(self.store.insert(store))
     }
 
-    /// Returns where turns are told of.
-    pub(super) async fn telemetry(&mut self) -> &Telemetry {
-        let telemetry = match self.telemetry.take() {
-            Some(telemetry) => telemetry,
-            None => Telemetry::start(&self.settings.env, &self.output).await,
-        };
-        self.telemetry.insert(telemetry)
-    }
-
     /// Ends what outlives turns.
     pub(super) async fn end(&mut self) {
         self.conversation = None;
-        if let Some(telemetry) = self.telemetry.take() {
-            telemetry.finish().await;
-        }
-    }
-
-    /// Returns who answers, who may have done so before: weights are loaded once.
-    pub(super) async fn connected(&mut self, plan: &TurnPlan) -> Result<ConnectedModel> {
-        let target = &plan.target;
-        let built_from = format!(
-            "{} {} {} {}",
-            target.full_name(),
-            target.base_url,
-            target.dialect_under(&plan.profile),
-            plan.profile.streaming
-        );
-        if let Some((known, connected)) = &self.connected
-            && *known == built_from
-        {
-            return Ok(connected.clone());
-        }
-        let connected = plan.model(&self.settings, &self.output).await?;
-        self.connected = Some((built_from, connected.clone()));
-        Ok(connected)
-    }
-
-    /// Has whoever answers be built anew.
-    pub(super) fn forget_model(&mut self) {
-        self.connected = None;
+        self.runtime.close().await;
     }
 
     fn message(&self, question: &str) -> Result<Message> {
@@ -445,8 +405,7 @@ impl Talk {
 
     /// Returns what must not be told, the key of whoever answered last included.
     pub(super) fn all_secrets(&self) -> Secrets {
-        let key = self.connected.as_ref().map(|(_, it)| it.key.clone());
-        self.secrets.clone().with(key.into_iter().flatten())
+        self.secrets.clone().with(self.runtime.connected_key())
     }
 }
 

@@ -6,7 +6,7 @@ use super::ledger::BookkeepingView;
 use super::permissions::RememberingGate;
 use super::talk::Talk;
 use crate::changes::Changes;
-use crate::commands::ask::{self, TurnContext, TurnStart};
+use crate::commands::ask;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::render::TextView;
@@ -15,9 +15,9 @@ use crate::turn_loop::{self, Brake, Ended, Signals};
 use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
-use rondo_runtime::SetupError;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::sessions::Conversation;
+use rondo_runtime::{SetupError, TurnContext, TurnHost, TurnStart};
 use rondo_types::Outcome;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -41,7 +41,7 @@ impl Talk {
         &mut self,
         conversation: &mut Conversation,
         plan: &TurnPlan,
-        work: TurnStart,
+        start: TurnStart,
     ) -> Result<Over> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
@@ -53,9 +53,9 @@ impl Talk {
                 self.output.note("stopped before anything was asked");
                 return Ok(over(&mut keyboard, None));
             }
-            connected = self.connected(plan) => connected?,
+            connected = self.runtime.connect(plan, &self.settings) => connected?,
         };
-        self.serve(conversation, plan, work, connected, &mut keyboard, screen)
+        self.serve(conversation, plan, start, connected, &mut keyboard, screen)
             .await
     }
 
@@ -74,7 +74,7 @@ impl Talk {
         &mut self,
         conversation: &mut Conversation,
         plan: &TurnPlan,
-        work: TurnStart,
+        start: TurnStart,
         connected: ConnectedModel,
         keyboard: &mut Keyboard,
         screen: Screen,
@@ -82,7 +82,6 @@ impl Talk {
         let changes = Changes::default();
         let (approver, mut questions) = approver::channel(screen.clone(), changes.clone());
         let secrets = self.secrets.clone().with(connected.key.clone());
-        let work = work.without(&secrets);
         let permissions = self.permissions.clone();
         let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>, SetupError> {
             Ok(Arc::new(RememberingGate::new(
@@ -90,30 +89,29 @@ impl Talk {
                 permissions.clone(),
             )?))
         };
-        let scene = TurnContext {
-            settings: &self.settings,
-            output: &self.output,
-            conversation,
-            schema: None,
+        let host = TurnHost {
+            gate: &gate,
             live: self.live_tools(&plan.profile),
-            changes: changes.clone(),
+            ..TurnHost::new(Arc::new(approver), secrets.clone())
         };
-        let setup = ask::setup(&scene, plan, connected, Arc::new(approver), &gate, &secrets)?;
-        let turn = match &work {
-            TurnStart::Message(_) => setup.turn.clone(),
-            TurnStart::CutOff(cut_off) => cut_off.turn(),
+        let context = TurnContext {
+            runtime: &self.runtime,
+            settings: &self.settings,
+            conversation,
+            workdir: Some(&self.workdir),
         };
-        let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
-        let events_tx = self.telemetry().await.observe(events_tx);
+        let turn = context.turn(plan, connected, start, host)?;
+        changes.watch(turn.toolset(), &secrets, self.output.stderr_terminal);
+        let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
+        let events_tx = self.runtime.observe(events_tx).await;
         let view = TextView::new(self.output, screen, changes);
         let view = Box::new(BookkeepingView::new(view, self.books.clone()));
         let (handle, turn_control) = control();
-        let history = conversation.history.clone();
         let before = conversation.journal.head();
         let (over_tx, over_rx) = oneshot::channel();
         let both = async {
             let turn = async {
-                let outcome = ask::drive(setup, history, work, events_tx, turn_control).await;
+                let outcome = turn.run(events_tx, turn_control).await;
                 // Nobody listens once all of it was shown.
                 let _ = over_tx.send(());
                 outcome

@@ -139,8 +139,7 @@ impl Conversation {
             .append(&fence, self.journal.head(), vec![record]);
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
-            let error = anyhow::Error::new(err).context(context);
-            SetupError::caused(SetupErrorKind::Journal, error)
+            SetupError::because(SetupErrorKind::Journal, context, err)
         })
     }
 

@@ -59,13 +59,10 @@ fn open_by(
     };
     let dir = settings.paths.sessions();
     open(&dir, options).map_err(|error| {
-        let why = failed(error);
-        let context = format!("failed to open the journal in `{}`", dir.display());
-        SetupError {
-            error: why.error.context(context),
-            hint: why.hint.or_else(|| Some(ELSEWHERE.to_owned())),
-            ..why
-        }
+        let what = format!("failed to open the journal in `{}`", dir.display());
+        let mut error = failed(error).context(what);
+        error.hint.get_or_insert_with(|| ELSEWHERE.to_owned());
+        error
     })
 }
 
@@ -74,7 +71,7 @@ const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that
 
 /// Says what failed in the user's words.
 pub fn failed(error: StoreError) -> SetupError {
-    let (exit, hint) = match &error {
+    let (kind, hint) = match &error {
         StoreError::Unknown { .. } => (
             SetupErrorKind::NoSession,
             Some("`rondo session list` shows the sessions that are there".to_owned()),
@@ -127,8 +124,9 @@ pub fn failed(error: StoreError) -> SetupError {
             (SetupErrorKind::Journal, None)
         }
     };
-    let shown = SetupError::caused(exit, anyhow::Error::new(error));
-    SetupError { hint, ..shown }
+    let mut shown = SetupError::caused(kind, error);
+    shown.hint = hint;
+    shown
 }
 
 impl From<StoreError> for SetupError {

@@ -75,10 +75,7 @@ fn main_revision() -> String {
 pub fn catalogue() -> Result<Vec<CatalogueModel>> {
     let table: Table = toml::from_str(TABLE).map_err(|err| {
         let context = "failed to read the table of local models";
-        SetupError::caused(
-            SetupErrorKind::Other,
-            anyhow::Error::new(err).context(context),
-        )
+        SetupError::because(SetupErrorKind::Other, context, err)
     })?;
     Ok(table.models)
 }

@@ -217,10 +217,7 @@ impl Job<'_> {
         let path = from.join(&model.file);
         let read = |err| {
             let context = format!("failed to read `{}`", path.display());
-            SetupError::caused(
-                SetupErrorKind::Other,
-                anyhow::Error::new(err).context(context),
-            )
+            SetupError::because(SetupErrorKind::Other, context, err)
         };
         let mut file = File::open(&path).map_err(read)?;
         partial.truncate(0)?;
@@ -288,7 +285,7 @@ fn joined(err: tokio::task::JoinError) -> SetupError {
 }
 
 fn network_failed(err: impl std::error::Error + Send + Sync + 'static) -> SetupError {
-    SetupError::caused(SetupErrorKind::Other, anyhow::Error::new(err))
+    SetupError::caused(SetupErrorKind::Other, err)
 }
 
 fn no_such_file(path: &Path) -> SetupError {

@@ -174,10 +174,7 @@ fn largest_file(directory: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn failed(context: String, err: std::io::Error) -> SetupError {
-    SetupError::caused(
-        SetupErrorKind::Other,
-        anyhow::Error::new(err).context(context),
-    )
+    SetupError::because(SetupErrorKind::Other, context, err)
 }
 
 #[cfg(test)]

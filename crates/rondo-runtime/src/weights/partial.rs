@@ -180,10 +180,7 @@ fn read_hash(file: &mut File) -> std::io::Result<(Sha256, u64)> {
 
 fn failed(what: &str, path: &Path, err: std::io::Error) -> SetupError {
     let context = format!("failed to {what} `{}`", path.display());
-    SetupError::caused(
-        SetupErrorKind::Other,
-        anyhow::Error::new(err).context(context),
-    )
+    SetupError::because(SetupErrorKind::Other, context, err)
 }
 
 #[cfg(test)]

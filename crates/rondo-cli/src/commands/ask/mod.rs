@@ -13,8 +13,7 @@ mod turn;
 
 pub(crate) use explain::explain;
 pub(super) use prepare::AskMode;
-pub(crate) use prepare::{TurnStart, working_directory};
-pub(crate) use turn::{TurnContext, drive, setup};
+pub(crate) use prepare::working_directory;
 
 use super::run::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
@@ -99,7 +98,7 @@ async fn run_turns(mut prepared: Prepared, signals: &mut Signals) -> Result<Exit
         let connected = tokio::select! {
             biased;
             stop = signals.next() => Err(stopped_early(stop)),
-            model = planned.plan.model(&prepared.settings, &prepared.output) => model.map_err(CliError::from),
+            model = prepared.session.connect(&planned.plan) => model.map_err(CliError::from),
         };
         let is_last = turns.peek().is_none();
         exit = turn::run(&mut prepared, planned, connected?, is_last).await?;

@@ -1,10 +1,10 @@
 use super::answer_file;
 use super::explain::{Said, explain, stopped_by};
-use super::prepare::{Planned, Prepared, TurnStart};
+use super::prepare::{Planned, Prepared};
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
-use crate::commands::run::{fresh_id, write_failed};
+use crate::commands::run::write_failed;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};
@@ -12,23 +12,11 @@ use crate::render::sanitize::plain;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
 use crate::turn_loop::{self, Brake, Ended};
-use rondo_core::clock::Clock;
 use rondo_core::ports::ProcessEnd;
-use rondo_core::redact::Secrets;
-use rondo_core::{
-    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, control, events,
-    resume_turn, run_turn,
-};
-use rondo_policy::GateOptions;
-use rondo_runtime::SetupError;
-use rondo_runtime::context::system_prompt;
+use rondo_core::{control, events};
+use rondo_runtime::TurnHost;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
-use rondo_runtime::sessions::Conversation;
-use rondo_runtime::settings::Settings;
-use rondo_runtime::telemetry::Telemetry;
-use rondo_runtime::{fallbacks, tools};
-use rondo_types::{Outcome, Transcript, TurnId};
-use serde_json::Value;
+use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -43,43 +31,32 @@ pub(super) async fn run(
     connected: ConnectedModel,
     is_last: bool,
 ) -> Result<Exit> {
-    let Planned { plan, work } = planned;
-    let secrets = prepared.secrets.clone().with(connected.key.clone());
-    let work = work.without(&secrets);
+    let Planned { plan, start } = planned;
     let screen = Screen::new();
-    let env = &prepared.settings.env;
+    let session = &prepared.session;
     let changes = Changes::default();
+    let env = &session.settings.env;
     let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
     let approver = Arc::new(approver);
-    let scene = TurnContext {
-        settings: &prepared.settings,
-        output: &prepared.output,
-        conversation: &prepared.conversation,
+    let secrets = prepared.secrets.clone().with(connected.key.clone());
+    let host = TurnHost {
         schema: prepared.schema.clone(),
-        live: Vec::new(),
-        changes: changes.clone(),
+        ..TurnHost::new(Arc::clone(&approver) as _, secrets.clone())
     };
-    let asking = Arc::clone(&approver) as _;
-    let gate = tools::standard_gate;
-    let setup = setup(&scene, &plan, connected, asking, &gate, &secrets)?;
-    let turn = match &work {
-        TurnStart::Message(_) => setup.turn.clone(),
-        TurnStart::CutOff(cut_off) => cut_off.turn(),
-    };
-    let (events_tx, events_rx) = events::channel(setup.session.clone(), turn);
-    let telemetry = Telemetry::start(env, &prepared.output).await;
-    let events_tx = telemetry.observe(events_tx);
+    let turn = session.turn(&plan, connected, start, host)?;
+    changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
+    let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
+    let events_tx = prepared.runtime.observe(events_tx).await;
     let text = || TextView::new(prepared.output, screen, changes);
     let view = view(prepared.format, prepared.output, text, is_last);
     let (handle, turn_control) = control();
     let brake = Brake::new(handle);
-    let strict = prepared.settings.values.strict_complete == Some(true);
+    let strict = session.settings.values.strict_complete == Some(true);
     let turn_control = turn_control.noting_end(end_note(&approver, &brake, strict));
-    let history = prepared.conversation.history.clone();
     let (over_tx, over_rx) = oneshot::channel();
     let timeout = plan.profile.limits.turn_timeout;
     let turn = async {
-        let outcome = drive(setup, history, work, events_tx, turn_control).await;
+        let outcome = turn.run(events_tx, turn_control).await;
         // Nobody listens once all of it was shown.
         let _ = over_tx.send(());
         outcome
@@ -87,13 +64,13 @@ pub(super) async fn run(
     let showing = turn_loop::show(events_rx, view, brake, over_rx, timeout);
     let (outcome, ended) = tokio::join!(turn, showing);
     let outcome = outcome?;
-    prepared.conversation.took(&outcome);
+    prepared.session.conversation.took(&outcome);
     let ended = ended.map_err(|err| {
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     })?;
     let exit = finish(outcome, ended, &approver, &plan, prepared, is_last).await;
-    telemetry.finish().await;
+    prepared.runtime.close().await;
     exit
 }
 
@@ -117,119 +94,6 @@ fn end_note(
         process.exit_code = i32::from(exit.code());
         process
     }
-}
-
-/// What a turn is set up from, beside who answers it.
-pub(crate) struct TurnContext<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) output: &'a Output,
-    pub(crate) conversation: &'a Conversation,
-    /// The JSON Schema that the answer must fit.
-    pub(crate) schema: Option<Value>,
-    /// Tools that are there already.
-    pub(crate) live: Vec<Arc<dyn Tool>>,
-    /// Where what calls make of files is shown from.
-    pub(crate) changes: Changes,
-}
-
-/// Builds the gate of a turn from what opens and closes it.
-pub(crate) type MakeGate<'a> = &'a dyn Fn(GateOptions) -> Result<Arc<dyn Gate>, SetupError>;
-
-/// Runs a turn to its outcome, from its beginning or from what is recorded of it.
-///
-/// # Errors
-/// When a turn that was cut off cannot be carried on.
-pub(crate) async fn drive(
-    setup: TurnSetup,
-    history: Transcript,
-    work: TurnStart,
-    events: EventSender,
-    control: TurnControl,
-) -> Result<Outcome> {
-    match work {
-        TurnStart::Message(message) => {
-            Ok(run_turn(setup, history, *message, events, control).await)
-        }
-        TurnStart::CutOff(turn) => resume_turn(setup, history, &turn.records, events, control)
-            .await
-            .map_err(cannot_go_on),
-    }
-}
-
-/// Puts together everything that a turn runs with.
-///
-/// # Errors
-/// When its tools or its models cannot be built.
-pub(crate) fn setup(
-    scene: &TurnContext<'_>,
-    plan: &TurnPlan,
-    connected: ConnectedModel,
-    approver: Arc<dyn Approver>,
-    gate: MakeGate<'_>,
-    secrets: &Secrets,
-) -> Result<TurnSetup> {
-    let TurnContext {
-        settings,
-        output,
-        conversation,
-        schema,
-        live,
-        changes,
-    } = scene;
-    let profile = &plan.profile;
-    let now = Clock::system().now();
-    let session = conversation.session.clone();
-    let keys = plan.key_variables();
-    let names = &plan.tool_names;
-    let toolset = tools::toolset(names, &keys, profile, settings, &session, live, secrets)?;
-    changes.watch(&toolset, secrets, output.stderr_terminal);
-    if !toolset.missing.is_empty() {
-        output.note(&format!(
-            "profile `{}` names tools that this version does not have: {}",
-            profile.name,
-            toolset.missing.join(", ")
-        ));
-    }
-    tracing::info!(
-        session = session.as_str(),
-        model = plan.target.full_name(),
-        base_url = plan.target.shown_url(),
-        profile = profile.name,
-        tools = toolset.tools.specs().len(),
-        "asking"
-    );
-    Ok(TurnSetup {
-        session,
-        turn: TurnId::new(format!("t-{}", fresh_id(now))),
-        turn_number: conversation.turns.saturating_add(1),
-        model: connected.model,
-        fallbacks: fallbacks::models(&plan.fallbacks, profile, settings)?,
-        gate: gate(tools::gate_options(&toolset, profile, settings)?)?,
-        system: system_prompt(profile, settings)
-            .into_iter()
-            .map(|block| secrets.text(block))
-            .collect(),
-        tools: toolset.tools.redacted(secrets),
-        approver,
-        journal: Arc::clone(&conversation.journal) as _,
-        profile: Arc::new(profile.clone()),
-        response_schema: schema.clone(),
-        answer_check: None,
-        seed: now.0,
-    })
-}
-
-fn cannot_go_on(error: ResumeError) -> CliError {
-    let hint = match &error {
-        ResumeError::OtherModels { .. } => {
-            "give the models of the turn their keys and addresses again, as they were when it began"
-        }
-        ResumeError::Finished | ResumeError::Redrive(_) => {
-            "`rondo fork SESSION --at STEP` goes on from an earlier step"
-        }
-    };
-    let context = "the turn that was cut off cannot be carried on";
-    CliError::caused(Exit::Journal, anyhow::Error::new(error).context(context)).hint(hint)
 }
 
 /// A turn that only comes before the one that was asked for is told in a note.
@@ -257,9 +121,9 @@ async fn finish(
 ) -> Result<Exit> {
     let denied = approver.denied();
     let circumstances = Circumstances {
-        strict_complete: prepared.settings.values.strict_complete == Some(true),
+        strict_complete: prepared.session.settings.values.strict_complete == Some(true),
         approval_missing: !denied.is_empty(),
-        journal_failed: prepared.conversation.journal.has_failed(),
+        journal_failed: prepared.session.conversation.journal.has_failed(),
         stopped_by: ended.stopped_by,
     };
     let mut exit = Exit::of_outcome(&outcome, circumstances);

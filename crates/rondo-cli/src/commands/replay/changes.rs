@@ -1,11 +1,12 @@
 use crate::cli::ChangeArgs;
 use crate::error::Result;
-use rondo_core::redact::Secrets;
 use rondo_core::replay::Changes;
 use rondo_runtime::context::system_prompt;
 use rondo_runtime::profiles;
+use rondo_runtime::python::LivePython;
+use rondo_runtime::secrets;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::tools;
+use rondo_runtime::tools::{self, ToolsetOptions};
 use rondo_types::SessionId;
 
 /// Whose directory tools have that are described and not run.
@@ -25,17 +26,20 @@ pub(in crate::commands) fn changes(args: &ChangeArgs, settings: &Settings) -> Re
     };
     let profile = profiles::resolve(settings, name)?.profile;
     let wanted = tools::wanted(&profile, settings);
-    let toolset = tools::toolset(
-        &wanted,
-        &[],
-        &profile,
+    let secrets = secrets::of_env(settings);
+    let toolset = tools::toolset(ToolsetOptions {
+        names: &wanted,
+        keys: &[],
+        profile: &profile,
         settings,
-        &SessionId::new(NOBODY),
-        &[],
-        &Secrets::default(),
-    )?;
+        session: &SessionId::new(NOBODY),
+        live: &[],
+        secrets: &secrets,
+        workdir: None,
+        python: &LivePython::default(),
+    })?;
     Ok(Changes {
-        system: Some(system_prompt(&profile, settings)),
+        system: Some(system_prompt(&profile, settings, &secrets)),
         tools: Some(toolset.tools.specs()),
         profile: Some(profile),
     })

@@ -4,9 +4,10 @@ use crate::exit::Exit;
 use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Rerun, rerun as run_again};
 use rondo_runtime::profiles;
+use rondo_runtime::python::LivePython;
 use rondo_runtime::secrets;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::tools::{self, Toolset};
+use rondo_runtime::tools::{self, Toolset, ToolsetOptions};
 use rondo_types::{Effects, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,15 +47,17 @@ impl Live {
             None => Arc::new(profiles::resolve(settings, settings.profile_name())?.profile),
         };
         let names: Vec<String> = names.into_iter().collect();
-        let toolset = tools::toolset(
-            &names,
-            &[],
-            &profile,
+        let toolset = tools::toolset(ToolsetOptions {
+            names: &names,
+            keys: &[],
+            profile: &profile,
             settings,
-            &directory_of(&recorded.session),
-            &[],
-            &secrets::of_env(settings),
-        )?;
+            session: &directory_of(&recorded.session),
+            live: &[],
+            secrets: &secrets::of_env(settings),
+            workdir: None,
+            python: &LivePython::default(),
+        })?;
         let gate = tools::standard_gate(tools::gate_options(&toolset, &profile, settings)?)?;
         let runtime = Builder::new_current_thread()
             .enable_all()

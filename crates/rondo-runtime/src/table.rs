@@ -1,0 +1,463 @@
+//! The one table of settings: what each is named, where it may be set, and what it does.
+//!
+//! Layers, variables, what a project may set, `rondo config`, `--help` and the table of
+//! `docs/configuration.md` follow from it, so that a new setting is one entry here (and its flag, where it has
+//! one, among the arguments of the command line).
+
+use crate::env::Env;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::models::ModelTable;
+use crate::providers::Provider;
+use crate::values::{ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan, Word};
+use rondo_types::Effort;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is known of a setting beside its value.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its key in `config.toml`.
+    pub name: &'static str,
+    /// The variable that sets it.
+    pub variable: Option<&'static str>,
+    /// The option of the command line that sets it.
+    pub flag: Option<&'static str>,
+    /// What the configuration of a folder that nobody trusts may do with it.
+    pub untrusted: Untrusted,
+    /// What its value is.
+    pub kind: &'static str,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+}
+
+/// What the configuration of a folder that nobody trusts may do with a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untrusted {
+    /// It is ignored.
+    Nothing,
+    /// The number counts where it is lower than what is in force below it.
+    Lowers,
+    /// The switch can be put into this position only.
+    Only(bool),
+    /// The names are added to those of the layers below.
+    Adds,
+}
+
+/// The type of a setting.
+trait Value: Sized + Clone {
+    /// What it is, for people.
+    const KIND: &'static str;
+
+    /// Reads it as a variable holds it.
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>>;
+
+    /// Writes it as `config.toml` has it.
+    fn written(&self) -> toml::Value;
+
+    /// Returns whether it is less than another; what is no number never is.
+    fn is_lower(&self, other: &Self) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// Puts it over the value of the layers below.
+    fn over(&self, below: &mut Option<Self>, adds: bool) {
+        let _ = adds;
+        *below = Some(self.clone());
+    }
+}
+
+macro_rules! settings {
+    ($(
+        #[doc = $help:literal]
+        $name:ident: $type:ty, $variable:expr, $flag:expr, $untrusted:expr;
+    )*) => {
+        /// What one source sets. The keys are those of `config.toml`.
+        #[derive(Debug, Clone, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Layer {
+            $(
+                #[doc = $help]
+                pub $name: Option<$type>,
+            )*
+            /// Providers by name.
+            pub providers: BTreeMap<String, Provider>,
+            /// Facts of models by `provider/model`.
+            pub models: ModelTable,
+            /// Values of profiles by name.
+            pub profiles: BTreeMap<String, toml::Table>,
+        }
+
+        /// Every setting that is one value, in the order in which they are shown.
+        pub const SETTINGS: &[Setting] = &[$(
+            Setting {
+                name: stringify!($name),
+                variable: $variable,
+                flag: $flag,
+                untrusted: $untrusted,
+                kind: <$type as Value>::KIND,
+                help: $help,
+            }
+        ),*];
+
+        impl Layer {
+            /// Reads the variables that mirror the settings.
+            ///
+            /// # Errors
+            /// When a value is not what its setting takes.
+            pub fn from_env(env: &Env) -> Result<Self> {
+                Ok(Self {
+                    $($name: read_variable::<$type>(env, $variable)?,)*
+                    ..Self::default()
+                })
+            }
+
+            /// Returns the value of a setting as `config.toml` has it; none where it is not set.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<toml::Value> {
+                match name {
+                    $(stringify!($name) => self.$name.as_ref().map(Value::written),)*
+                    _ => None,
+                }
+            }
+
+            /// Puts this layer over those below it.
+            pub(crate) fn over(self, below: &mut Self) {
+                $(
+                    if let Some(value) = &self.$name {
+                        value.over(&mut below.$name, $untrusted == Untrusted::Adds);
+                    }
+                )*
+                for (name, own) in self.providers {
+                    let known = below.providers.remove(&name).unwrap_or_default();
+                    below.providers.insert(name, own.or(known));
+                }
+                for (name, own) in self.models {
+                    let known = below.models.remove(&name).unwrap_or_default();
+                    below.models.insert(name, own.or(known));
+                }
+            }
+
+            /// Leaves out the numbers that are not lower than those below.
+            pub(crate) fn keep_lower(&mut self, below: &Self) {
+                $(
+                    if $untrusted == Untrusted::Lowers
+                        && let (Some(own), Some(known)) = (&self.$name, &below.$name)
+                        && !own.is_lower(known)
+                    {
+                        self.$name = None;
+                    }
+                )*
+            }
+        }
+    };
+}
+
+settings! {
+    #[doc = "The model, as `provider/model`"]
+    model: String, Some("RONDO_MODEL"), Some("model"), Untrusted::Nothing;
+    #[doc = "Who is asked when that model fails; may be repeated"]
+    fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), Untrusted::Nothing;
+    #[doc = "The profile (see `rondo profiles list`)"]
+    profile: String, Some("RONDO_PROFILE"), Some("profile"), Untrusted::Nothing;
+    #[doc = "The provider's address, as its own variable has it"]
+    base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), Untrusted::Nothing;
+    #[doc = "Bounds the model requests of a turn"]
+    max_steps: u32, Some("RONDO_MAX_STEPS"), Some("max-steps"), Untrusted::Lowers;
+    #[doc = "Bounds the tool calls of a turn"]
+    max_tool_calls: u32, Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), Untrusted::Lowers;
+    #[doc = "Bounds the tokens of a turn, prompts and replies together"]
+    max_tokens_total: u64, Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), Untrusted::Lowers;
+    #[doc = "Bounds the money of a turn"]
+    max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), Untrusted::Lowers;
+    #[doc = "Bounds the time of a turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
+    deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), Untrusted::Lowers;
+    #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]
+    allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), Untrusted::Nothing;
+    #[doc = "Tools and commands that never run"]
+    disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), Untrusted::Adds;
+    #[doc = "Run every call without asking"]
+    yolo: bool, Some("RONDO_YOLO"), Some("yolo"), Untrusted::Only(false);
+    #[doc = "Fetch no weights; a local model must be here already"]
+    offline: bool, Some("RONDO_OFFLINE"), Some("offline"), Untrusted::Only(true);
+    #[doc = "Let the tools use this directory too"]
+    add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), Untrusted::Nothing;
+    #[doc = "Replaces the profile's system prompt"]
+    system_prompt: String, Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), Untrusted::Nothing;
+    #[doc = "Follows the system prompt"]
+    append_system_prompt: String, Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), Untrusted::Nothing;
+    #[doc = "How freely the model samples"]
+    temperature: f64, Some("RONDO_TEMPERATURE"), Some("temperature"), Untrusted::Nothing;
+    #[doc = "Bounds the tokens of one reply"]
+    max_output_tokens: u32, Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), Untrusted::Lowers;
+    #[doc = "How much a reasoning model reasons"]
+    effort: Effort, Some("RONDO_EFFORT"), Some("effort"), Untrusted::Nothing;
+    #[doc = "What standard output carries"]
+    output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), Untrusted::Nothing;
+    #[doc = "What a record survives: loss of power, or the end of the process alone"]
+    durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), Untrusted::Nothing;
+    #[doc = "Keep nothing of this session"]
+    ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), Untrusted::Nothing;
+    #[doc = "End with exit code 3 when the answer is degraded"]
+    strict_complete: bool, Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), Untrusted::Nothing;
+    #[doc = "Print the answer and nothing else"]
+    quiet: bool, Some("RONDO_QUIET"), Some("quiet"), Untrusted::Nothing;
+    #[doc = "When to use colours"]
+    color: ColorChoice, Some("RONDO_COLOR"), Some("color"), Untrusted::Nothing;
+    #[doc = "Whose keys edit a line of `rondo repl`"]
+    edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, Untrusted::Nothing;
+    #[doc = "A PEM file of certificate authorities to trust besides the system's"]
+    ca_file: PathBuf, Some("RONDO_CA_FILE"), None, Untrusted::Nothing;
+    #[doc = "Folders whose own configuration is honoured whole; only the user's file may set it"]
+    trusted_folders: Vec<PathBuf>, None, None, Untrusted::Nothing;
+}
+
+/// Returns what is known of a setting.
+#[must_use]
+pub fn setting(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|it| it.name == name)
+}
+
+/// Returns what a setting does, for the help of its flag.
+#[must_use]
+pub fn help(name: &str) -> &'static str {
+    setting(name).map_or("", |it| it.help)
+}
+
+fn read_variable<T: Value>(env: &Env, variable: Option<&str>) -> Result<Option<T>> {
+    variable.map_or(Ok(None), |variable| T::read(env, variable))
+}
+
+fn too_large(number: impl std::fmt::Display) -> toml::Value {
+    toml::Value::String(number.to_string())
+}
+
+macro_rules! whole_numbers {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            const KIND: &'static str = "a whole number";
+
+            fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+                env.parsed(variable)
+            }
+
+            fn written(&self) -> toml::Value {
+                i64::try_from(*self).map_or_else(|_| too_large(self), toml::Value::Integer)
+            }
+
+            fn is_lower(&self, other: &Self) -> bool {
+                self < other
+            }
+        }
+    )*};
+}
+
+whole_numbers!(u32, u64);
+
+impl Value for f64 {
+    const KIND: &'static str = "a number";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        env.parsed(variable)
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::Float(*self)
+    }
+
+    fn is_lower(&self, other: &Self) -> bool {
+        self < other
+    }
+}
+
+impl Value for TimeSpan {
+    const KIND: &'static str = "a time";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        env.parsed(variable)
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::String(self.to_string())
+    }
+
+    fn is_lower(&self, other: &Self) -> bool {
+        self.0 < other.0
+    }
+}
+
+impl Value for bool {
+    const KIND: &'static str = "`true` or `false`";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        env.switch(variable)
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::Boolean(*self)
+    }
+}
+
+impl Value for String {
+    const KIND: &'static str = "text";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        Ok(env.text(variable))
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::String(self.clone())
+    }
+}
+
+impl Value for PathBuf {
+    const KIND: &'static str = "a path";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        Ok(env.text(variable).map(Self::from))
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::String(self.display().to_string())
+    }
+}
+
+impl Value for Vec<String> {
+    const KIND: &'static str = "a list; in the variable separated by commas";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        Ok(env.list(variable, ','))
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::Array(self.iter().map(Value::written).collect())
+    }
+
+    fn over(&self, below: &mut Option<Self>, adds: bool) {
+        let kept = below.take().filter(|_| adds);
+        let mut all = kept.unwrap_or_default();
+        all.extend(self.iter().cloned());
+        *below = Some(all);
+    }
+}
+
+impl Value for Vec<PathBuf> {
+    const KIND: &'static str = "a list of paths; in the variable separated by colons";
+
+    fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+        let paths = env.list(variable, ':');
+        Ok(paths.map(|paths| paths.into_iter().map(PathBuf::from).collect()))
+    }
+
+    fn written(&self) -> toml::Value {
+        toml::Value::Array(self.iter().map(Value::written).collect())
+    }
+}
+
+macro_rules! words {
+    ($($type:ty: $kind:literal),* $(,)?) => {$(
+        impl Value for $type {
+            const KIND: &'static str = $kind;
+
+            fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
+                env.word(variable)
+            }
+
+            fn written(&self) -> toml::Value {
+                let word = Self::ALL.iter().find(|it| it.value == *self);
+                toml::Value::String(word.map_or("", |it| it.word).to_owned())
+            }
+        }
+    )*};
+}
+
+words! {
+    Effort: "`low`, `medium` or `high`",
+    OutputFormat: "`text`, `json` or `stream-json`",
+    DurabilityLevel: "`full` or `normal`",
+    ColorChoice: "`auto`, `always` or `never`",
+    EditKeys: "`emacs` or `vi`",
+}
+
+/// Returns the error of a key that no setting has.
+#[must_use]
+pub fn unknown(name: &str) -> SetupError {
+    let names: Vec<_> = SETTINGS.iter().map(|it| it.name).collect();
+    SetupError::new(
+        SetupErrorKind::Usage,
+        format_args!("there is no setting `{name}`"),
+    )
+    .hint(format!("the settings are: {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value of every setting, as its variable has it.
+    fn sample(setting: &Setting) -> &'static str {
+        match setting.name {
+            "model" | "fallbacks" => "a/b",
+            "profile" => "hub",
+            "base_url" => "http://h/v1",
+            "deadline" => "2m",
+            "effort" => "low",
+            "output_format" => "json",
+            "durability" => "normal",
+            "color" => "never",
+            "edit_keys" => "vi",
+            _ => match setting.kind {
+                "`true` or `false`" => "true",
+                "a number" => "0.5",
+                "a whole number" => "4",
+                _ => "/x",
+            },
+        }
+    }
+
+    #[test]
+    fn every_setting_is_read_from_its_variable_and_shown_as_it_is_written() {
+        for setting in SETTINGS {
+            let Some(variable) = setting.variable else {
+                assert_eq!(setting.name, "trusted_folders");
+                continue;
+            };
+            assert_eq!(variable, format!("RONDO_{}", setting.name.to_uppercase()));
+            let env = Env::of(&[(variable, sample(setting))]);
+            let layer = Layer::from_env(&env).unwrap();
+            let shown = layer.get(setting.name).unwrap();
+            let set = SETTINGS.iter().filter(|it| layer.get(it.name).is_some());
+            assert_eq!(set.count(), 1, "{}", setting.name);
+            // What is shown is what a file may say.
+            let mut file = toml::Table::new();
+            file.insert(setting.name.to_owned(), shown.clone());
+            let read: Layer = toml::from_str(&file.to_string()).unwrap();
+            assert_eq!(read.get(setting.name), Some(shown), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn every_setting_of_a_higher_layer_counts() {
+        for setting in SETTINGS {
+            let Some(variable) = setting.variable else {
+                continue;
+            };
+            let own = Layer::from_env(&Env::of(&[(variable, sample(setting))])).unwrap();
+            let shown = own.get(setting.name);
+            let mut values = Layer::default();
+            own.over(&mut values);
+            assert_eq!(values.get(setting.name), shown, "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn a_variable_with_a_wrong_word_names_the_right_ones() {
+        let error = Layer::from_env(&Env::of(&[("RONDO_EFFORT", "huge")])).unwrap_err();
+        assert_eq!(error.kind, SetupErrorKind::Config);
+        assert_eq!(
+            error.line(),
+            "the variable `RONDO_EFFORT` is invalid: `huge`: expected one of `low`, `medium`, `high`"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! One turn of a session: put together, and run.
+
+use crate::context::system_prompt;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::fallbacks;
+use crate::plan::{ConnectedModel, TurnPlan};
+use crate::runtime::Runtime;
+use crate::sessions::{Conversation, CutOff};
+use crate::settings::Settings;
+use crate::tools::{self, Toolset, ToolsetOptions};
+use rondo_agent::{NewTurn, TurnParts};
+use rondo_core::clock::Clock;
+use rondo_core::redact::Secrets;
+use rondo_core::{
+    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, resume_turn, run_turn,
+};
+use rondo_policy::{GateOptions, Workdir};
+use rondo_types::{Message, Outcome, SessionId, TimeMs, Transcript, TurnId};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What a turn begins with.
+pub enum TurnStart {
+    /// Something new that is said.
+    Message(Box<Message>),
+    /// What is recorded of a turn that was cut off.
+    CutOff(Box<CutOff>),
+}
+
+impl TurnStart {
+    /// Returns the same, with these secrets kept out of what is asked: the key of who answers is known only
+    /// once it is connected.
+    #[must_use]
+    pub fn without(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Message(message) => Self::Message(Box::new(secrets.message(*message))),
+            Self::CutOff(cut_off) => Self::CutOff(cut_off),
+        }
+    }
+}
+
+/// Builds the gate of a turn from what opens and closes it.
+pub type MakeGate<'a> = &'a (dyn Fn(GateOptions) -> Result<Arc<dyn Gate>> + Sync);
+
+/// What a host brings to a turn.
+pub struct TurnHost<'a> {
+    /// Is asked about calls that the gate does not decide.
+    pub approver: Arc<dyn Approver>,
+    /// Builds the gate: [`standard_gate`](crate::tools::standard_gate), unless the host remembers answers.
+    pub gate: MakeGate<'a>,
+    /// The JSON Schema that the answer must fit.
+    pub schema: Option<Value>,
+    /// Tools that are there already, such as the functions of a session that somebody works in.
+    pub live: Vec<Arc<dyn Tool>>,
+    /// What is kept out of everything.
+    pub secrets: Secrets,
+}
+
+impl TurnHost<'_> {
+    /// A host with these secrets that has nothing of its own but somebody to ask.
+    #[must_use]
+    pub fn new(approver: Arc<dyn Approver>, secrets: Secrets) -> Self {
+        Self {
+            approver,
+            gate: &tools::standard_gate,
+            schema: None,
+            live: Vec::new(),
+            secrets,
+        }
+    }
+}
+
+/// Where a turn belongs.
+pub struct TurnContext<'a> {
+    /// What all sessions share.
+    pub runtime: &'a Runtime,
+    /// What is in force.
+    pub settings: &'a Settings,
+    /// What was said before, and where it is recorded.
+    pub conversation: &'a Conversation,
+    /// Where the user's shell is, if they work in one.
+    pub workdir: Option<&'a Workdir>,
+}
+
+/// A turn that is ready to run.
+pub struct Turn {
+    setup: TurnSetup,
+    start: TurnStart,
+    history: Transcript,
+    toolset: Toolset,
+}
+
+impl TurnContext<'_> {
+    /// Puts together everything that a turn runs with.
+    ///
+    /// # Errors
+    /// When its tools or its models cannot be built.
+    pub fn turn(
+        &self,
+        plan: &TurnPlan,
+        connected: ConnectedModel,
+        start: TurnStart,
+        host: TurnHost<'_>,
+    ) -> Result<Turn> {
+        let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
+        let secrets = host.secrets.with(connected.key);
+        let toolset = self.toolset(plan, &host.live, &secrets)?;
+        let session = conversation.session.clone();
+        tracing::info!(
+            session = session.as_str(),
+            model = plan.target.full_name(),
+            base_url = plan.target.shown_url(),
+            profile = profile.name,
+            tools = toolset.tools.specs().len(),
+            "asking"
+        );
+        let parts = TurnParts {
+            model: connected.model,
+            fallbacks: fallbacks::models(&plan.fallbacks, profile, settings, self.runtime)?,
+            gate: (host.gate)(tools::gate_options(&toolset, profile, settings)?)?,
+            system: system_prompt(profile, settings, &secrets),
+            tools: toolset.tools.clone().redacted(&secrets),
+            approver: host.approver,
+            profile: Arc::new(profile.clone()),
+        };
+        let now = Clock::system().now();
+        let new = NewTurn {
+            session,
+            turn: new_turn(now),
+            turn_number: conversation.turns.saturating_add(1),
+            journal: Arc::clone(&conversation.journal) as _,
+            response_schema: host.schema,
+            answer_check: None,
+            seed: now.0,
+        };
+        Ok(Turn {
+            setup: parts.turn(new),
+            start: start.without(&secrets),
+            history: conversation.history.clone(),
+            toolset,
+        })
+    }
+
+    fn toolset(
+        &self,
+        plan: &TurnPlan,
+        live: &[Arc<dyn Tool>],
+        secrets: &Secrets,
+    ) -> Result<Toolset> {
+        let keys = plan.key_variables();
+        let toolset = tools::toolset(ToolsetOptions {
+            names: &plan.tool_names,
+            keys: &keys,
+            profile: &plan.profile,
+            settings: self.settings,
+            session: &self.conversation.session,
+            live,
+            secrets,
+            workdir: self.workdir,
+            python: self.runtime.python(),
+        })?;
+        if !toolset.missing.is_empty() {
+            self.runtime.notices().note(&format!(
+                "profile `{}` names tools that this version does not have: {}",
+                plan.profile.name,
+                toolset.missing.join(", ")
+            ));
+        }
+        Ok(toolset)
+    }
+}
+
+impl Turn {
+    /// Returns the turn's name: its own, or that which it was cut off under.
+    #[must_use]
+    pub fn id(&self) -> TurnId {
+        match &self.start {
+            TurnStart::Message(_) => self.setup.turn.clone(),
+            TurnStart::CutOff(cut_off) => cut_off.turn(),
+        }
+    }
+
+    /// Returns the session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.setup.session
+    }
+
+    /// Returns what it may call, and where that tells of the files it changed.
+    #[must_use]
+    pub fn toolset(&self) -> &Toolset {
+        &self.toolset
+    }
+
+    /// Runs it to its outcome, from its beginning or from what is recorded of it. `events` are those of
+    /// [`id`](Self::id) in [`session`](Self::session).
+    ///
+    /// # Errors
+    /// When a turn that was cut off cannot be carried on.
+    ///
+    /// # Cancel safety
+    /// As [`run_turn`]: dropping ends everything at once.
+    pub async fn run(self, events: EventSender, control: TurnControl) -> Result<Outcome> {
+        let (setup, history) = (self.setup, self.history);
+        match self.start {
+            TurnStart::Message(message) => {
+                Ok(run_turn(setup, history, *message, events, control).await)
+            }
+            TurnStart::CutOff(turn) => resume_turn(setup, history, &turn.records, events, control)
+                .await
+                .map_err(cannot_go_on),
+        }
+    }
+}
+
+/// Returns a name that no other turn on this machine has.
+fn new_turn(at: TimeMs) -> TurnId {
+    TurnId::new(format!("t-{:x}-{:x}", at.0, std::process::id()))
+}
+
+fn cannot_go_on(error: ResumeError) -> SetupError {
+    let hint = match &error {
+        ResumeError::OtherModels { .. } => {
+            "give the models of the turn their keys and addresses again, as they were when it began"
+        }
+        ResumeError::Finished | ResumeError::Redrive(_) => {
+            "`rondo fork SESSION --at STEP` goes on from an earlier step"
+        }
+    };
+    let context = "the turn that was cut off cannot be carried on";
+    SetupError::because(SetupErrorKind::Journal, context, error).hint(hint)
+}
