@@ -10,12 +10,13 @@ pub(crate) use fork::{ForkArgs, StepPlace};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
+use rondo_runtime::table::help;
 pub(crate) use rondo_runtime::values::{ColorChoice, OutputFormat};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::values::{DurabilityLevel, TimeSpan, Word};
 use rondo_types::Effort;
 use std::path::PathBuf;
@@ -46,8 +47,7 @@ pub(crate) struct Cli {
     /// Log to standard error; twice for more, three times for everything
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub(crate) verbose: u8,
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", value_parser = one_of::<ColorChoice>(), display_order = 901)]
+    #[arg(help = help("color"), long, global = true, value_name = "WHEN", value_parser = one_of::<ColorChoice>(), display_order = 901)]
     pub(crate) color: Option<ColorChoice>,
 }
 
@@ -145,11 +145,9 @@ pub(crate) struct AskArgs {
     /// Write the answer to this file too
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the answer and nothing else
-    #[arg(short, long)]
+    #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
-    /// What standard output carries
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
+    #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
@@ -157,8 +155,7 @@ pub(crate) struct AskArgs {
     /// The JSON Schema that the answer must fit
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// End with exit code 3 when the answer is degraded
-    #[arg(long)]
+    #[arg(help = help("strict_complete"), long)]
     pub(crate) strict_complete: bool,
 }
 
@@ -209,71 +206,50 @@ pub(crate) struct TurnArgs {
     /// Go on with this session: its id, the beginning of it, or `latest`
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Keep nothing of this session
-    #[arg(long, conflicts_with_all = ["continue_latest", "session"])]
+    #[arg(help = help("ephemeral"), long, conflicts_with_all = ["continue_latest", "session"])]
     pub(crate) ephemeral: bool,
-    /// What a record survives: loss of power, or the end of the process alone
-    #[arg(long, value_name = "LEVEL", value_parser = one_of::<DurabilityLevel>())]
+    #[arg(help = help("durability"), long, value_name = "LEVEL", value_parser = one_of::<DurabilityLevel>())]
     pub(crate) durability: Option<DurabilityLevel>,
-    /// The model, as `provider/model`
-    #[arg(short, long, value_name = "MODEL")]
+    #[arg(help = help("model"), short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Who is asked when that model fails; may be repeated
-    #[arg(long, value_name = "MODEL")]
+    #[arg(help = help("fallbacks"), long, value_name = "MODEL")]
     pub(crate) fallback: Vec<String>,
-    /// The profile (see `rondo profiles list`)
-    #[arg(long, value_name = "NAME")]
+    #[arg(help = help("profile"), long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// The provider's address, as its own variable has it
-    #[arg(long, value_name = "URL")]
+    #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Bounds the model requests of a turn
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help = help("max_steps"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
-    /// Bounds the tool calls of a turn
-    #[arg(long, value_name = "N")]
+    #[arg(help = help("max_tool_calls"), long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u32>,
-    /// Bounds the tokens of a turn, prompts and replies together
-    #[arg(long, value_name = "N")]
+    #[arg(help = help("max_tokens_total"), long, value_name = "N")]
     pub(crate) max_tokens_total: Option<u64>,
-    /// Bounds the money of a turn
-    #[arg(long, value_name = "USD", value_parser = parse_amount)]
+    #[arg(help = help("max_budget_usd"), long, value_name = "USD", value_parser = parse_amount)]
     pub(crate) max_budget_usd: Option<f64>,
-    /// Bounds the time of a turn, such as `500ms`, `20s`, `2m` or `1h30m`
-    #[arg(long, value_name = "TIME")]
+    #[arg(help = help("deadline"), long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeSpan>,
-    /// Tools and commands that run without asking, such as `exec(git *)`
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// Tools and commands that never run
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) disallowed_tools: Option<Vec<String>>,
-    /// Run every call without asking
-    #[arg(long)]
+    #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
-    /// Fetch no weights; a local model must be here already
-    #[arg(long)]
+    #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
     /// TurnStart in this directory
     #[arg(short = 'C', long = "cwd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Let the tools use this directory too
-    #[arg(long, value_name = "DIR")]
+    #[arg(help = help("add_dirs"), long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// Replaces the profile's system prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(help = help("system_prompt"), long, value_name = "TEXT")]
     pub(crate) system_prompt: Option<String>,
-    /// Follows the system prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(help = help("append_system_prompt"), long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
-    /// How freely the model samples
-    #[arg(long, value_name = "T", value_parser = parse_temperature)]
+    #[arg(help = help("temperature"), long, value_name = "T", value_parser = parse_temperature)]
     pub(crate) temperature: Option<f64>,
-    /// Bounds the tokens of one reply
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help = help("max_output_tokens"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_output_tokens: Option<u32>,
-    /// How much a reasoning model reasons
-    #[arg(long, value_name = "EFFORT", value_parser = one_of::<Effort>())]
+    #[arg(help = help("effort"), long, value_name = "EFFORT", value_parser = one_of::<Effort>())]
     pub(crate) effort: Option<Effort>,
 }
 
@@ -284,38 +260,29 @@ pub(crate) struct ResumeArgs {
     /// is named
     #[arg(value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The provider's address, as its own variable has it
-    #[arg(long, value_name = "URL")]
+    #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Tools and commands that run without asking, such as `exec(git *)`
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// Tools and commands that never run
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) disallowed_tools: Option<Vec<String>>,
-    /// Run every call without asking
-    #[arg(long)]
+    #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
-    /// Let the tools use this directory too
-    #[arg(long, value_name = "DIR")]
+    #[arg(help = help("add_dirs"), long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// Fetch no weights; a local model must be here already
-    #[arg(long)]
+    #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
     /// Write the answer to this file too
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the answer and nothing else
-    #[arg(short, long)]
+    #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
-    /// What standard output carries
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
+    #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
-    /// End with exit code 3 when the answer is degraded
-    #[arg(long)]
+    #[arg(help = help("strict_complete"), long)]
     pub(crate) strict_complete: bool,
 }
 
@@ -418,8 +385,7 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
 /// Arguments of `rondo doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// The model, as `provider/model`
-    #[arg(short, long, value_name = "MODEL")]
+    #[arg(help = help("model"), short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// The provider's address
     #[arg(long, value_name = "URL")]
@@ -457,6 +423,52 @@ fn parse_number(text: &str, what: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use rondo_runtime::SETTINGS;
+
+    /// What stands behind a flag to set its setting; none for a switch.
+    fn argument(name: &str) -> Option<&'static str> {
+        match name {
+            "yolo" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
+            "max_steps" | "max_tool_calls" | "max_tokens_total" | "max_output_tokens" => Some("4"),
+            "max_budget_usd" | "temperature" => Some("0.5"),
+            "deadline" => Some("2m"),
+            "effort" => Some("low"),
+            "output_format" => Some("json"),
+            "durability" => Some("normal"),
+            _ => Some("x"),
+        }
+    }
+
+    #[test]
+    fn every_setting_with_a_flag_is_set_by_it_and_has_its_help() {
+        let command = Cli::command();
+        let ask = command.find_subcommand("ask").unwrap();
+        for setting in SETTINGS {
+            let Some(flag) = setting.flag else {
+                continue;
+            };
+            if setting.name == "color" {
+                // The program's own, which every command has.
+                let known = command
+                    .get_arguments()
+                    .find(|it| it.get_long() == Some(flag));
+                assert_eq!(known.unwrap().get_help().unwrap().to_string(), setting.help);
+                continue;
+            }
+            let known = ask.get_arguments().find(|it| it.get_long() == Some(flag));
+            let help = known.unwrap().get_help().unwrap().to_string();
+            assert_eq!(help, setting.help, "{flag}");
+            let mut typed = vec!["rondo".to_owned(), "ask".to_owned(), format!("--{flag}")];
+            typed.extend(argument(setting.name).map(str::to_owned));
+            let Command::Ask(args) = Cli::try_parse_from(&typed).unwrap().command else {
+                panic!("it is `ask`")
+            };
+            let layer = args.layer();
+            let set = SETTINGS.iter().filter(|it| layer.get(it.name).is_some());
+            let set: Vec<_> = set.map(|it| it.name).collect();
+            assert_eq!(set, [setting.name]);
+        }
+    }
 
     #[test]
     fn the_definition_is_consistent() {

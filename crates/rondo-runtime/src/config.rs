@@ -1,88 +1,13 @@
-//! One layer of settings: a file, the environment, or the flags.
+//! Files of settings: a person's own, and a project's that may be trusted or not.
 
-use crate::env::Env;
-use crate::error::SetupErrorKind;
-use crate::error::{Result, SetupError};
+use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
-use crate::models::ModelTable;
-use crate::providers::Provider;
-use crate::values::{ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan};
-use rondo_types::Effort;
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use crate::table::{Layer, Untrusted, setting};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The bound on a configuration file, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
-
-/// What one source sets. The keys are those of `config.toml`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Layer {
-    /// `provider/model`.
-    pub model: Option<String>,
-    /// The models that follow it when its requests fail, in order.
-    pub fallbacks: Option<Vec<String>>,
-    /// The profile's name.
-    pub profile: Option<String>,
-    /// The provider's address.
-    pub base_url: Option<String>,
-    /// Bounds the model requests.
-    pub max_steps: Option<u32>,
-    /// Bounds the tool calls.
-    pub max_tool_calls: Option<u32>,
-    /// Bounds the tokens.
-    pub max_tokens_total: Option<u64>,
-    /// Bounds the money, in dollars.
-    pub max_budget_usd: Option<f64>,
-    /// Bounds the time.
-    pub deadline: Option<TimeSpan>,
-    /// Tools that run without asking.
-    pub allowed_tools: Option<Vec<String>>,
-    /// Tools that never run; every layer adds to them.
-    pub disallowed_tools: Option<Vec<String>>,
-    /// Whether everything runs without asking.
-    pub yolo: Option<bool>,
-    /// Nothing is fetched but answers: no weights of local models.
-    pub offline: Option<bool>,
-    /// Further directories for the tools.
-    pub add_dirs: Option<Vec<PathBuf>>,
-    /// Replaces the profile's system prompt.
-    pub system_prompt: Option<String>,
-    /// Follows the system prompt.
-    pub append_system_prompt: Option<String>,
-    /// How freely to sample.
-    pub temperature: Option<f64>,
-    /// Bounds the tokens of one reply.
-    pub max_output_tokens: Option<u32>,
-    /// How much to reason.
-    pub effort: Option<Effort>,
-    /// What standard output carries.
-    pub output_format: Option<OutputFormat>,
-    /// What a record survives.
-    pub durability: Option<DurabilityLevel>,
-    /// Whether nothing is kept of a session.
-    pub ephemeral: Option<bool>,
-    /// Whether a degraded answer is not good enough.
-    pub strict_complete: Option<bool>,
-    /// Whether only the answer is printed.
-    pub quiet: Option<bool>,
-    /// When to use colours.
-    pub color: Option<ColorChoice>,
-    /// Whose keys edit a line of `rondo repl`.
-    pub edit_keys: Option<EditKeys>,
-    /// A PEM file of certificate authorities to trust besides the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Folders whose own configuration is honoured whole; only the user's file may set it.
-    pub trusted_folders: Option<Vec<PathBuf>>,
-    /// Providers by name.
-    pub providers: BTreeMap<String, Provider>,
-    /// Facts of models by `provider/model`.
-    pub models: ModelTable,
-    /// Values of profiles by name.
-    pub profiles: BTreeMap<String, toml::Table>,
-}
 
 impl Layer {
     /// Reads a configuration file; one that does not exist sets nothing.
@@ -118,45 +43,6 @@ impl Layer {
         Ok((table.try_into()?, ignored))
     }
 
-    /// Reads the variables that mirror the settings.
-    ///
-    /// # Errors
-    /// When a value is not what its setting takes.
-    pub fn from_env(env: &Env) -> Result<Self> {
-        Ok(Self {
-            model: env.text("RONDO_MODEL"),
-            fallbacks: env.list("RONDO_FALLBACKS", ','),
-            profile: env.text("RONDO_PROFILE"),
-            base_url: env.text("RONDO_BASE_URL"),
-            max_steps: env.parsed("RONDO_MAX_STEPS")?,
-            max_tool_calls: env.parsed("RONDO_MAX_TOOL_CALLS")?,
-            max_tokens_total: env.parsed("RONDO_MAX_TOKENS_TOTAL")?,
-            max_budget_usd: env.parsed("RONDO_MAX_BUDGET_USD")?,
-            deadline: env.parsed("RONDO_DEADLINE")?,
-            allowed_tools: env.list("RONDO_ALLOWED_TOOLS", ','),
-            disallowed_tools: env.list("RONDO_DISALLOWED_TOOLS", ','),
-            yolo: env.switch("RONDO_YOLO")?,
-            offline: env.switch("RONDO_OFFLINE")?,
-            add_dirs: env
-                .list("RONDO_ADD_DIRS", ':')
-                .map(|dirs| dirs.into_iter().map(PathBuf::from).collect()),
-            system_prompt: env.text("RONDO_SYSTEM_PROMPT"),
-            append_system_prompt: env.text("RONDO_APPEND_SYSTEM_PROMPT"),
-            temperature: env.parsed("RONDO_TEMPERATURE")?,
-            max_output_tokens: env.parsed("RONDO_MAX_OUTPUT_TOKENS")?,
-            effort: env.word("RONDO_EFFORT")?,
-            output_format: env.word("RONDO_OUTPUT_FORMAT")?,
-            durability: env.word("RONDO_DURABILITY")?,
-            ephemeral: env.switch("RONDO_EPHEMERAL")?,
-            strict_complete: env.switch("RONDO_STRICT_COMPLETE")?,
-            quiet: env.switch("RONDO_QUIET")?,
-            color: env.word("RONDO_COLOR")?,
-            edit_keys: env.word("RONDO_EDIT_KEYS")?,
-            ca_file: env.text("RONDO_CA_FILE").map(PathBuf::from),
-            ..Self::default()
-        })
-    }
-
     /// Checks what the flags check as they are parsed.
     ///
     /// # Errors
@@ -178,37 +64,12 @@ impl Layer {
     }
 }
 
-/// What the configuration of a folder that nobody trusts may do with a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Narrowing {
-    /// The number counts where it is lower than what is in force below it.
-    Lowers,
-    /// The switch can be put into this position only.
-    Only(bool),
-    /// The names are added to those of the layers below.
-    Adds,
-}
-
-/// All that a folder that nobody trusts may set. What is not named here it may not: a setting that
-/// is new is the user's alone until it is entered.
-const UNTRUSTED: [(&str, Narrowing); 9] = [
-    ("deadline", Narrowing::Lowers),
-    ("disallowed_tools", Narrowing::Adds),
-    ("max_budget_usd", Narrowing::Lowers),
-    ("max_output_tokens", Narrowing::Lowers),
-    ("max_steps", Narrowing::Lowers),
-    ("max_tokens_total", Narrowing::Lowers),
-    ("max_tool_calls", Narrowing::Lowers),
-    ("offline", Narrowing::Only(true)),
-    ("yolo", Narrowing::Only(false)),
-];
-
 fn may_be_set(key: &str, value: &toml::Value) -> bool {
-    let found = UNTRUSTED.iter().find(|(known, _)| *known == key);
-    match found.map(|(_, narrowing)| *narrowing) {
-        Some(Narrowing::Only(position)) => value.as_bool() == Some(position),
-        Some(Narrowing::Lowers | Narrowing::Adds) => true,
-        None => false,
+    // What is no setting, such as a provider, widens what is known.
+    match setting(key).map_or(Untrusted::Nothing, |it| it.untrusted) {
+        Untrusted::Only(position) => value.as_bool() == Some(position),
+        Untrusted::Lowers | Untrusted::Adds => true,
+        Untrusted::Nothing => false,
     }
 }
 
@@ -286,25 +147,5 @@ mod tests {
             assert!(error.line().contains("the file"), "{}", error.line());
             assert_eq!(error.kind, SetupErrorKind::Config);
         }
-    }
-
-    #[test]
-    fn every_setting_has_its_variable() {
-        let env = Env::of(&[
-            ("RONDO_MAX_STEPS", "4"),
-            ("RONDO_YOLO", "1"),
-            ("RONDO_DEADLINE", "2m"),
-            ("RONDO_EFFORT", "low"),
-            ("RONDO_ALLOWED_TOOLS", "exec(ls *), read_file"),
-        ]);
-        let layer = Layer::from_env(&env).unwrap();
-        assert_eq!(layer.max_steps, Some(4));
-        assert_eq!(layer.yolo, Some(true));
-        assert_eq!(layer.deadline.unwrap().0.as_secs(), 120);
-        assert_eq!(layer.effort, Some(Effort::Low));
-        assert_eq!(layer.allowed_tools.unwrap(), ["exec(ls *)", "read_file"]);
-        let error = Layer::from_env(&Env::of(&[("RONDO_MAX_STEPS", "many")])).unwrap_err();
-        assert_eq!(error.kind, SetupErrorKind::Config);
-        assert!(error.line().contains("RONDO_MAX_STEPS"));
     }
 }

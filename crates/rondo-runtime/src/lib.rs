@@ -7,7 +7,8 @@
 //! a person is told meanwhile goes to [`Notices`].
 //!
 //! # Layout
-//! - [`settings`]: what is in force; [`config`]: one layer of it; [`values`]: what settings hold;
+//! - [`settings`]: what is in force; [`table`]: every setting there is; [`config`]: files of them;
+//!   [`values`]: what they hold;
 //!   [`env`], [`paths`]: the process's environment and Rondo's directories; [`profiles`]: layers of a profile.
 //! - [`providers`], [`models`]: who can be asked, and what is known of what they offer; [`target`]: whom a
 //!   turn asks; [`transport`], [`embedded`], [`fallbacks`]: that model, ready to be asked;
@@ -39,6 +40,7 @@ pub mod secrets;
 pub mod session;
 pub mod sessions;
 pub mod settings;
+pub mod table;
 pub mod target;
 pub mod telemetry;
 pub mod tools;
@@ -51,4 +53,5 @@ pub use error::{SetupError, SetupErrorKind};
 pub use notices::{NoNotices, Notices};
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};
+pub use table::{Layer, SETTINGS, Setting};
 pub use turn::{Turn, TurnContext, TurnHost, TurnStart};

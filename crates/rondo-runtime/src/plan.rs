@@ -307,9 +307,9 @@ async fn key_in_time(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Layer;
     use crate::env::Env;
     use crate::notices::NoNotices;
+    use crate::table::Layer;
 
     #[test]
     fn a_record_grants_nothing_and_lifts_no_ban() {

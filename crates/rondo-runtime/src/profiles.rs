@@ -1,9 +1,9 @@
 //! Settings as layers of a profile.
 
-use crate::config::Layer;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::{Settings, Source};
+use crate::table::Layer;
 use rondo_core::profile::{self, Resolved};
 use rondo_types::{Effort, NanoUsd};
 use std::collections::BTreeSet;

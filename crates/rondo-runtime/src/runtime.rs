@@ -1,6 +1,5 @@
 //! What all sessions of a host share.
 
-use crate::config::Layer;
 use crate::env::Env;
 use crate::error::Result;
 use crate::notices::Notices;
@@ -9,6 +8,7 @@ use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
 use crate::session::{FoundSession, Session, SessionOptions, SessionSource};
 use crate::settings::Settings;
+use crate::table::Layer;
 use crate::telemetry::Telemetry;
 use rondo_core::EventSender;
 use std::path::PathBuf;

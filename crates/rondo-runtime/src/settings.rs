@@ -1,11 +1,11 @@
 //! What is in force: flags over environment over project over user over default.
 
-use crate::config::Layer;
 use crate::env::Env;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::paths::{Paths, project_config, project_root};
 use crate::profiles;
+use crate::table::Layer;
 use std::path::{Path, PathBuf};
 
 /// The layer of the command line.
@@ -176,77 +176,11 @@ fn merge(sources: &[Source]) -> Layer {
     for source in sources {
         let mut layer = source.layer.clone();
         if !source.is_trusted {
-            keep_lower(&mut layer, &values);
+            layer.keep_lower(&values);
         }
-        macro_rules! override_with {
-            ($($field:ident),*) => {$(
-                if layer.$field.is_some() {
-                    values.$field.clone_from(&layer.$field);
-                }
-            )*};
-        }
-        override_with!(
-            model,
-            fallbacks,
-            profile,
-            base_url,
-            max_steps,
-            max_tool_calls,
-            max_tokens_total,
-            max_budget_usd,
-            deadline,
-            allowed_tools,
-            yolo,
-            offline,
-            add_dirs,
-            system_prompt,
-            append_system_prompt,
-            temperature,
-            max_output_tokens,
-            effort,
-            output_format,
-            durability,
-            ephemeral,
-            strict_complete,
-            quiet,
-            color,
-            edit_keys,
-            ca_file
-        );
-        if let Some(names) = &layer.disallowed_tools {
-            let all = values.disallowed_tools.get_or_insert_default();
-            all.extend(names.iter().cloned());
-        }
-        for (name, own) in layer.providers.clone() {
-            let below = values.providers.remove(&name).unwrap_or_default();
-            values.providers.insert(name, own.or(below));
-        }
-        for (name, own) in layer.models.clone() {
-            let below = values.models.remove(&name).unwrap_or_default();
-            values.models.insert(name, own.or(below));
-        }
+        layer.over(&mut values);
     }
     values
-}
-
-/// Leaves out the numbers of a layer that are not lower than those below it.
-fn keep_lower(layer: &mut Layer, below: &Layer) {
-    macro_rules! lower {
-        ($($field:ident),*) => {$(
-            layer.$field = layer.$field.filter(|own| below.$field.is_none_or(|it| *own < it));
-        )*};
-    }
-    lower!(
-        max_steps,
-        max_tool_calls,
-        max_tokens_total,
-        max_budget_usd,
-        max_output_tokens
-    );
-    let span = below.deadline.map(|it| it.0);
-    layer.deadline = layer
-        .deadline
-        .filter(|own| span.is_none_or(|it| own.0 < it));
 }
 
 #[cfg(test)]

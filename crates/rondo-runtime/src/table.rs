@@ -452,6 +452,28 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_has_every_setting_and_no_other() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let rows = rows.filter_map(|row| {
+            let (name, rest) = row.split_once("` | ")?;
+            let variable = rest.split('|').next()?.trim();
+            Some((name, variable.trim_matches('`')))
+        });
+        // A later table says what of them a project may set.
+        let rows: Vec<_> = rows.take(SETTINGS.len()).collect();
+        let known = SETTINGS
+            .iter()
+            .map(|it| (it.name, it.variable.unwrap_or("")));
+        let mut known: Vec<_> = known.collect();
+        let mut shown = rows.clone();
+        known.sort_unstable();
+        shown.sort_unstable();
+        assert_eq!(shown, known);
+    }
+
+    #[test]
     fn a_variable_with_a_wrong_word_names_the_right_ones() {
         let error = Layer::from_env(&Env::of(&[("RONDO_EFFORT", "huge")])).unwrap_err();
         assert_eq!(error.kind, SetupErrorKind::Config);

@@ -2,6 +2,7 @@
 
 use rondo_types::Effort;
 use serde::Deserialize;
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -140,6 +141,27 @@ impl TryFrom<String> for TimeSpan {
     }
 }
 
+impl fmt::Display for TimeSpan {
+    /// Writes it as it is read, in the largest units that are exact.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ms = self.0.as_millis();
+        for (unit, unit_ms) in [
+            ("d", 86_400_000),
+            ("h", 3_600_000),
+            ("m", 60_000),
+            ("s", 1000),
+            ("ms", 1),
+        ] {
+            let count = ms / unit_ms;
+            ms %= unit_ms;
+            if count > 0 {
+                write!(f, "{count}{unit}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for TimeSpan {
     type Err = String;
 
@@ -195,6 +217,9 @@ mod tests {
         assert_eq!(read("2m"), Some(120_000));
         assert_eq!(read("1h30m"), Some(5_400_000));
         assert_eq!(read("2d"), Some(172_800_000));
+        for text in ["500ms", "20s", "1h30m", "2d"] {
+            assert_eq!(text.parse::<TimeSpan>().unwrap().to_string(), text);
+        }
         for bad in [
             "",
             "0s",

@@ -1,5 +1,6 @@
 use super::{AskArgs, OutputFormat, TurnArgs, one_of};
 use clap::Args;
+use rondo_runtime::table::help;
 use std::str::FromStr;
 
 /// Arguments of `rondo fork`.
@@ -20,20 +21,16 @@ pub(crate) struct ForkArgs {
     /// The model that answers the message, as `provider/model`
     #[arg(short, long, value_name = "MODEL", requires = "message")]
     pub(crate) model: Option<String>,
-    /// The provider's address, as its own variable has it
-    #[arg(long, value_name = "URL")]
+    #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// Tools and commands that run without asking; nothing that was allowed before still is
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// Run every call without asking
-    #[arg(long)]
+    #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
-    /// Print the answer and nothing else
-    #[arg(short, long)]
+    #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
-    /// What standard output carries
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
+    #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]

@@ -1,5 +1,6 @@
 use super::{OutputFormat, one_of};
 use clap::{Args, ValueEnum};
+use rondo_runtime::table::help;
 use std::path::PathBuf;
 
 /// Arguments of `rondo replay`.
@@ -16,8 +17,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) tools: ToolResults,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
-    /// What standard output carries
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = one_of::<OutputFormat>())]
+    #[arg(help = help("output_format"), long, value_name = "FORMAT", default_value = "text", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: OutputFormat,
     /// The same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]

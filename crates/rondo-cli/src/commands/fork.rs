@@ -9,7 +9,7 @@ use crate::output::Output;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Body, Entry, Store};
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed, new_session};
 use rondo_runtime::settings::Settings;

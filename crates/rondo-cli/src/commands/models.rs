@@ -5,7 +5,7 @@ use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch, size};

@@ -9,7 +9,7 @@ use crate::render::early_result;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use rondo_core::clock::Clock;
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::values::Word as _;

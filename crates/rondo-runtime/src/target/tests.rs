@@ -1,7 +1,7 @@
 use super::*;
-use crate::config::Layer;
 use crate::env::Env;
 use crate::notices::NoNotices;
+use crate::table::Layer;
 
 fn settings(env: &[(&str, &str)], flags: Layer) -> Settings {
     let home = tempfile::tempdir().unwrap();
@@ -129,9 +129,9 @@ fn the_default_follows_from_the_keys_and_gemini_model_is_read() {
 #[test]
 fn without_any_model_the_ways_are_listed() {
     let offline = Settings {
-        values: crate::config::Layer {
+        values: crate::table::Layer {
             offline: Some(true),
-            ..crate::config::Layer::default()
+            ..crate::table::Layer::default()
         },
         ..settings(&[], Layer::default())
     };

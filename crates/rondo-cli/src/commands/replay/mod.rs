@@ -20,7 +20,7 @@ use live::Live;
 use report::Report;
 use rondo_core::ports::Record;
 use rondo_core::replay::{Changes, Difference, ReplayError, ReplayedTurn, Replayer};
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
 

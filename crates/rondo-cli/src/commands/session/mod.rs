@@ -13,7 +13,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_journal::Store;
-use rondo_runtime::config::Layer;
+use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed};
 use rondo_runtime::settings::Settings;
