@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Ask, let the model work, and print the answer
     #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
-    /// TurnStart at one prompt for the agent, a shell and Python
+    /// Work at one prompt for the agent, a shell and Python
     #[command(after_help = EXIT_CODES)]
     Repl(Box<ReplArgs>),
     /// Carry on a turn that was cut off, from where it was
@@ -236,7 +236,7 @@ pub(crate) struct TurnArgs {
     pub(crate) yolo: bool,
     #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
-    /// TurnStart in this directory
+    /// Work in this directory
     #[arg(short = 'C', long = "cwd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     #[arg(help = help("add_dirs"), long, value_name = "DIR")]

@@ -189,12 +189,12 @@ mod tests {
     use crate::notices::NoNotices;
     use std::fs;
 
-    struct TurnContext {
+    struct Folders {
         home: tempfile::TempDir,
         project: tempfile::TempDir,
     }
 
-    impl TurnContext {
+    impl Folders {
         fn new(user: &str, project: &str) -> Self {
             let scene = Self {
                 home: tempfile::tempdir().unwrap(),
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn flags_win_over_environment_over_project_over_user() {
-        let scene = TurnContext::new("", "model = 'project/m'");
+        let scene = Folders::new("", "model = 'project/m'");
         scene.trust("model = 'user/m'\neffort = 'low'");
         let flags = Layer {
             model: Some("flag/m".into()),
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_project_opens_no_permission_unless_its_folder_is_trusted() {
-        let scene = TurnContext::new("", "yolo = true\nbase_url = 'http://evil'");
+        let scene = Folders::new("", "yolo = true\nbase_url = 'http://evil'");
         let values = scene.load(&[], Layer::default()).values;
         assert_eq!((values.yolo, values.base_url), (None, None));
         scene.trust("");
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_project_without_trust_lowers_limits_and_raises_none() {
         let limits = |user: &str, project: &str, profile: &str| {
-            let settings = TurnContext::new(user, project).load(&[], Layer::default());
+            let settings = Folders::new(user, project).load(&[], Layer::default());
             let resolved = profiles::resolve(&settings, profile).unwrap();
             let of_profile = resolved.profile.limits;
             (
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_link_to_the_configuration_of_a_trusted_folder_lends_no_trust() {
-        let scene = TurnContext::new("", "yolo = true");
+        let scene = Folders::new("", "yolo = true");
         let clone = tempfile::tempdir_in(scene.project.path().parent().unwrap()).unwrap();
         let own = scene.project.path().join(".rondo");
         std::os::unix::fs::symlink(own, clone.path().join(".rondo")).unwrap();
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_layer_adds_to_what_is_forbidden() {
-        let scene = TurnContext::new("disallowed_tools = ['a']", "disallowed_tools = ['b']");
+        let scene = Folders::new("disallowed_tools = ['a']", "disallowed_tools = ['b']");
         let values = scene
             .load(&[("RONDO_DISALLOWED_TOOLS", "c")], Layer::default())
             .values;

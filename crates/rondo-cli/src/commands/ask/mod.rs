@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
-//! - `plan`: who answers; `input`: what is read.
+//! - `input`: what is read.
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
