@@ -1,11 +1,13 @@
 //! The arguments as they were typed. What they mean is decided in [`rondo_runtime::settings`].
 
+mod config;
 mod fork;
 mod line;
 mod repl;
 mod replay;
 mod session;
 
+pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::{ForkArgs, StepPlace};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use repl::{ModeName, ReplArgs};
@@ -80,6 +82,10 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Decode what a provider sent, or encode what would be sent to it
     Wire(WireArgs),
+    /// Show and change settings
+    Config(ConfigArgs),
+    /// Honour the settings of a folder that is yours or that you know
+    Trust(TrustArgs),
     /// Check the configuration, and a provider on request
     Doctor(DoctorArgs),
     /// Print the completion script of a shell

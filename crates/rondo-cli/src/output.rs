@@ -5,10 +5,18 @@ use crate::error::CliError;
 use crate::render::{escaped, sanitize};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
+use rondo_runtime::trust::UntrustedProject;
 use rustix::termios::{isatty, tcgetwinsize};
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, Read as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a typed answer.
+const ANSWER_BYTES_MAX: u64 = 4096;
+/// Settings of a folder that a question shows, and columns of each.
+const LINES_MAX: usize = 12;
+const COLUMNS_MAX: usize = 120;
 
 /// Columns when the terminal does not say.
 const COLUMNS_DEFAULT: usize = 80;
@@ -119,6 +127,16 @@ impl Output {
         self.message("hint", "\x1b[36m", text);
     }
 
+    /// Asks a person at the terminal something that only `y` and Enter confirm.
+    pub(crate) fn is_confirmed(&self, question: &str) -> bool {
+        let question = sanitize::plain(question);
+        self.stderr(&format!("{question} [y/N, then Enter] "));
+        let mut answer = String::new();
+        let mut stdin = io::stdin().lock().take(ANSWER_BYTES_MAX);
+        let read = stdin.read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
     /// Returns the height of the terminal behind standard output.
     pub(crate) fn rows(&self) -> usize {
         tcgetwinsize(io::stdout())
@@ -160,6 +178,11 @@ impl Notices for Output {
     }
 }
 
+/// Returns whether a person sits there who can be asked.
+pub(crate) fn has_person() -> bool {
+    isatty(io::stdin()) && isatty(io::stderr())
+}
+
 /// The output that notices go to, which is known in full once the settings are.
 #[derive(Debug)]
 pub(crate) struct SharedOutput(Mutex<Output>);
@@ -181,6 +204,29 @@ impl SharedOutput {
 }
 
 impl Notices for SharedOutput {
+    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
+        let output = self.get();
+        if output.quiet || !has_person() {
+            return None;
+        }
+        let mut lines = String::new();
+        for (name, value) in project.ignored.iter().take(LINES_MAX) {
+            let line = format!("  {name} = {value}").replace('\n', " ");
+            lines.extend(line.chars().take(COLUMNS_MAX).chain(['\n']));
+        }
+        let more = project.ignored.len().saturating_sub(LINES_MAX);
+        if more > 0 {
+            let _ = writeln!(lines, "  and {more} more");
+        }
+        Some(output.is_confirmed(&format!(
+            "`{}` sets what counts only in a folder that you trust:\n{lines}\
+             A model reads what is said, and profiles and tools decide what runs unasked.\n\
+             Trust {} from now on?",
+            project.file.display(),
+            project.folder.display(),
+        )))
+    }
+
     fn note(&self, text: &str) {
         self.get().note(text);
     }

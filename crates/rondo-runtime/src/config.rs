@@ -21,28 +21,6 @@ impl Layer {
         toml::from_str(&text).map_err(|err| unparsed(path, &text, &err))
     }
 
-    /// Reads the configuration file of a folder that nobody trusts: what narrows, and the names of
-    /// what else it sets.
-    ///
-    /// # Errors
-    /// As [`from_file`](Self::from_file).
-    pub fn from_untrusted_file(path: &Path) -> Result<(Self, Vec<String>)> {
-        let Some(text) = read_bounded(path)? else {
-            return Ok((Self::default(), Vec::new()));
-        };
-        Self::untrusted(&text).map_err(|err| unparsed(path, &text, &err))
-    }
-
-    fn untrusted(text: &str) -> Result<(Self, Vec<String>), toml::de::Error> {
-        // What is ignored must make sense all the same.
-        toml::from_str::<Self>(text)?;
-        let mut table: toml::Table = toml::from_str(text)?;
-        let keys = table.iter().filter(|(key, value)| !may_be_set(key, value));
-        let ignored: Vec<String> = keys.map(|(key, _)| key.clone()).collect();
-        table.retain(|key, value| may_be_set(key, value));
-        Ok((table.try_into()?, ignored))
-    }
-
     /// Checks what the flags check as they are parsed.
     ///
     /// # Errors
@@ -62,6 +40,31 @@ impl Layer {
         }
         Ok(())
     }
+}
+
+/// What a folder that nobody trusts may set, and what else it sets.
+type Sorted = (Layer, Vec<(String, toml::Value)>);
+
+/// Reads the configuration file of a folder that nobody trusts: what narrows, and what is ignored.
+///
+/// # Errors
+/// As [`Layer::from_file`].
+pub(crate) fn untrusted_layer(path: &Path) -> Result<Sorted> {
+    let Some(text) = read_bounded(path)? else {
+        return Ok(Sorted::default());
+    };
+    sorted(&text).map_err(|err| unparsed(path, &text, &err))
+}
+
+fn sorted(text: &str) -> Result<Sorted, toml::de::Error> {
+    // What is ignored must make sense all the same.
+    toml::from_str::<Layer>(text)?;
+    let table: toml::Table = toml::from_str(text)?;
+    let (kept, ignored): (Vec<_>, Vec<_>) = table
+        .into_iter()
+        .partition(|(key, value)| may_be_set(key, value));
+    let kept: toml::Table = kept.into_iter().collect();
+    Ok((kept.try_into()?, ignored))
 }
 
 fn may_be_set(key: &str, value: &toml::Value) -> bool {
@@ -111,11 +114,12 @@ mod tests {
 
     #[test]
     fn an_untrusted_project_sets_nothing_that_widens() {
-        let (layer, mut ignored) = Layer::untrusted(WIDE).unwrap();
+        let (layer, ignored) = sorted(WIDE).unwrap();
         assert_eq!(format!("{layer:?}"), format!("{:?}", Layer::default()));
         let table: toml::Table = toml::from_str(WIDE).unwrap();
         let mut all: Vec<_> = table.keys().cloned().collect();
         all.sort();
+        let mut ignored: Vec<_> = ignored.into_iter().map(|(name, _)| name).collect();
         ignored.sort();
         assert_eq!(ignored, all);
     }
@@ -126,8 +130,8 @@ mod tests {
             max_output_tokens = 9\nmax_steps = 2\nmax_tokens_total = 7\nmax_tool_calls = 3\n\
             offline = true\nyolo = false\n";
         let whole: Layer = toml::from_str(text).unwrap();
-        let (layer, ignored) = Layer::untrusted(text).unwrap();
-        assert_eq!(ignored, Vec::<String>::new());
+        let (layer, ignored) = sorted(text).unwrap();
+        assert!(ignored.is_empty());
         assert_eq!(format!("{layer:?}"), format!("{whole:?}"));
     }
 

@@ -1,5 +1,7 @@
 //! What a person is told beside the answer.
 
+use crate::trust::UntrustedProject;
+
 /// Takes notices for a person, and shows them as the host shows things.
 ///
 /// Texts quote names and messages that come from outside: a host that writes them to a terminal takes out of
@@ -7,6 +9,13 @@
 pub trait Notices: Send + Sync {
     /// Tells something once.
     fn note(&self, text: &str);
+
+    /// Asks whether a person trusts a folder, whose settings are all honoured then. None where nobody can be
+    /// asked: then what is ignored is told in a note.
+    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
+        let _ = project;
+        None
+    }
 
     /// Shows how far something is in the place of what was shown before; nothing once it is over.
     ///

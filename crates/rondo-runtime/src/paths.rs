@@ -69,15 +69,22 @@ impl Paths {
 ///
 /// Looking further up would take a file in a shared directory, such as `/tmp`, for the project's.
 pub fn project_config(directory: &Path) -> Option<PathBuf> {
-    let in_project = directory
-        .ancestors()
-        .position(|folder| folder.join(".git").exists())
-        .unwrap_or(0);
+    let in_project = depth_in_repository(directory).unwrap_or(0);
     directory
         .ancestors()
         .take(in_project + 1)
         .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
         .find(|file| file.is_file())
+}
+
+/// Returns the root of the repository that a directory is in.
+pub(crate) fn repository_root(directory: &Path) -> Option<&Path> {
+    directory.ancestors().nth(depth_in_repository(directory)?)
+}
+
+fn depth_in_repository(directory: &Path) -> Option<usize> {
+    let mut folders = directory.ancestors();
+    folders.position(|folder| folder.join(".git").exists())
 }
 
 /// Returns the folder a project's configuration file belongs to.

@@ -3,10 +3,11 @@
 use crate::env::Env;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
-use crate::paths::{Paths, project_config, project_root};
+use crate::paths::Paths;
 use crate::profiles;
 use crate::table::Layer;
-use std::path::{Path, PathBuf};
+use crate::trust::{Project, read_project};
+use std::path::PathBuf;
 
 /// The layer of the command line.
 const FLAGS: &str = "flags";
@@ -62,10 +63,10 @@ impl Settings {
         let paths = Paths::find(&env)?;
         let user_file = paths.user_config();
         let user = sound(Layer::from_file(&user_file), broken)?;
-        let project = sound(read_project(&directory, &user, notices), broken)?;
+        let project = sound(read_project(&directory, &user, &paths, notices), broken)?;
         let environment = sound(Layer::from_env(&env), broken)?;
         let mut sources = vec![Source::new(user_file.display().to_string(), user)];
-        sources.extend(project);
+        sources.extend(project.map(Source::of_project));
         sources.push(Source::new("environment".to_owned(), environment));
         sources.push(Source::new(FLAGS.to_owned(), flags));
         for source in &mut sources {
@@ -82,6 +83,22 @@ impl Settings {
             paths,
             directory,
         })
+    }
+
+    /// Returns the source whose word on a setting counts; none where nobody sets it.
+    pub fn source_of(&self, name: &str) -> Option<&str> {
+        let (mut values, mut found) = (Layer::default(), None);
+        for source in &self.sources {
+            let mut layer = source.layer.clone();
+            if !source.is_trusted {
+                layer.keep_lower(&values);
+            }
+            if layer.get(name).is_some() {
+                found = Some(source.name.as_str());
+            }
+            layer.over(&mut values);
+        }
+        found
     }
 
     /// Returns whether the command line names the model.
@@ -115,60 +132,23 @@ impl Source {
     }
 }
 
+impl Source {
+    fn of_project(project: Project) -> Self {
+        match project {
+            Project::Trusted(file, layer) => Self::new(file.display().to_string(), layer),
+            Project::Untrusted(file, layer) => Self {
+                is_trusted: false,
+                ..Self::new(file.display().to_string(), layer)
+            },
+        }
+    }
+}
+
 fn sound<T: Default>(
     layer: Result<T>,
     broken: &mut dyn FnMut(SetupError) -> Result<()>,
 ) -> Result<T> {
     layer.or_else(|error| broken(error).map(|()| T::default()))
-}
-
-fn read_project(directory: &Path, user: &Layer, notices: &dyn Notices) -> Result<Option<Source>> {
-    let Some(file) = project_config(directory) else {
-        return Ok(None);
-    };
-    let name = file.display().to_string();
-    if is_trusted(&file, user) {
-        let mut layer = Layer::from_file(&file)?;
-        layer.trusted_folders = None;
-        return Ok(Some(Source::new(name, layer)));
-    }
-    let (layer, ignored) = Layer::from_untrusted_file(&file)?;
-    if !ignored.is_empty() {
-        notices.note(&format!(
-            "`{name}` is not trusted, so its {} {} ignored; add its folder to `trusted_folders` in your own configuration to honour it",
-            names(&ignored),
-            if ignored.len() == 1 { "is" } else { "are" },
-        ));
-    }
-    Ok(Some(Source {
-        is_trusted: false,
-        ..Source::new(name, layer)
-    }))
-}
-
-/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder:
-/// both the folder that is worked in and the file must lie in one. A link to the configuration of
-/// another folder, which is trusted, speaks for that one only.
-fn is_trusted(file: &Path, user: &Layer) -> bool {
-    let folder = project_root(file).and_then(|root| root.canonicalize().ok());
-    let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
-        return false;
-    };
-    let Some(root) = project_root(&real) else {
-        return false;
-    };
-    let trusted = user.trusted_folders.iter().flatten();
-    trusted
-        .filter(|folder| folder.is_absolute())
-        .filter_map(|folder| folder.canonicalize().ok())
-        .any(|trusted| folder.starts_with(&trusted) && root.starts_with(&trusted))
-}
-
-fn names(list: &[String]) -> String {
-    list.iter()
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 fn merge(sources: &[Source]) -> Layer {

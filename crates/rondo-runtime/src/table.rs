@@ -113,6 +113,24 @@ macro_rules! settings {
                 })
             }
 
+            /// Sets one setting to what a person typed, as its variable would have it.
+            ///
+            /// # Errors
+            /// Says what is wrong with it.
+            pub(crate) fn typed(setting: &Setting, typed: &str) -> std::result::Result<Self, String> {
+                const TYPED: &str = "typed";
+                let env = Env::of(&[(TYPED, typed)]);
+                let mut layer = Self::default();
+                match setting.name {
+                    $(stringify!($name) => {
+                        let read = <$type as Value>::read(&env, TYPED);
+                        layer.$name = read.map_err(|err| reason(&err))?;
+                    })*
+                    _ => {}
+                }
+                Ok(layer)
+            }
+
             /// Returns the value of a setting as `config.toml` has it; none where it is not set.
             #[must_use]
             pub fn get(&self, name: &str) -> Option<toml::Value> {
@@ -223,6 +241,13 @@ pub fn setting(name: &str) -> Option<&'static Setting> {
 #[must_use]
 pub fn help(name: &str) -> &'static str {
     setting(name).map_or("", |it| it.help)
+}
+
+/// Returns why a value is wrong, without the name and the value that stand before.
+fn reason(error: &SetupError) -> String {
+    let line = error.line();
+    line.rsplit_once(": ")
+        .map_or(line.clone(), |(_, why)| why.to_owned())
 }
 
 fn read_variable<T: Value>(env: &Env, variable: Option<&str>) -> Result<Option<T>> {

@@ -51,11 +51,12 @@ const RULES: [Rule; 12] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The runtime runs the user's own command for a key, and their pip, before there is any
+        // The program runs the user's editor; the runtime runs the user's own command for a key, and their pip, before there is any
         // agent.
         not_in: &[
             "crates/rondo-exec/",
             "crates/rondo-python/src/unix",
+            "crates/rondo-cli/src/commands/config",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",
         ],

@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 mod completion;
+mod config;
 mod doctor;
 mod fork;
 mod models;
@@ -11,6 +12,7 @@ mod replay;
 pub(crate) mod run;
 mod session;
 mod test;
+mod trust;
 mod wire;
 
 pub use run::run;

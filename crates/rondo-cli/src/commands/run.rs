@@ -1,5 +1,8 @@
 use super::ask::{AskMode, Started};
-use super::{ask, completion, doctor, fork, models, profiles, repl, replay, session, test, wire};
+use super::{
+    ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test, trust,
+    wire,
+};
 use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -129,6 +132,8 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         }),
         Command::Models(args) => models::run(&args, env, &output),
         Command::Wire(args) => wire::run(args, &output),
+        Command::Config(args) => config::run(&args, env, &output),
+        Command::Trust(args) => trust::run(&args, env, &output),
         Command::Doctor(args) => doctor::run(&args, env, &output),
         Command::Completion { shell } => completion::run(shell, &output),
     };

@@ -87,7 +87,7 @@ async fn a_project_cannot_send_the_key_elsewhere() {
     let shown = env.run(&["ask", "-m", "openai/m", "x"]).await;
     shown.check(
         "ok\n",
-        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model`, `base_url`, `yolo` are ignored; add its folder to `trusted_folders` in your own configuration to honour it\n",
+        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model`, `base_url`, `yolo` are ignored; `rondo trust [ROOT]/project` honours it\n",
         0,
     );
     assert!(trap.requests().is_empty());

@@ -3,8 +3,7 @@ use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::run::{current_dir, output_of};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::output::{Output, SharedOutput};
-use crate::render::sanitize;
+use crate::output::{Output, SharedOutput, has_person};
 use rondo_core::redact::Secrets;
 use rondo_runtime::env::Env;
 use rondo_runtime::plan::TurnPlan;
@@ -14,14 +13,9 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::tools;
 use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
 use rondo_types::Message;
-use rustix::termios::isatty;
 use serde_json::Value;
-use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Bytes of a typed answer.
-const ANSWER_BYTES_MAX: u64 = 4096;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,21 +114,14 @@ pub(super) fn prepare(
 
 /// Asks whether a turn that came from a file may go on, where somebody sits at a terminal.
 fn ask_for_consent(cut_off: &mut CutOff, conversation: &Conversation, output: &Output) {
-    let has_terminal = isatty(io::stdin()) && isatty(io::stderr());
-    if !(cut_off.needs_consent && has_terminal) {
+    if !(cut_off.needs_consent && has_person()) {
         return;
     }
     let (session, models) = (&conversation.session, cut_off.models.join(", "));
-    output.stderr(&sanitize::plain(&format!(
+    cut_off.needs_consent = !output.is_confirmed(&format!(
         "Session `{session}` was imported, and its last turn was cut off. Whoever wrote the file chose \
-         its messages, its limits and its models ({models}).\nCarry it on? [y/N, then Enter] "
-    )));
-    let mut answer = String::new();
-    let read = io::stdin()
-        .lock()
-        .take(ANSWER_BYTES_MAX)
-        .read_line(&mut answer);
-    cut_off.needs_consent = !(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"));
+         its messages, its limits and its models ({models}).\nCarry it on?"
+    ));
 }
 
 /// Something new that is asked.

@@ -1,0 +1,151 @@
+//! `rondo config`: what is set, by whom, and the user's own file changed value by value.
+
+use super::run::{current_dir, write_failed};
+use crate::cli::{ConfigArgs, ConfigCommand};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use rondo_runtime::env::Env;
+use rondo_runtime::paths::Paths;
+use rondo_runtime::settings::Settings;
+use rondo_runtime::user_file::UserFile;
+use rondo_runtime::{Layer, SETTINGS, table};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The editor where no variable names one: POSIX has it.
+const USUAL_EDITOR: &str = "vi";
+
+/// Runs the command.
+pub(super) fn run(args: &ConfigArgs, env: Env, output: &Output) -> Result<Exit> {
+    let text = match &args.command {
+        ConfigCommand::List { json } => {
+            let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
+            if *json {
+                output.json(&as_json(&settings)).map_err(write_failed)?;
+                return Ok(Exit::Answer);
+            }
+            list(&settings)
+        }
+        ConfigCommand::Get { name } => {
+            let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
+            get(&settings, name)?
+        }
+        ConfigCommand::Set { name, value } => {
+            let mut file = UserFile::read(&Paths::find(&env)?)?;
+            file.set(name, value)?;
+            file.save()?;
+            format!("`{name}` is set in {}\n", file.path().display())
+        }
+        ConfigCommand::Unset { name } => {
+            let mut file = UserFile::read(&Paths::find(&env)?)?;
+            match file.unset(name)? {
+                true => {
+                    file.save()?;
+                    format!("`{name}` is taken out of {}\n", file.path().display())
+                }
+                false => format!("`{name}` is not set in {}\n", file.path().display()),
+            }
+        }
+        ConfigCommand::Path => format!("{}\n", Paths::find(&env)?.user_config().display()),
+        ConfigCommand::Edit => return edit(&env),
+    };
+    output.stdout(&text).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
+
+fn list(settings: &Settings) -> String {
+    let width = SETTINGS.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    let shown = |name: &str| shown(settings, name);
+    let values = SETTINGS.iter().filter_map(|it| Some(shown(it.name)?.len()));
+    let value_width = values.max().unwrap_or(0).min(40);
+    let mut text = String::new();
+    for setting in SETTINGS {
+        let name = setting.name;
+        let _ = match shown(name).zip(settings.source_of(name)) {
+            Some((value, source)) => {
+                writeln!(text, "{name:width$}  {value:value_width$}  # {source}")
+            }
+            None => writeln!(text, "{name:width$}  -"),
+        };
+    }
+    text
+}
+
+fn as_json(settings: &Settings) -> String {
+    let all = SETTINGS.iter().map(|setting| {
+        let name = setting.name;
+        json!({
+            "name": name,
+            "value": value(settings, name),
+            "source": settings.source_of(name),
+            "variable": setting.variable,
+            "flag": setting.flag.map(|flag| format!("--{flag}")),
+            "help": setting.help,
+        })
+    });
+    format!("{}\n", Value::Array(all.collect()))
+}
+
+/// Returns a value in force, an address without what may be secret in it.
+fn value(settings: &Settings, name: &str) -> Option<toml::Value> {
+    match (name, settings.values.get(name)?) {
+        ("base_url", toml::Value::String(url)) => {
+            Some(toml::Value::String(rondo_http::without_credentials(&url)))
+        }
+        (_, value) => Some(value),
+    }
+}
+
+fn shown(settings: &Settings, name: &str) -> Option<String> {
+    value(settings, name).map(|it| it.to_string())
+}
+
+/// Returns a value for scripts: text as it is, anything else as the file would have it.
+fn get(settings: &Settings, name: &str) -> Result<String> {
+    table::setting(name).ok_or_else(|| table::unknown(name))?;
+    match settings.values.get(name) {
+        Some(toml::Value::String(text)) => Ok(format!("{text}\n")),
+        Some(value) => Ok(format!("{value}\n")),
+        None => Err(
+            CliError::new(Exit::Error, format_args!("`{name}` is not set"))
+                .hint(format!("`rondo config set {name} VALUE` sets it")),
+        ),
+    }
+}
+
+/// Has the user edit their file, and checks it afterwards.
+fn edit(env: &Env) -> Result<Exit> {
+    let paths = Paths::find(env)?;
+    let path = paths.user_config();
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|err| no_folder(parent, err))?;
+    }
+    let editor = env.get("VISUAL").or_else(|| env.get("EDITOR"));
+    let editor = editor.unwrap_or(USUAL_EDITOR);
+    // A variable may hold options too, as in `code --wait`.
+    let status = Command::new("/bin/sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(&path)
+        .status();
+    let failed = |why: String| {
+        CliError::new(
+            Exit::Error,
+            format_args!("the editor `{editor}` failed: {why}"),
+        )
+        .hint("name another one in `VISUAL` or `EDITOR`")
+    };
+    let status = status.map_err(|err| failed(err.to_string()))?;
+    if !status.success() {
+        return Err(failed(status.to_string()));
+    }
+    UserFile::read(&paths)?;
+    Ok(Exit::Answer)
+}
+
+fn no_folder(folder: &Path, err: std::io::Error) -> CliError {
+    let context = format!("failed to make `{}`", folder.display());
+    CliError::caused(Exit::Config, anyhow::Error::new(err).context(context))
+}

@@ -1,0 +1,166 @@
+//! Trust in a folder: whether its own settings are honoured whole, or only where they narrow what is allowed.
+
+use crate::config::untrusted_layer;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::files;
+use crate::notices::Notices;
+use crate::paths::{Paths, project_config, project_root, repository_root};
+use crate::table::Layer;
+use crate::user_file::UserFile;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Holds the folders that a person was asked about and did not trust, one a line.
+const DECLINED_FILE: &str = "folders-not-trusted";
+/// The bound on that file, in bytes: what is older is forgotten, and asked again.
+const DECLINED_BYTES_MAX: u64 = 256 << 10;
+
+/// The configuration of a folder that nobody trusts.
+#[derive(Debug)]
+pub struct UntrustedProject {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its configuration.
+    pub file: PathBuf,
+    /// What of it counts all the same, since it narrows.
+    pub layer: Layer,
+    /// The settings that are ignored, as the file has them.
+    pub ignored: Vec<(String, toml::Value)>,
+}
+
+impl UntrustedProject {
+    /// Reads the configuration of the project that `directory` is in; none where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or does not say what it should.
+    pub fn read(directory: &Path) -> Result<Option<Self>> {
+        let Some(file) = project_config(directory) else {
+            return Ok(None);
+        };
+        let (layer, ignored) = untrusted_layer(&file)?;
+        Ok(Some(Self {
+            folder: folder_of(directory)?,
+            file,
+            layer,
+            ignored,
+        }))
+    }
+
+    /// Returns the names of what is ignored, for people.
+    #[must_use]
+    pub fn ignored_names(&self) -> String {
+        let names = self.ignored.iter().map(|(name, _)| format!("`{name}`"));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the folder that is trusted with a directory: that of the project's configuration, or else the
+/// repository, or else the directory itself.
+///
+/// # Errors
+/// When it is not there.
+pub fn folder_of(directory: &Path) -> Result<PathBuf> {
+    let file = project_config(directory);
+    let of_file = file.as_deref().and_then(project_root);
+    let folder = of_file.or_else(|| repository_root(directory));
+    let folder = folder.unwrap_or(directory);
+    folder.canonicalize().map_err(|err| {
+        let what = format!("failed to find `{}`", folder.display());
+        SetupError::because(SetupErrorKind::Input, what, err)
+    })
+}
+
+/// What a project's configuration comes to.
+pub(crate) enum Project {
+    /// All of it counts.
+    Trusted(PathBuf, Layer),
+    /// What narrows counts.
+    Untrusted(PathBuf, Layer),
+}
+
+/// Reads the configuration of the project that `directory` is in. Whoever can be asked is asked once whether
+/// they trust the folder, where that makes a difference.
+///
+/// # Errors
+/// When a file cannot be read or written, or does not say what it should.
+pub(crate) fn read_project(
+    directory: &Path,
+    user: &Layer,
+    paths: &Paths,
+    notices: &dyn Notices,
+) -> Result<Option<Project>> {
+    let Some(file) = project_config(directory) else {
+        return Ok(None);
+    };
+    if is_trusted(&file, user) {
+        return trusted(file).map(Some);
+    }
+    let Some(project) = UntrustedProject::read(directory)? else {
+        return Ok(None);
+    };
+    if project.ignored.is_empty() {
+        return Ok(Some(Project::Untrusted(project.file, project.layer)));
+    }
+    if !was_declined(paths, &project.folder) {
+        match notices.may_trust(&project) {
+            Some(true) => {
+                let mut user_file = UserFile::read(paths)?;
+                user_file.trust(&project.folder)?;
+                user_file.save()?;
+                return trusted(project.file).map(Some);
+            }
+            Some(false) => decline(paths, &project.folder),
+            None => {}
+        }
+    }
+    let is_or_are = if project.ignored.len() == 1 {
+        "is"
+    } else {
+        "are"
+    };
+    notices.note(&format!(
+        "`{}` is not trusted, so its {} {is_or_are} ignored; `rondo trust {}` honours it",
+        project.file.display(),
+        project.ignored_names(),
+        project.folder.display(),
+    ));
+    Ok(Some(Project::Untrusted(project.file, project.layer)))
+}
+
+fn trusted(file: PathBuf) -> Result<Project> {
+    let mut layer = Layer::from_file(&file)?;
+    layer.trusted_folders = None;
+    Ok(Project::Trusted(file, layer))
+}
+
+/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder:
+/// both the folder that is worked in and the file must lie in one. A link to the configuration of
+/// another folder, which is trusted, speaks for that one only.
+fn is_trusted(file: &Path, user: &Layer) -> bool {
+    let folder = project_root(file).and_then(|root| root.canonicalize().ok());
+    let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
+        return false;
+    };
+    let Some(root) = project_root(&real) else {
+        return false;
+    };
+    let trusted = user.trusted_folders.iter().flatten();
+    trusted
+        .filter(|folder| folder.is_absolute())
+        .filter_map(|folder| folder.canonicalize().ok())
+        .any(|trusted| folder.starts_with(&trusted) && root.starts_with(&trusted))
+}
+
+fn was_declined(paths: &Paths, folder: &Path) -> bool {
+    let declined = files::read_text(&paths.state.join(DECLINED_FILE), DECLINED_BYTES_MAX);
+    let declined = declined.unwrap_or_default();
+    declined.lines().any(|line| Path::new(line) == folder)
+}
+
+/// Where it cannot be written down, it is asked again.
+fn decline(paths: &Paths, folder: &Path) {
+    let file = paths.state.join(DECLINED_FILE);
+    let before = files::read_text(&file, DECLINED_BYTES_MAX / 2).unwrap_or_default();
+    let _ = fs::create_dir_all(&paths.state);
+    let _ = fs::write(&file, format!("{before}{}\n", folder.display()));
+}

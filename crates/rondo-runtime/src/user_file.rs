@@ -1,0 +1,293 @@
+//! The user's configuration file, changed value by value.
+
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::files;
+use crate::paths::Paths;
+use crate::table::{Layer, Setting, Untrusted, setting, unknown};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use toml_edit::{Array, DocumentMut, Item};
+
+/// The bound on the file, in bytes.
+const BYTES_MAX: u64 = 1 << 20;
+/// The key of the folders that are trusted.
+const TRUSTED: &str = "trusted_folders";
+
+/// The file as it was read. What is changed is there once it is [saved](Self::save); comments, order and what
+/// is not changed stay.
+#[derive(Debug)]
+pub struct UserFile {
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+impl UserFile {
+    /// Reads the file; one that does not exist is empty.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not such a configuration.
+    pub fn read(paths: &Paths) -> Result<Self> {
+        // A link, as those who keep their files elsewhere have, is followed and stays.
+        let path = paths.user_config();
+        let path = path.canonicalize().unwrap_or(path);
+        // The errors of a wrong value are those of every other command.
+        Layer::from_file(&path)?;
+        let text = match files::read_text(&path, BYTES_MAX) {
+            Ok(text) => text,
+            Err(err) if err.kind() == ErrorKind::NotFound => String::new(),
+            Err(err) => return Err(failed("read", &path, err)),
+        };
+        let document = text.parse::<DocumentMut>();
+        let document = document.map_err(|err| {
+            let what = format!("failed to parse `{}`", path.display());
+            SetupError::because(SetupErrorKind::Config, what, err)
+        })?;
+        Ok(Self { path, document })
+    }
+
+    /// Returns where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sets a setting to what a person typed, as its variable would have it.
+    ///
+    /// # Errors
+    /// When there is no such setting, or the value is not what it takes.
+    pub fn set(&mut self, name: &str, typed: &str) -> Result<()> {
+        let value = value_of(named(name)?, typed)?;
+        let value = edited(&value)?;
+        match self.document.get_mut(name).and_then(Item::as_value_mut) {
+            Some(known) => {
+                let comments = known.decor().clone();
+                *known = value;
+                *known.decor_mut() = comments;
+            }
+            None => drop(self.document.insert(name, Item::Value(value))),
+        }
+        Ok(())
+    }
+
+    /// Takes a setting out, and returns whether it was there.
+    ///
+    /// # Errors
+    /// When there is no such setting.
+    pub fn unset(&mut self, name: &str) -> Result<bool> {
+        named(name)?;
+        Ok(self.document.remove(name).is_some())
+    }
+
+    /// Adds a folder to those that are trusted, and returns whether it is new there.
+    ///
+    /// # Errors
+    /// When its path is not UTF-8.
+    pub fn trust(&mut self, folder: &Path) -> Result<bool> {
+        let folder = utf8(folder)?;
+        let trusted = self.trusted();
+        if trusted.iter().any(|it| it.as_str() == Some(folder)) {
+            return Ok(false);
+        }
+        trusted.push(folder);
+        Ok(true)
+    }
+
+    /// Takes a folder out of those that are trusted, and returns whether it was there.
+    ///
+    /// # Errors
+    /// When its path is not UTF-8.
+    pub fn distrust(&mut self, folder: &Path) -> Result<bool> {
+        let folder = utf8(folder)?;
+        let trusted = self.trusted();
+        let before = trusted.len();
+        trusted.retain(|it| it.as_str() != Some(folder));
+        Ok(trusted.len() < before)
+    }
+
+    fn trusted(&mut self) -> &mut Array {
+        let item = self.document.entry(TRUSTED);
+        let item = item.or_insert_with(|| Item::Value(Array::new().into()));
+        if !item.is_array() {
+            *item = Item::Value(Array::new().into());
+        }
+        // It is one now.
+        #[expect(clippy::expect_used, reason = "it was made an array above")]
+        item.as_array_mut().expect("an array")
+    }
+
+    /// Writes the file in the place of the one that was read, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the one that was read is still there.
+    pub fn save(&self) -> Result<()> {
+        let text = self.document.to_string();
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(|err| failed("make", parent, err))?;
+        }
+        let beside = self
+            .path
+            .with_extension(format!("{}.new", std::process::id()));
+        let written = File::create(&beside).and_then(|mut file| {
+            if let Ok(known) = fs::metadata(&self.path) {
+                file.set_permissions(known.permissions())?;
+            }
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.path)
+        });
+        written.map_err(|err| {
+            let _ = fs::remove_file(&beside);
+            failed("write", &self.path, err)
+        })
+    }
+}
+
+fn named(name: &str) -> Result<&'static Setting> {
+    match setting(name) {
+        Some(_) if name == TRUSTED => {
+            let message = format!("`{TRUSTED}` is not set as one value");
+            Err(SetupError::new(SetupErrorKind::Usage, message)
+                .hint("`rondo trust DIR` adds a folder, `rondo trust --revoke DIR` takes it out"))
+        }
+        Some(known) => Ok(known),
+        None => Err(unknown(name)),
+    }
+}
+
+/// Reads what a person typed as the setting's variable would be read.
+fn value_of(setting: &Setting, typed: &str) -> Result<toml::Value> {
+    let name = setting.name;
+    let wrong = |why: &str| {
+        let message = format!("`{typed}` cannot be the value of `{name}`: {why}");
+        SetupError::new(SetupErrorKind::Usage, message).hint(format!("it is {}", setting.kind))
+    };
+    let layer = Layer::typed(setting, typed).map_err(|why| wrong(&why))?;
+    layer
+        .check("what was typed")
+        .map_err(|err| wrong(&err.line()))?;
+    layer.get(name).ok_or_else(|| {
+        let unset = format!("nothing is typed; `rondo config unset {name}` takes it out");
+        wrong(&unset)
+    })
+}
+
+/// Returns a value as the document takes it.
+fn edited(value: &toml::Value) -> Result<toml_edit::Value> {
+    let text = value.to_string();
+    text.parse().map_err(|err: toml_edit::TomlError| {
+        SetupError::because(SetupErrorKind::Other, "failed to write the value", err)
+    })
+}
+
+fn utf8(folder: &Path) -> Result<&str> {
+    folder.to_str().ok_or_else(|| {
+        let message = format!("the path `{}` is not UTF-8", folder.display());
+        SetupError::new(SetupErrorKind::Input, message)
+    })
+}
+
+fn failed(what: &str, path: &Path, err: std::io::Error) -> SetupError {
+    let what = format!("failed to {what} `{}`", path.display());
+    SetupError::because(SetupErrorKind::Config, what, err)
+}
+
+/// Returns what a project's configuration may do with a setting, in a few words.
+#[must_use]
+pub fn in_projects(setting: &Setting) -> &'static str {
+    match setting.untrusted {
+        Untrusted::Nothing => "ignored",
+        Untrusted::Lowers => "lower only",
+        Untrusted::Only(true) => "`true` only",
+        Untrusted::Only(false) => "`false` only",
+        Untrusted::Adds => "added",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+
+    fn file(home: &tempfile::TempDir, text: &str) -> UserFile {
+        fs::write(home.path().join("config.toml"), text).unwrap();
+        let env = Env::of(&[("RONDO_HOME", home.path().to_str().unwrap())]);
+        UserFile::read(&Paths::find(&env).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_changed_and_everything_else_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "# mine\nmodel = 'a/b' # the fast one\n\n[profiles.x]\nextends = 'hub'\n";
+        let mut file = file(&home, text);
+        file.set("deadline", "90s").unwrap();
+        file.set("allowed_tools", "exec(git *), read_file").unwrap();
+        file.set("yolo", "no").unwrap();
+        file.set("model", "c/d").unwrap();
+        file.save().unwrap();
+        let written = fs::read_to_string(file.path()).unwrap();
+        assert_eq!(
+            written,
+            "# mine\nmodel = \"c/d\" # the fast one\ndeadline = \"1m30s\"\nallowed_tools = [\"exec(git *)\", \"read_file\"]\nyolo = false\n\n[profiles.x]\nextends = 'hub'\n"
+        );
+        assert!(file.unset("model").unwrap());
+        assert!(!file.unset("model").unwrap());
+    }
+
+    #[test]
+    fn what_is_no_setting_and_what_is_no_value_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let mut file = file(&home, "");
+        for (name, typed, line) in [
+            ("modle", "x", "there is no setting `modle`"),
+            (
+                "max_steps",
+                "0",
+                "`max_steps`, as set by what was typed, is out of its range",
+            ),
+            (
+                "max_steps",
+                "many",
+                "`many` cannot be the value of `max_steps`: invalid digit found in string",
+            ),
+            ("effort", "huge", "expected one of `low`, `medium`, `high`"),
+            ("model", "", "nothing is typed"),
+            (TRUSTED, "/x", "`trusted_folders` is not set as one value"),
+        ] {
+            let error = file.set(name, typed).unwrap_err();
+            assert_eq!(error.kind, SetupErrorKind::Usage);
+            assert!(error.line().contains(line), "{}", error.line());
+            assert!(error.hint.is_some());
+        }
+        assert_eq!(file.document.to_string(), "");
+    }
+
+    #[test]
+    fn folders_are_trusted_once_and_no_more_when_that_is_taken_back() {
+        let home = tempfile::tempdir().unwrap();
+        let mut file = file(&home, "trusted_folders = [\n  '/a', # work\n]\n");
+        assert!(!file.trust(Path::new("/a")).unwrap());
+        assert!(file.trust(Path::new("/b")).unwrap());
+        file.save().unwrap();
+        let layer = Layer::from_file(file.path()).unwrap();
+        let folders = layer.trusted_folders.unwrap();
+        assert_eq!(folders, [Path::new("/a"), Path::new("/b")]);
+        assert!(file.distrust(Path::new("/a")).unwrap());
+        assert!(!file.distrust(Path::new("/c")).unwrap());
+    }
+
+    #[test]
+    fn a_link_to_the_file_stays_a_link() {
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let real = elsewhere.path().join("dotfile");
+        fs::write(&real, "").unwrap();
+        std::os::unix::fs::symlink(&real, home.path().join("config.toml")).unwrap();
+        let env = Env::of(&[("RONDO_HOME", home.path().to_str().unwrap())]);
+        let mut file = UserFile::read(&Paths::find(&env).unwrap()).unwrap();
+        file.set("quiet", "true").unwrap();
+        file.save().unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "quiet = true\n");
+        assert!(home.path().join("config.toml").is_symlink());
+    }
+}
