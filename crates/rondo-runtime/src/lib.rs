@@ -52,6 +52,7 @@ pub mod user_file;
 pub mod values;
 pub mod weights;
 
+pub use env::Env;
 pub use error::{SetupError, SetupErrorKind};
 pub use notices::{NoNotices, Notices};
 pub use runtime::Runtime;
