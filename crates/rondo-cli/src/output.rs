@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::render::{escaped, sanitize};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
-use rondo_runtime::trust::UntrustedProject;
+use rondo_runtime::project::UntrustedProject;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write};

@@ -4,7 +4,6 @@ use crate::embedded;
 use crate::error::Result;
 use crate::notices::Notices;
 use crate::request_limits::RequestLimits;
-use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::transport::http_model;
@@ -44,13 +43,13 @@ pub fn choose(
 ///
 /// # Errors
 /// When a provider's settings make no sense.
-pub fn models(
+pub(crate) fn models(
     targets: &[ModelTarget],
     profile: &Profile,
     settings: &Settings,
-    runtime: &Runtime,
+    limits: &RequestLimits,
 ) -> Result<Vec<Arc<dyn Model>>> {
-    let model = |target| fallback(target, profile, settings, runtime.request_limits());
+    let model = |target| fallback(target, profile, settings, limits);
     targets.iter().map(model).collect()
 }
 

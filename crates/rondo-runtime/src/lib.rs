@@ -10,7 +10,7 @@
 //! - [`settings`]: what is in force; [`table`]: every setting there is; [`config`]: files of them;
 //!   [`values`]: what they hold;
 //!   [`env`], [`paths`]: the process's environment and Rondo's directories; [`profiles`]: layers of a profile.
-//! - [`trust`]: whose project's settings count; [`user_file`]: the user's own, changed.
+//! - [`project`]: what a project sets, and whether it counts; [`user_file`]: the user's own, changed.
 //! - [`providers`], [`models`]: who can be asked, and what is known of what they offer; [`target`]: whom a
 //!   turn asks; [`transport`], [`embedded`], [`fallbacks`]: that model, ready to be asked;
 //!   [`weights`]: the files of models that run in this process.
@@ -33,6 +33,7 @@ pub mod notices;
 pub mod paths;
 pub mod plan;
 pub mod profiles;
+pub mod project;
 pub mod providers;
 pub mod python;
 mod request_limits;
@@ -46,7 +47,7 @@ pub mod target;
 pub mod telemetry;
 pub mod tools;
 pub mod transport;
-pub mod trust;
+mod trust;
 pub mod turn;
 pub mod user_file;
 pub mod values;

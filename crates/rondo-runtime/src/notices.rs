@@ -1,6 +1,6 @@
 //! What a person is told beside the answer.
 
-use crate::trust::UntrustedProject;
+use crate::project::UntrustedProject;
 
 /// Takes notices for a person, and shows them as the host shows things.
 ///

@@ -1,7 +1,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
-use crate::runtime::Runtime;
+use crate::request_limits::RequestLimits;
 use crate::sessions::{CutOff, LastAsked};
 use crate::settings::Settings;
 use crate::target::ModelTarget;
@@ -105,10 +105,11 @@ impl TurnPlan {
     pub(crate) async fn connect(
         &self,
         settings: &Settings,
-        runtime: &Runtime,
+        notices: &dyn Notices,
+        limits: &RequestLimits,
     ) -> Result<ConnectedModel> {
         let target = &self.target;
-        if let Some(weights) = embedded::prepare(target, settings, runtime.notices()).await? {
+        if let Some(weights) = embedded::prepare(target, settings, notices).await? {
             let model = embedded::model(target, weights)?;
             return Ok(ConnectedModel { model, key: None });
         }
@@ -116,7 +117,7 @@ impl TurnPlan {
         let dialect = target.dialect_under(&self.profile);
         let streaming = self.profile.streaming;
         let model = transport::http_model(target, key.clone(), dialect, streaming, settings)?;
-        let limit = runtime.request_limits().of(target);
+        let limit = limits.of(target);
         let model = Arc::new(model.with_request_limit(limit));
         Ok(ConnectedModel { model, key })
     }

@@ -2,15 +2,12 @@
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
-use crate::settings::{Settings, Source};
+use crate::settings::{DEFAULT_PROFILE, Settings, Source};
 use crate::table::Layer;
 use rondo_core::profile::{self, Resolved};
 use rondo_types::{Effort, NanoUsd};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
-
-/// The profile when nobody names one.
-pub const DEFAULT: &str = "default";
 
 /// The key by which a profile of the configuration names the one it is built on.
 const EXTENDS: &str = "extends";
@@ -64,7 +61,7 @@ fn base_of(settings: &Settings, name: &str) -> Result<String> {
     let base = tables
         .filter_map(|table| table.get(EXTENDS)?.as_str())
         .next_back()
-        .unwrap_or(DEFAULT);
+        .unwrap_or(DEFAULT_PROFILE);
     Ok(base.to_owned())
 }
 

@@ -6,7 +6,6 @@ use crate::notices::Notices;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
 use crate::request_limits::RequestLimits;
-use crate::session::{FoundSession, Session, SessionOptions, SessionSource};
 use crate::settings::Settings;
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
@@ -54,24 +53,6 @@ impl Runtime {
         Settings::load(env, directory, flags, self.notices())
     }
 
-    /// Looks for a session, or begins to make one.
-    ///
-    /// # Errors
-    /// When the settings make no sense, or there is no such session.
-    pub fn find(&self, source: &SessionSource, options: &SessionOptions) -> Result<FoundSession> {
-        FoundSession::find(self, source, options)
-    }
-
-    /// Opens a session, which asks the model that it asked before unless a person named another.
-    ///
-    /// # Errors
-    /// As [`find`](Self::find), and when another process works on the session, or the disk fails.
-    pub fn session(&self, source: &SessionSource, options: &SessionOptions) -> Result<Session> {
-        let mut found = self.find(source, options)?;
-        found.keep_model()?;
-        found.open(String::new())
-    }
-
     /// Finds what a plan's model needs, a key or its weights, and connects it. One that was connected before
     /// is taken again: weights are loaded once.
     ///
@@ -87,7 +68,9 @@ impl Runtime {
         {
             return Ok(connected.clone());
         }
-        let connected = plan.connect(settings, self).await?;
+        let connected = plan
+            .connect(settings, self.notices(), self.request_limits())
+            .await?;
         *self.connected() = Some((from, connected.clone()));
         Ok(connected)
     }

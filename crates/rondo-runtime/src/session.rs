@@ -43,6 +43,26 @@ impl SessionOptions {
     }
 }
 
+impl Runtime {
+    /// Looks for a session, or begins to make one.
+    ///
+    /// # Errors
+    /// When the settings make no sense, or there is no such session.
+    pub fn find(&self, source: &SessionSource, options: &SessionOptions) -> Result<FoundSession> {
+        FoundSession::find(self, source, options)
+    }
+
+    /// Opens a session, which asks the model that it asked before unless a person named another.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find), and when another process works on the session, or the disk fails.
+    pub fn session(&self, source: &SessionSource, options: &SessionOptions) -> Result<Session> {
+        let mut found = self.find(source, options)?;
+        found.keep_model()?;
+        found.open(String::new())
+    }
+}
+
 /// A session that was found, and nobody has taken yet.
 pub struct FoundSession {
     /// What is in force in it.
@@ -60,11 +80,7 @@ enum Place {
 }
 
 impl FoundSession {
-    pub(crate) fn find(
-        runtime: &Runtime,
-        source: &SessionSource,
-        options: &SessionOptions,
-    ) -> Result<Self> {
+    fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
         let mut settings = runtime.settings(options.directory.clone())?;
         let place = Place::find(source, &settings)?;
         if let Place::Known(_, info) = &place

@@ -4,11 +4,12 @@ use crate::env::Env;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::paths::Paths;
-use crate::profiles;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use std::path::PathBuf;
 
+/// The profile when nobody names one.
+pub const DEFAULT_PROFILE: &str = "default";
 /// The layer of the command line.
 const FLAGS: &str = "flags";
 
@@ -118,7 +119,7 @@ impl Settings {
 
     /// Returns the name of the profile in force.
     pub fn profile_name(&self) -> &str {
-        self.values.profile.as_deref().unwrap_or(profiles::DEFAULT)
+        self.values.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
     }
 }
 
@@ -255,7 +256,7 @@ mod tests {
     fn a_project_without_trust_lowers_limits_and_raises_none() {
         let limits = |user: &str, project: &str, profile: &str| {
             let settings = Folders::new(user, project).load(&[], Layer::default());
-            let resolved = profiles::resolve(&settings, profile).unwrap();
+            let resolved = crate::profiles::resolve(&settings, profile).unwrap();
             let of_profile = resolved.profile.limits;
             (
                 settings.values.max_steps,

@@ -116,7 +116,12 @@ impl TurnContext<'_> {
         );
         let parts = TurnParts {
             model: connected.model,
-            fallbacks: fallbacks::models(&plan.fallbacks, profile, settings, self.runtime)?,
+            fallbacks: fallbacks::models(
+                &plan.fallbacks,
+                profile,
+                settings,
+                self.runtime.request_limits(),
+            )?,
             gate: (host.gate)(tools::gate_options(&toolset, profile, settings)?)?,
             system: system_prompt(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),

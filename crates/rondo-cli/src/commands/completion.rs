@@ -1,6 +1,6 @@
 //! `rondo completion`: the completion script of a shell.
 
-use super::run::write_failed;
+use super::report::write_failed;
 use crate::cli::Cli;
 use crate::error::Result;
 use crate::exit::Exit;

@@ -1,6 +1,6 @@
 //! `rondo config`: what is set, by whom, and the user's own file changed value by value.
 
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

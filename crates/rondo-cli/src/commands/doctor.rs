@@ -1,6 +1,6 @@
 //! `rondo doctor`: whether everything is in place, and what a provider supports.
 
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::DoctorArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,7 +1,7 @@
 //! `rondo fork`: a session that shares another's beginning and goes its own way from there.
 
 use super::ask::{self, AskMode, Started};
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::{ColorChoice, ForkArgs, OutputFormat, StepPlace};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,6 +1,6 @@
 //! `rondo models`: the weights of embedded models on this machine.
 
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

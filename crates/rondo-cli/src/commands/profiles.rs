@@ -1,6 +1,6 @@
 //! `rondo profiles`: what the profiles are, and where each of their values comes from.
 
-use super::run::write_failed;
+use super::report::write_failed;
 use crate::cli::{ProfilesArgs, ProfilesCommand};
 use crate::error::Result;
 use crate::exit::Exit;

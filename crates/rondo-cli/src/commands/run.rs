@@ -1,17 +1,16 @@
 use super::ask::{AskMode, Started};
+use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
     ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test, trust,
     wire,
 };
-use crate::cli::{Cli, ColorChoice, Command, Line, OutputFormat, Stdin, Streams, read_line};
+use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::log;
 use crate::output::Output;
-use crate::render::early_result;
 use clap::Parser as _;
 use clap::error::ErrorKind;
-use rondo_core::clock::Clock;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
@@ -21,7 +20,6 @@ use rustix::termios::isatty;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
 /// Runs the command line and returns the exit code.
 ///
@@ -150,53 +148,6 @@ fn with_settings(
     command(settings)
 }
 
-/// Prints an error and returns how the process ends.
-pub(crate) fn report(error: &CliError, output: &Output) -> Exit {
-    let exit = exit_of(error);
-    if exit != Exit::PipeClosed {
-        output.error(error);
-    }
-    exit
-}
-
-/// Returns how the process ends by an error.
-pub(crate) fn exit_of(error: &CliError) -> Exit {
-    match is_broken_pipe(error) {
-        true => Exit::PipeClosed,
-        false => error.exit,
-    }
-}
-
-/// Returns the directory the process was started in.
-pub(crate) fn current_dir() -> Result<PathBuf> {
-    std::env::current_dir().map_err(|err| {
-        let context = "failed to find the current directory";
-        CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
-    })
-}
-
-/// Turns a failure to write to standard output into an error.
-pub(crate) fn write_failed(err: io::Error) -> CliError {
-    let context = "failed to write to standard output";
-    CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-}
-
-/// Prints the `result` line of a run that failed before its turn, where one is expected.
-pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
-    if format != OutputFormat::Text {
-        let at = Clock::system().now();
-        let _ = output.json(&early_result(error, at));
-    }
-}
-
-fn is_broken_pipe(error: &CliError) -> bool {
-    error
-        .error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|err| err.kind() == io::ErrorKind::BrokenPipe)
-}
-
 /// Answers what the parser could not make sense of: help and version are answers too.
 fn refuse(err: &clap::Error, args: &[OsString], env: &Env, format: OutputFormat) -> Exit {
     let shown = matches!(
@@ -276,11 +227,6 @@ fn first_command<'a>(words: &[&'a str]) -> Option<&'a str> {
         }
     }
     None
-}
-
-/// Returns the output of a command under its settings.
-pub(crate) fn output_of(values: &Layer, env: &Env, flag: Option<ColorChoice>) -> Output {
-    Output::detect(env, flag.or(values.color), values.quiet.unwrap_or(false))
 }
 
 #[cfg(test)]

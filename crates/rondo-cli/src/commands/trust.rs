@@ -1,7 +1,7 @@
 //! `rondo trust`: which folders' own settings are honoured whole.
 
 use super::ask::working_directory;
-use super::run::write_failed;
+use super::report::write_failed;
 use crate::cli::TrustArgs;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -9,8 +9,8 @@ use crate::output::Output;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::paths::Paths;
+use rondo_runtime::project::{UntrustedProject, folder_of};
 use rondo_runtime::settings::Settings;
-use rondo_runtime::trust::{UntrustedProject, folder_of};
 use rondo_runtime::user_file::UserFile;
 use std::path::Path;
 

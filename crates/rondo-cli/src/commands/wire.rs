@@ -1,6 +1,6 @@
 //! `rondo wire`: what a body says, and what would be sent. For bug reports and for tests.
 
-use super::run::write_failed;
+use super::report::write_failed;
 use crate::cli::{WireArgs, WireCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -38,7 +38,7 @@ mod unix;
 
 use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::working_directory;
-use crate::commands::run::{output_of, write_failed};
+use crate::commands::report::{output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::{Output, SharedOutput};

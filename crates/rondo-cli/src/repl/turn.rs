@@ -163,7 +163,7 @@ impl Talk {
         if ended.was_given_up() {
             return Ok(Arc::unwrap_or_clone(outcome));
         }
-        shown.map_err(crate::commands::run::write_failed)?;
+        shown.map_err(crate::commands::report::write_failed)?;
         for said in ask::explain(&outcome, exit, circumstances, &[], plan) {
             said.print(&self.output);
         }

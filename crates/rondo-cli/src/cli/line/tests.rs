@@ -131,7 +131,7 @@ fn a_word_that_is_near_a_command_is_not_asked() {
         ("prune", "`rondo session prune`"),
         (
             "list",
-            "`rondo session list` or `rondo profiles list` or `rondo models list`",
+            "`rondo session list` or `rondo profiles list` or `rondo models list` or `rondo config list`",
         ),
     ] {
         let shown = guess(&[word]);

@@ -15,7 +15,7 @@ pub(crate) use explain::explain;
 pub(super) use prepare::AskMode;
 pub(crate) use prepare::working_directory;
 
-use super::run::{exit_of, print_early_result, report};
+use super::report::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};

@@ -1,6 +1,6 @@
 use super::input::read_input;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
-use crate::commands::run::{current_dir, output_of};
+use crate::commands::report::{current_dir, output_of};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::{Output, SharedOutput, has_person};

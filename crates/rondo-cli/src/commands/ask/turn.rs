@@ -4,7 +4,7 @@ use super::prepare::{Planned, Prepared};
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
-use crate::commands::run::write_failed;
+use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::output::{Output, give_up};

@@ -11,7 +11,7 @@ pub(super) use changes::changes;
 pub(super) use differences::line as difference_line;
 pub(super) use source::Recorded;
 
-use super::run::current_dir;
+use super::report::current_dir;
 use crate::cli::{OutputFormat, ReplayArgs, ToolResults};
 use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit};

@@ -1,7 +1,7 @@
 use super::differences::{data, full, line, rerun};
 use super::exit_now;
 use crate::cli::OutputFormat;
-use crate::commands::run::write_failed;
+use crate::commands::report::write_failed;
 use crate::error::Result;
 use crate::output::Output;
 use crate::render::{DeniedCall, result_of_process};

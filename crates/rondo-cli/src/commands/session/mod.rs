@@ -7,7 +7,7 @@ mod show;
 
 pub(crate) use list::table;
 
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::{SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,4 +1,4 @@
-use crate::commands::run::current_dir;
+use crate::commands::report::current_dir;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;

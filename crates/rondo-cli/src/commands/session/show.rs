@@ -1,5 +1,5 @@
 use crate::cli::StoryFormat;
-use crate::commands::run::write_failed;
+use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
 use crate::output::Output;
 use crate::story::{Fold, Story, Turn};

@@ -3,7 +3,7 @@
 mod junit;
 
 use super::replay::{Recorded, changes, difference_line, play};
-use super::run::{current_dir, write_failed};
+use super::report::{current_dir, write_failed};
 use crate::cli::TestArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

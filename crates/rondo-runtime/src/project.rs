@@ -1,0 +1,62 @@
+//! The project that a directory is in, and the settings that its folder brings.
+
+use crate::config::untrusted_layer;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::paths::{project_config, project_root, repository_root};
+use crate::table::Layer;
+use std::path::{Path, PathBuf};
+
+/// The configuration of a folder that nobody trusts.
+#[derive(Debug)]
+pub struct UntrustedProject {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its configuration.
+    pub file: PathBuf,
+    /// What of it counts all the same, since it narrows.
+    pub layer: Layer,
+    /// The settings that are ignored, as the file has them.
+    pub ignored: Vec<(String, toml::Value)>,
+}
+
+impl UntrustedProject {
+    /// Reads the configuration of the project that `directory` is in; none where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or does not say what it should.
+    pub fn read(directory: &Path) -> Result<Option<Self>> {
+        let Some(file) = project_config(directory) else {
+            return Ok(None);
+        };
+        let (layer, ignored) = untrusted_layer(&file)?;
+        Ok(Some(Self {
+            folder: folder_of(directory)?,
+            file,
+            layer,
+            ignored,
+        }))
+    }
+
+    /// Returns the names of what is ignored, for people.
+    #[must_use]
+    pub fn ignored_names(&self) -> String {
+        let names = self.ignored.iter().map(|(name, _)| format!("`{name}`"));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the folder that is trusted with a directory: that of the project's configuration, or else the
+/// repository, or else the directory itself.
+///
+/// # Errors
+/// When it is not there.
+pub fn folder_of(directory: &Path) -> Result<PathBuf> {
+    let file = project_config(directory);
+    let of_file = file.as_deref().and_then(project_root);
+    let folder = of_file.or_else(|| repository_root(directory));
+    let folder = folder.unwrap_or(directory);
+    folder.canonicalize().map_err(|err| {
+        let what = format!("failed to find `{}`", folder.display());
+        SetupError::because(SetupErrorKind::Input, what, err)
+    })
+}
