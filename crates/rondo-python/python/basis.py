@@ -10,19 +10,27 @@ import os
 import sys
 
 
-def is_own(entry):
+current_directory, change_directory, SEPARATOR = os.getcwd, os.chdir, os.sep
+LIBRARY = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+
+
+def is_own(place, here):
     """Says whether modules found there are the interpreter's, and not those of the directory."""
-    here = os.getcwd().rstrip(os.sep)
-    library = os.path.dirname(os.path.realpath(os.__file__))
-    place = os.path.realpath(entry) + os.sep
     # All places lie in the root.
-    is_outside = not here or not place.startswith(here + os.sep)
-    return is_outside or place.startswith(library + os.sep)
+    is_outside = not here or not place.startswith(here + SEPARATOR)
+    return is_outside or place.startswith(LIBRARY)
+
+
+def own_paths(here):
+    """Returns the entries of the path that are the interpreter's, as seen from a directory."""
+    here = here.rstrip(SEPARATOR)
+    return [entry for entry, place in PLACES if is_own(place, here)]
 
 
 # A package that is installed to be edited may have put the directory itself on the path.
 FULL_PATH = list(sys.path)
-STDLIB_PATH = sys.path[:] = [entry for entry in FULL_PATH if is_own(entry)]
+PLACES = [(entry, os.path.realpath(entry) + os.sep) for entry in FULL_PATH]
+STDLIB_PATH = sys.path[:] = own_paths(current_directory())
 
 import _ast
 import _signal

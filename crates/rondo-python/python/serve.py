@@ -41,6 +41,15 @@ def respond(request):
     }
 
 
+def go_to(directory):
+    """Goes to another directory before a request. Returns why that is not possible, if it is not."""
+    try:
+        change_directory(bytes(directory))
+        STDLIB_PATH[:] = own_paths(current_directory())
+    except OSError as error:
+        return {"ok": False, "directory_error": error.errno}
+
+
 BROKEN = {"ok": False, "code": "internal", "message": "the helper failed", "details": {}}
 
 
@@ -173,7 +182,7 @@ def serve():
             runs and attempt(streams.mend)
             if terminal is not None and "mark" in request:
                 terminal.lend()
-            reply = respond(request)
+            reply = "directory" in request and go_to(request["directory"]) or respond(request)
             runs and attempt(streams.flush)
         except BaseException:
             State.armed = False

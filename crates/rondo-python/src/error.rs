@@ -21,6 +21,15 @@ pub enum SessionError {
         /// What it said on standard error, or what became of it.
         said: String,
     },
+    /// The directory is gone, or cannot be entered. Nothing was run elsewhere.
+    #[error("Python cannot work in `{directory}`", directory = .directory.display())]
+    Directory {
+        /// The directory.
+        directory: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The code is too long.
     #[error("the code is longer than {max} bytes")]
     TooLong {

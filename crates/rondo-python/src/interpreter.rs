@@ -10,6 +10,7 @@ use crate::terminal::Pty;
 use crate::unix::{self, Started};
 use serde_json::Value;
 use std::io::{self, PipeWriter};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
@@ -67,6 +68,8 @@ pub(crate) struct Interpreter {
     stderr: Output,
     leash: Option<PipeWriter>,
     pub(crate) terminal: Option<Pty>,
+    /// Where it was started or sent last.
+    pub(crate) directory: PathBuf,
     /// As `sys.version_info` has it.
     pub(crate) version: String,
 }
@@ -81,9 +84,14 @@ impl Interpreter {
             program: settings.program.clone(),
             source,
         };
+        // A program cannot be started there either, which would be blamed.
+        std::fs::metadata(settings.directory.join(".")).map_err(|source| {
+            let directory = settings.directory.clone();
+            SessionError::Directory { directory, source }
+        })?;
         let startup = Startup::from_env(&settings.directory);
         let started = unix::start(settings, &startup, BOOTSTRAP).map_err(failed)?;
-        let mut starting = Self::new(started);
+        let mut starting = Self::new(started, settings.directory.clone());
         let helper = startup.preamble() + HELPER;
         let length = format!("{}\n", helper.len());
         starting.channel.queue(length.as_bytes());
@@ -112,8 +120,9 @@ impl Interpreter {
         Ok(starting)
     }
 
-    fn new(started: Started) -> Self {
+    fn new(started: Started, directory: PathBuf) -> Self {
         Self {
+            directory,
             child: started.child,
             exits: started.exits,
             channel: Channel::new(started.socket),

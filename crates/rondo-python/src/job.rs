@@ -63,6 +63,8 @@ pub(crate) struct Reply {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) details: Value,
+    /// Why it was not done: the directory to go to first cannot be entered.
+    pub(crate) directory_error: Option<i32>,
     /// Whether it failed because it was interrupted.
     pub(crate) interrupted: bool,
 }

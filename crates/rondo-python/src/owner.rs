@@ -8,10 +8,12 @@ use crate::error::{Loss, SessionError, Stop};
 use crate::interpreter::{Event, Interpreter};
 use crate::job::{Done, Job, Reply, Request, Typed};
 use crate::lent::{Lent, from_person, with_returns};
-use crate::settings::Settings;
+use crate::settings::{Place, Settings};
 use crate::terminal::Pty;
 use serde_json::{Value, json};
 use std::future::pending;
+use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +33,8 @@ const LISTENER_PIECES_MAX: usize = 64;
 /// Ends when nobody can send jobs any more.
 pub(crate) struct Owner {
     settings: Settings,
+    /// Where the next job is to run.
+    place: Arc<Mutex<Place>>,
     jobs: mpsc::Receiver<Job>,
     /// Changes when what runs is to be interrupted.
     interrupts: watch::Receiver<u64>,
@@ -91,6 +95,7 @@ type Outcome = Result<Done, SessionError>;
 impl Owner {
     pub(crate) fn new(
         settings: Settings,
+        place: Arc<Mutex<Place>>,
         jobs: mpsc::Receiver<Job>,
         interrupts: watch::Receiver<u64>,
         starts: Arc<AtomicU64>,
@@ -100,6 +105,7 @@ impl Owner {
             listener,
             between: Capture::new(settings.output_bytes_max, LiveOutput::discard()),
             settings,
+            place,
             jobs,
             interrupts,
             interpreter: None,
@@ -165,6 +171,7 @@ impl Owner {
             return Err(SessionError::Lost(Box::new(loss)));
         }
         let is_restarted = self.interpreter.is_none() && self.was_lost;
+        self.take_place();
         tokio::select! {
             // What is to end must not begin.
             biased;
@@ -184,7 +191,31 @@ impl Owner {
         self.interrupts.borrow_and_update();
         let mut done = self.follow(&body, at, until, done).await?;
         done.is_restarted = is_restarted;
+        let directory = self.settings.directory.clone();
+        if let Some(number) = done.reply.directory_error {
+            let source = io::Error::from_raw_os_error(number);
+            let Texts { stdout, stderr, .. } = done.texts;
+            self.take_late(OutputStream::Stdout, stdout.as_bytes());
+            self.take_late(OutputStream::Stderr, stderr.as_bytes());
+            return Err(SessionError::Directory { directory, source });
+        }
+        if let Some(interpreter) = &mut self.interpreter {
+            interpreter.directory = directory;
+        }
         Ok(done)
+    }
+
+    /// Takes where this job is to run.
+    fn take_place(&mut self) {
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settings.program.clone_from(&place.program);
+        self.settings.directory.clone_from(&place.directory);
+    }
+
+    /// Returns the directory that the interpreter has to go to first.
+    fn goes_to(&self) -> Option<&Path> {
+        let here = &self.interpreter.as_ref()?.directory;
+        Some(self.settings.directory.as_path()).filter(|it| it != here)
     }
 
     /// Starts an interpreter where there is none.
@@ -206,6 +237,11 @@ impl Owner {
         });
         if let (Some(lent), Some(fields)) = (lent, body.as_object_mut()) {
             fields.insert("mark".to_owned(), json!(lent.mark()));
+        }
+        if let (Some(directory), Some(fields)) = (self.goes_to(), body.as_object_mut()) {
+            // A path need not be text.
+            let bytes = directory.as_os_str().as_encoded_bytes();
+            fields.insert("directory".to_owned(), json!(bytes));
         }
         let body = body.to_string().into_bytes();
         match body.len() > FRAME_BYTES_MAX {

@@ -4,13 +4,14 @@ use crate::error::SessionError;
 use crate::job::{Done, Job, Reply, Request};
 use crate::outcome;
 use crate::owner::{Listener, Owner};
-use crate::settings::Settings;
+use crate::settings::{Place, Settings};
 use crate::terminal::CellTerminal;
 use rondo_types::ToolOutcome;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub struct Session {
     interrupts: watch::Sender<u64>,
     starts: Arc<AtomicU64>,
     listener: Listener,
+    place: Arc<Mutex<Place>>,
 }
 
 impl Session {
@@ -43,6 +45,7 @@ impl Session {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
+            place: Arc::new(Mutex::new(Place::of(&settings))),
             settings,
             jobs: Mutex::default(),
             interrupts: watch::Sender::new(0),
@@ -51,10 +54,20 @@ impl Session {
         }
     }
 
-    /// Returns the settings.
+    /// Returns the settings that it began with.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Has what is run from here on be run in another directory, by absolute path. What runs is left
+    /// where it is; the variables stay. `program` is the interpreter that would be started there.
+    ///
+    /// Code may go elsewhere by itself (`os.chdir`), and stays there until this names a directory that is
+    /// another than the one it named last.
+    pub fn go_to(&self, program: PathBuf, directory: PathBuf) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Place { program, directory };
     }
 
     /// Returns what threads and children write from here on while no cell and no call runs, as it
@@ -301,8 +314,9 @@ impl Session {
                 let interrupts = self.interrupts.subscribe();
                 let starts = Arc::clone(&self.starts);
                 let listener = self.listener.clone();
-                let owner =
-                    Owner::new(self.settings.clone(), waiting, interrupts, starts, listener);
+                let place = Arc::clone(&self.place);
+                let settings = self.settings.clone();
+                let owner = Owner::new(settings, place, waiting, interrupts, starts, listener);
                 tokio::spawn(owner.serve());
                 kept.insert(jobs).clone()
             }

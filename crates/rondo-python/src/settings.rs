@@ -24,6 +24,22 @@ pub struct Settings {
     pub has_terminal: bool,
 }
 
+/// What of a session's settings changes while it lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) program: PathBuf,
+    pub(crate) directory: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn of(settings: &Settings) -> Self {
+        Self {
+            program: settings.program.clone(),
+            directory: settings.directory.clone(),
+        }
+    }
+}
+
 impl Settings {
     /// The default of [`Self::output_bytes_max`].
     pub const OUTPUT_BYTES: usize = 50_000;

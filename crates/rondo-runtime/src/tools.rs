@@ -160,7 +160,9 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
 
 fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Workspace>> {
     let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
-    let mut workspace = Workspace::open(&settings.directory).map_err(failed)?;
+    let opened = Workspace::open(&settings.directory);
+    let mut workspace =
+        opened.map_err(|err| failed(err).hint("`-C DIR` names another directory"))?;
     for directory in settings.values.add_dirs.iter().flatten() {
         workspace = workspace
             .with_dir(settings.directory.join(directory))

@@ -9,7 +9,7 @@ use rondo_core::clock::Clock;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Prints an error and returns how the process ends.
 pub(crate) fn report(error: &CliError, output: &Output) -> Exit {
@@ -31,9 +31,24 @@ pub(crate) fn exit_of(error: &CliError) -> Exit {
 /// Returns the directory the process was started in.
 pub(crate) fn current_dir() -> Result<PathBuf> {
     std::env::current_dir().map_err(|err| {
-        let context = "failed to find the current directory";
+        // Of a directory that is gone, the system does not tell the name.
+        let named = std::env::var_os("PWD").map(PathBuf::from);
+        let lost = named.filter(|it| it.is_absolute() && !it.is_dir());
+        let context = match lost {
+            Some(directory) => gone(&directory),
+            None => "failed to find the current directory".to_owned(),
+        };
         CliError::caused(Exit::Input, anyhow::Error::new(err).context(context))
+            .hint("`cd` to a directory that exists")
     })
+}
+
+/// Says that a directory to work in is gone.
+pub(crate) fn gone(directory: &Path) -> String {
+    format!(
+        "the directory `{}` does not exist any more",
+        directory.display()
+    )
 }
 
 /// Turns a failure to write to standard output into an error.

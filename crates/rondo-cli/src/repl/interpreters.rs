@@ -18,6 +18,12 @@ pub(super) struct Parked {
     presence: Presence,
 }
 
+impl Parked {
+    pub(super) fn python(&self) -> &Arc<Session> {
+        &self.python
+    }
+}
+
 impl Talk {
     /// Has the session at the prompt keep its interpreter, where cells of it ran there, and has the next
     /// one begin with another. An interpreter in which nothing of it ran stays for the next session.

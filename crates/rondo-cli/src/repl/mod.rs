@@ -38,7 +38,7 @@ mod unix;
 
 use crate::cli::{AskArgs, ColorChoice, ReplArgs};
 use crate::commands::ask::working_directory;
-use crate::commands::report::{output_of, write_failed};
+use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::{Output, SharedOutput};
@@ -74,6 +74,10 @@ const HISTORY: &str = "repl-history.jsonl";
 const WHERE_YOU_ARE: &str =
     "Tab turns from agent to shell to Python; `/help` says what else there is; Ctrl-D leaves";
 
+/// What helps where the directory is gone.
+pub(crate) const GO_ELSEWHERE: &str =
+    "`!cd DIR` (in shell mode `cd DIR`) takes shell, Python and agent to another";
+
 /// What comes after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
@@ -107,6 +111,8 @@ struct Repl {
     restores: bool,
     /// Whether the command line says where to work.
     names_directory: bool,
+    /// Whether the directory was gone at the last prompt.
+    is_lost: bool,
 }
 
 /// Runs the command.
@@ -214,6 +220,7 @@ impl Repl {
             answers: None,
             restores: false,
             names_directory: false,
+            is_lost: false,
         }
     }
 
@@ -303,6 +310,7 @@ impl Repl {
     async fn lines(&mut self) -> Result<Exit> {
         let mut signals = Signals::listen();
         loop {
+            self.tell_of_lost_directory();
             let after = match self.queue.pop_front() {
                 Some(line) => {
                     let echo = format!("{}{line}\n", self.face().echo());
@@ -456,8 +464,17 @@ impl Repl {
 
     fn set_directory(&mut self, directory: PathBuf) {
         self.shared.set_directory(directory.clone());
-        self.talk.workdir.set_directory(&directory);
-        self.talk.settings.directory = directory;
+        self.talk.set_directory(directory);
+    }
+
+    /// Says once that the directory is gone: whoever removed it may not have meant to be in it.
+    fn tell_of_lost_directory(&mut self) {
+        let directory = &self.talk.settings.directory;
+        let was_told = std::mem::replace(&mut self.is_lost, !directory.is_dir());
+        if self.is_lost && !was_told {
+            let note = format!("{}; {GO_ELSEWHERE}", gone(directory));
+            self.talk.output.note(&note);
+        }
     }
 
     fn print(&self, text: &str) -> Result<()> {

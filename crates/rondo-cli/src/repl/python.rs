@@ -4,7 +4,7 @@ use super::mode::Mode;
 use super::shell::LastCommand;
 use super::turn::no_terminal;
 use super::unix::{self, Keys, size, size_changes};
-use super::{After, Repl};
+use super::{After, GO_ELSEWHERE, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -61,7 +61,7 @@ impl Repl {
         if let Some(started) = started {
             self.talk.cell_ended(started, &ended, is_new, took).await?;
         }
-        ended.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+        ended.map_err(failed)?;
         shown.map(|()| After::Prompt)
     }
 
@@ -191,7 +191,7 @@ impl Repl {
     pub(super) async fn last_error(&mut self) -> Result<()> {
         let session = self.talk.python()?;
         let last = session.last_exception().await;
-        match last.map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))? {
+        match last.map_err(failed)? {
             Some(exception) => {
                 show_traceback(&exception, &self.talk.output);
                 Ok(())
@@ -213,6 +213,14 @@ impl Repl {
         let capability = Capability::Inspect;
         let told = session.call(capability, &arguments, Until::default()).await;
         self.print(&inspected(&told))
+    }
+}
+
+fn failed(err: SessionError) -> CliError {
+    let hint = matches!(err, SessionError::Directory { .. }).then(|| GO_ELSEWHERE.to_owned());
+    CliError {
+        hint,
+        ..CliError::caused(Exit::Error, anyhow::Error::new(err))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::jobs::Late;
 use super::{After, Repl, failed};
+use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -104,6 +105,9 @@ impl Repl {
                 .note("the line was dropped before the shell was ready");
             return Ok(After::Prompt);
         }
+        if self.went_elsewhere() {
+            return Ok(After::Prompt);
+        }
         let (input, output) = (io::stdin(), io::stdout());
         let terminal = Terminal {
             input: input.as_fd(),
@@ -131,6 +135,23 @@ impl Repl {
         end.captured = self.talk.all_secrets().text(end.captured);
         self.ended(&told, &end, sharing);
         Ok(After::Prompt)
+    }
+
+    /// Goes where a new shell is that found its directory gone, and returns whether it did: what was to run
+    /// in the one must not run in the other.
+    fn went_elsewhere(&mut self) -> bool {
+        let (wanted, there) = (&self.talk.settings.directory, self.talk.workdir.directory());
+        if *wanted == there || wanted.is_dir() {
+            return false;
+        }
+        let lost = gone(wanted);
+        let note = format!(
+            "{lost}; the shell started in `{}`, and the line was dropped",
+            there.display()
+        );
+        self.talk.output.note(&note);
+        self.set_directory(there);
+        true
     }
 
     /// Shows what a job printed when somebody entered a line.

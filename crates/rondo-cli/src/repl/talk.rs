@@ -1,5 +1,6 @@
 //! The conversation with the agent: what it is kept in, who answers, and under what.
 
+use super::GO_ELSEWHERE;
 use super::cells::Presence;
 use super::editor::Shared;
 use super::interpreters::Parked;
@@ -7,6 +8,7 @@ use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
 use super::turn::Over;
 use super::unix::Terminal;
+use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -26,6 +28,7 @@ use rondo_runtime::sessions::{self, Conversation};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::{Runtime, TurnStart};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
@@ -114,6 +117,10 @@ impl Talk {
     /// When nobody can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
         self.learn_keys();
+        let directory = &self.settings.directory;
+        if !directory.is_dir() {
+            return Err(CliError::new(Exit::Input, gone(directory)).hint(GO_ELSEWHERE));
+        }
         let plan = self.plan()?;
         if plan.tool_names.iter().any(|name| is_python(name)) {
             self.python()?;
@@ -241,6 +248,20 @@ impl Talk {
                 .hint("install Python 3.9 or later, or activate a virtual environment"));
         }
         Ok(self.use_python(Arc::new(Session::new(settings))))
+    }
+
+    /// Has shell, agent and Python work in another directory, the interpreters of other sessions too.
+    pub(super) fn set_directory(&mut self, directory: PathBuf) {
+        self.workdir.set_directory(&directory);
+        if self.settings.directory == directory {
+            return;
+        }
+        self.settings.directory = directory;
+        let wanted = python::session_settings(&self.settings, &[], &self.settings.directory);
+        let parked = self.parked.iter().map(Parked::python);
+        for python in self.python.iter().chain(parked) {
+            python.go_to(wanted.program.clone(), wanted.directory.clone());
+        }
     }
 
     /// Returns what threads of the Python session at the prompt print while nothing runs there, if there

@@ -33,6 +33,7 @@ mod repl_asks;
 mod repl_cells;
 mod repl_design;
 mod repl_keys;
+mod repl_places;
 mod repl_programs;
 mod repl_python;
 mod repl_screen;

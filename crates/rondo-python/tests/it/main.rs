@@ -7,6 +7,7 @@
 
 mod capabilities;
 mod cells;
+mod directory;
 mod fixture;
 mod hostile;
 mod looks;

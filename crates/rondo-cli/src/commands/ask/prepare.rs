@@ -190,11 +190,14 @@ fn source(args: &AskArgs, mode: AskMode) -> SessionSource {
 /// # Errors
 /// When it is none.
 pub(crate) fn working_directory(named: Option<&Path>) -> Result<PathBuf> {
-    let current = current_dir()?;
     let Some(named) = named else {
-        return Ok(current);
+        let hint = "`cd` to a directory that exists, or name one by its absolute path: `-C DIR`";
+        return current_dir().map_err(|error| error.hint(hint));
     };
-    let directory = current.join(named);
+    let directory = match named.is_absolute() {
+        true => named.to_owned(),
+        false => current_dir()?.join(named),
+    };
     if directory.is_dir() {
         return Ok(directory);
     }
