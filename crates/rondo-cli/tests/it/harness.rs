@@ -4,8 +4,11 @@ use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::Once;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A home, a project and nothing else.
 #[must_use]
@@ -25,6 +28,7 @@ pub(crate) struct Shown {
 
 impl TestEnv {
     pub(crate) fn new() -> Self {
+        hear_ignored_signals();
         let env = Self {
             root: tempfile::tempdir().unwrap(),
             variables: Vec::new(),
@@ -153,6 +157,31 @@ impl TestEnv {
             code: output.status.code(),
         }
     }
+}
+
+/// Has what the tests start find signals as usual. A runner in the background, or under `nohup`, ignores some,
+/// and so would whatever it starts; one that is listened to is as usual again in a program that is started.
+fn hear_ignored_signals() {
+    static ONCE: Once = Once::new();
+    if Handle::try_current().is_err() {
+        return;
+    }
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let set = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+        let set = set.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+        let set = set.unwrap_or_default();
+        let kinds = [
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+        ];
+        for kind in kinds {
+            if set >> (kind.as_raw_value() - 1) & 1 == 1 {
+                drop(signal(kind).unwrap());
+            }
+        }
+    });
 }
 
 impl Shown {

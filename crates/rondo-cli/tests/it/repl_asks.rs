@@ -144,3 +144,26 @@ async fn a_call_runs_as_the_person_changed_it_and_the_model_is_told() {
         "{told:?}"
     );
 }
+
+#[tokio::test]
+async fn a_call_whose_question_was_open_when_rondo_was_killed_is_asked_about_again() {
+    let server = serve(vec![runs("touch never.txt"), says("done")]).await;
+    let env = TestEnv::new();
+    let mut person = asked(&env, &server).await;
+    person.sees("touch never.txt").await;
+    person.sees_below("touch never.txt", QUESTION).await;
+    let process = rustix::process::Pid::from_raw(person.process()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    person.code().await;
+    let url = server.url("/v1");
+    // Nobody is there to answer the question that is asked again.
+    let resumed = env.run(&["resume", "latest", "--base-url", &url]).await;
+    assert_eq!(resumed.stdout, "done\n", "{resumed:?}");
+    let [result] = &told(&server, 1)[..] else {
+        panic!("{resumed:?}")
+    };
+    assert!(result.contains("error (denied)"), "{result}");
+    assert!(!env.project().join("never.txt").exists());
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
