@@ -1,7 +1,7 @@
 //! What the screen looks like, whatever is typed and however large it is.
 
 use crate::harness::{TestEnv, says, serve};
-use crate::person::{CTRL_C, ENTER};
+use crate::person::{CTRL_C, ENTER, TAB};
 use crate::repl::{leave, said, start};
 
 #[tokio::test]
@@ -95,4 +95,32 @@ async fn a_paste_of_ten_thousand_lines_is_one_cell() {
     person.sees("\n50005000\n").await;
     person.prompt("python").await;
     leave(person).await;
+}
+
+#[tokio::test]
+async fn where_nothing_completes_a_line_nothing_is_shown_and_its_keys_go_on() {
+    let server = serve(Vec::new()).await;
+    let env = TestEnv::new().var("SHELL", "/bin/bash");
+    for (mode, line, mark) in [
+        ("agent", "/nosuch", "› "),
+        ("shell", "cat nosuch", "$ "),
+        ("python", "nosuch", ">>> "),
+    ] {
+        let mut person = start(&env, &server, &["--mode", mode]);
+        person.prompt(mode).await;
+        person.press(&format!("{line}{TAB}x")).await;
+        person.types_behind(&format!("{line}x")).await;
+        let all = person.all();
+        assert!(all.contains(&format!("{mark}{line}x")), "{mode}: {all}");
+        assert!(!all.contains("NO RECORDS"), "{mode}: {all}");
+        // The keys that move in a menu are those of the line again.
+        person.press("\x1b[D\x7f").await;
+        person.press("y").await;
+        person
+            .types_behind(&format!("{}y", &line[..line.len() - 1]))
+            .await;
+        person.press(CTRL_C).await;
+        person.prompt(mode).await;
+        leave(person).await;
+    }
 }

@@ -11,6 +11,7 @@ mod complete;
 mod highlight;
 mod history;
 mod keys;
+mod menu;
 mod paths;
 mod programs;
 mod prompt;
@@ -26,6 +27,7 @@ use complete::Words;
 use highlight::Paint;
 use history::Lines;
 use keys::{Keys, MENU};
+use menu::Choices;
 use reedline::{
     Color, ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, HistoryItem,
     MenuBuilder as _, Reedline, ReedlineMenu, Signal,
@@ -83,7 +85,7 @@ impl Editor {
     /// Builds the editor.
     pub(super) fn new(settings: EditorSettings, shared: Shared) -> Self {
         let lines = Lines::read(settings.history, shared.clone(), settings.key_names);
-        let menu = ColumnarMenu::default().with_name(MENU);
+        let menu = Choices::new(ColumnarMenu::default().with_name(MENU));
         let hint = DefaultHinter::default().with_style(Color::DarkGray.normal());
         let inner = Reedline::create()
             .use_bracketed_paste(true)
