@@ -2,7 +2,7 @@
 
 use crate::cli::ColorChoice;
 use crate::error::CliError;
-use crate::render::{escaped, sanitize};
+use crate::render::{escaped, sanitize, wrapped};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
 use rondo_runtime::project::UntrustedProject;
@@ -156,11 +156,18 @@ impl Output {
 
     fn message(&self, label: &str, style: &str, text: &str) {
         // Messages quote what servers and files say, which may hold escape sequences.
-        let text = sanitize::plain(text);
-        if self.stderr_color {
-            self.stderr(&format!("{style}\x1b[1m{label}:\x1b[0m {text}\n"));
-        } else {
-            self.stderr(&format!("{label}: {text}\n"));
+        let text = format!("{label}: {}\n", sanitize::plain(text));
+        let text = match self.stderr_terminal {
+            // A program may have the terminal raw, where a line feed alone keeps the column.
+            true => wrapped(&text, self.columns()).replace('\n', "\r\n"),
+            false => text,
+        };
+        match text.strip_prefix(label).filter(|_| self.stderr_color) {
+            Some(rest) => {
+                let rest = rest.trim_start_matches(':');
+                self.stderr(&format!("{style}\x1b[1m{label}:\x1b[0m{rest}"));
+            }
+            None => self.stderr(&text),
         }
     }
 }

@@ -13,6 +13,7 @@ mod spinner;
 mod text;
 mod tool_line;
 mod view;
+mod wrap;
 
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
 pub(crate) use question::fitted;
@@ -20,6 +21,7 @@ pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::tool_line;
 pub(crate) use view::{DeniedCall, Ending, View};
+pub(crate) use wrap::wrapped;
 
 /// Returns the most columns that a character takes: whatever is not ASCII may be two wide.
 pub(crate) fn columns_max(character: char) -> usize {

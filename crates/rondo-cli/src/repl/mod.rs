@@ -482,6 +482,12 @@ impl Repl {
         self.talk.output.stdout(&text).map_err(write_failed)
     }
 
+    /// Prints words of ours, which may be broken at blanks.
+    fn tell(&self, text: &str) -> Result<()> {
+        let columns = self.talk.output.columns();
+        self.print(&crate::render::wrapped(text, columns))
+    }
+
     fn face(&mut self) -> Face {
         let settings = &self.talk.settings;
         let (model, context) = self.answers.get_or_insert_with(|| answers(settings));

@@ -202,7 +202,7 @@ impl Repl {
         self.talk
             .output
             .note(&format!("{ran} of {all} ran again{stopped}"));
-        self.print(&listed(cells, &done.not_restored))
+        self.tell(&listed(cells, &done.not_restored))
     }
 
     /// Says which names were there and are not.
@@ -223,7 +223,7 @@ impl Repl {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        self.print(&format!(
+        self.tell(&format!(
             "  not there any more: {}{more}\n",
             shown.join(", ")
         ))

@@ -124,9 +124,13 @@ impl Person {
         self.press(ENTER).await;
     }
 
-    /// Waits until something stands on the screen or above it.
+    /// Waits until something stands on the screen or above it; it may be broken at its blanks.
     pub(crate) async fn sees(&mut self, text: &str) {
-        self.until(text, |it| it.all().contains(text)).await;
+        self.until(text, |it| {
+            let all = it.all();
+            all.contains(text) || all.replace('\n', " ").contains(text)
+        })
+        .await;
     }
 
     /// Waits until something stands below something else that is there.

@@ -3,6 +3,7 @@
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, ENTER, TAB};
 use crate::repl::{leave, said, start};
+use std::collections::BTreeSet;
 
 #[tokio::test]
 async fn wide_characters_and_accents_are_edited_as_they_look() {
@@ -121,6 +122,33 @@ async fn where_nothing_completes_a_line_nothing_is_shown_and_its_keys_go_on() {
             .await;
         person.press(CTRL_C).await;
         person.prompt(mode).await;
+        leave(person).await;
+    }
+}
+
+#[tokio::test]
+async fn help_and_notes_are_broken_at_words_in_a_narrow_terminal() {
+    let server = serve(Vec::new()).await;
+    let words = |shown: &str| -> BTreeSet<String> {
+        let (_, help) = shown.rsplit_once("› /help").unwrap();
+        let (help, _) = help.rsplit_once('\n').unwrap();
+        let words = help.split_whitespace().filter(|it| *it != "openai/test");
+        words.map(str::to_owned).collect()
+    };
+    let mut wide = None;
+    for columns in [100, 80, 60] {
+        let env = TestEnv::new();
+        let mut person = start(&env, &server, &["--mode", "agent"]);
+        person.prompt("agent").await;
+        person.resize(60, columns);
+        person.enter("/help").await;
+        person.sees("Ctrl-R").await;
+        person.sees("step.").await;
+        person.prompt("agent").await;
+        let shown = words(&person.all());
+        let known = wide.get_or_insert_with(|| shown.clone());
+        let cut: Vec<_> = shown.symmetric_difference(known).collect();
+        assert!(cut.is_empty(), "{columns}: {cut:?}");
         leave(person).await;
     }
 }

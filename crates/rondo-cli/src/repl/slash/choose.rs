@@ -78,7 +78,7 @@ impl Repl {
         if text.is_empty() {
             text.push_str("nothing but what only looks\n");
         }
-        self.print(&text)
+        self.tell(&text)
     }
 
     /// Changes the settings, unless nobody could answer under them.

@@ -54,7 +54,7 @@ impl Repl {
     }
 
     fn help(&mut self) -> Result<()> {
-        self.print(&table::help())
+        self.tell(&table::help())
     }
 }
 

@@ -27,7 +27,7 @@ impl Repl {
             let turns = turns(books.turns);
             format!("{turns}, {}, {cost}\n", tokens(books.usage))
         };
-        self.print(&text)
+        self.tell(&text)
     }
 
     pub(super) fn show_steps(&mut self) -> Result<()> {
