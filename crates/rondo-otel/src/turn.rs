@@ -216,6 +216,7 @@ impl UnderWay {
                 class,
                 attempt,
                 delay_ms,
+                ..
             } => self.note(
                 "rondo.retry",
                 vec![

@@ -124,6 +124,9 @@ pub enum EventBody {
     RetryScheduled {
         /// What failed.
         class: ErrorClass,
+        /// The HTTP status, if one was received.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
         /// From 1.
         attempt: u32,
         /// The wait.
@@ -165,6 +168,9 @@ pub enum EventBody {
         name: String,
         /// What is done about it.
         decision: InDoubtDecision,
+        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        still_running: bool,
     },
     /// Older messages are being summed up, since the next request would hardly fit the model.
     CompactionStarted {

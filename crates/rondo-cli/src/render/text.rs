@@ -8,6 +8,7 @@ use super::sanitize::{Keep, Sanitizer, plain};
 use super::spinner::Spinner;
 use super::tool_line::{cut, tool_line};
 use super::view::{Ending, View};
+use super::wrapped;
 use crate::changes::Changes;
 use crate::output::Output;
 use crate::screen::Screen;
@@ -137,7 +138,7 @@ impl TextView {
         }
         self.clear_spinner();
         self.interrupt();
-        let text = plain(text);
+        let text = wrapped(&plain(text), self.output.columns()).replace('\n', "\r\n");
         if self.output.stderr_color {
             self.output.stderr(&format!("\x1b[2m{text}\x1b[0m\n"));
         } else {
@@ -269,12 +270,13 @@ impl TextView {
     }
 
     /// Said wherever notes are: who answers may cost something else and know less.
-    fn retried(&mut self, class: ErrorClass, attempt: u32, delay_ms: u64) {
+    fn retried(&mut self, what_failed: &str, attempt: u32, delay_ms: u64) {
         let provider = self.model.split('/').next().unwrap_or_default();
         let seconds = Duration::from_millis(delay_ms).as_secs_f64();
+        let seconds = format!("{seconds:.1}");
+        let seconds = seconds.strip_suffix(".0").unwrap_or(&seconds);
         self.aside(&format!(
-            "{} {provider}; retrying in {seconds:.1} s (attempt {} of {})",
-            what_failed(class),
+            "{what_failed} {provider}; retrying in {seconds} s (attempt {} of {})",
             attempt.saturating_add(1),
             self.attempts_max
         ));
@@ -333,25 +335,35 @@ impl TextView {
 }
 
 /// What a person is told of a request that failed and is sent again; a provider's name follows.
-fn what_failed(class: ErrorClass) -> &'static str {
-    match class {
-        ErrorClass::RateLimited => "too many requests (HTTP 429) at",
+fn what_failed(class: ErrorClass, status: Option<u16>) -> String {
+    let named = match class {
+        ErrorClass::RateLimited => " (too many requests)",
+        ErrorClass::Overloaded => " (overload)",
+        _ => "",
+    };
+    if let Some(status) = status {
+        return format!("HTTP {status}{named} from");
+    }
+    let what = match class {
+        ErrorClass::RateLimited => "too many requests at",
         ErrorClass::Overloaded => "overload at",
-        ErrorClass::Server => "server error (HTTP 5xx) at",
+        ErrorClass::Server => "server error at",
         ErrorClass::Network => "no connection to",
         ErrorClass::FirstByteTimeout => "no reply in time from",
         ErrorClass::IdleTimeout => "the reply stood still at",
         ErrorClass::StepTimeout => "the reply took too long at",
         ErrorClass::Protocol => "a broken reply from",
         _ => "the request failed at",
-    }
+    };
+    what.to_owned()
 }
 
 /// What a person is told of a call that a crash cut off.
-fn in_doubt(name: &str, decision: InDoubtDecision) -> String {
+fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> String {
     let what = match decision {
+        InDoubtDecision::Retry if still_running => "it is still running, and is waited for",
         InDoubtDecision::Done => "it had ended, and its result was found",
-        InDoubtDecision::Retry => "it is run again, or goes on",
+        InDoubtDecision::Retry => "it is run again",
         InDoubtDecision::Ask => "you are asked whether to run it again",
         InDoubtDecision::Fail => "it is not run again, and the model is told",
     };
@@ -401,9 +413,10 @@ impl View for TextView {
             EventBody::ApprovalResolved { id, arguments, .. } => self.answered(&id, arguments),
             EventBody::RetryScheduled {
                 class,
+                status,
                 attempt,
                 delay_ms,
-            } => self.retried(class, attempt, delay_ms),
+            } => self.retried(&what_failed(class, status), attempt, delay_ms),
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),
@@ -426,9 +439,14 @@ impl View for TextView {
                 reason,
                 ..
             } => self.aside(&compacted(count, how, reason.as_deref())),
-            EventBody::ToolCallInDoubt { name, decision, .. } => {
+            EventBody::ToolCallInDoubt {
+                name,
+                decision,
+                still_running,
+                ..
+            } => {
                 self.end_text()?;
-                self.aside(&in_doubt(&name, decision));
+                self.aside(&in_doubt(&name, decision, still_running));
             }
             EventBody::Steered { text } => self.steered(&text)?,
             EventBody::ArgumentsRepaired { .. }

@@ -1,6 +1,7 @@
 //! What commands leave on the disk, and for how long.
 
 use crate::harness::{TestEnv, calls, says, serve};
+use crate::person::Person;
 use rondo_testkit::Server;
 use serde_json::{Value, json};
 use std::fs::{File, FileTimes};
@@ -117,6 +118,25 @@ async fn the_state_of_a_turn_that_was_cut_off_stays_whoever_else_starts() {
         last_result(&server),
         json!({ "stdout": "on\n", "exitCode": 3 })
     );
+    let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
+    assert_eq!(runs, "run\n");
+}
+
+#[tokio::test]
+async fn a_command_that_outlived_its_turn_is_said_to_run_and_to_be_waited_for() {
+    let env = TestEnv::new();
+    let (mut child, server) = waiting(&env).await;
+    child.kill().await.unwrap();
+    let url = server.url("/v1");
+    let resume = ["resume", "latest", "--base-url", &url, "--yolo"];
+    let mut person = Person::start(&env, &resume);
+    person.sees("it is still running, and is waited for").await;
+    let gate = env.project().join("gate");
+    let written = tokio::task::spawn_blocking(move || std::fs::write(gate, "go"));
+    written.await.unwrap().unwrap();
+    person.sees("done").await;
+    assert_eq!(person.code().await, Some(0));
+    assert!(!person.all().contains("run again"), "{}", person.all());
     let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
     assert_eq!(runs, "run\n");
 }

@@ -318,7 +318,7 @@ async fn a_request_that_is_repeated_says_who_failed_and_how_often_it_is_tried() 
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let text = plain(&shown);
     assert!(
-        text.contains("server error (HTTP 5xx) at openai; retrying in "),
+        text.contains("HTTP 500 from openai; retrying in "),
         "{text}"
     );
     assert!(text.contains(" s (attempt 2 of "), "{text}");

@@ -391,9 +391,15 @@ impl Driver {
         }
         for it in &decided {
             let (id, decision) = (it.call.call_id.clone(), it.decision);
-            self.writer.note_in_doubt(self.at, &id, decision);
+            self.writer
+                .note_in_doubt(self.at, &id, decision, it.goes_on);
             let name = it.call.name.clone();
-            self.emit(EventBody::ToolCallInDoubt { id, name, decision });
+            self.emit(EventBody::ToolCallInDoubt {
+                id,
+                name,
+                decision,
+                still_running: it.goes_on,
+            });
         }
         if !self.flush().await {
             return;

@@ -112,9 +112,10 @@ pub(super) fn note_event(body: &EventBody) {
     match body {
         EventBody::RetryScheduled {
             class,
+            status,
             attempt,
             delay_ms,
-        } => warn!(%class, attempt, delay_ms, "the request is repeated after a wait"),
+        } => warn!(%class, status, attempt, delay_ms, "the request is repeated after a wait"),
         EventBody::ModelFallback {
             from, to, class, ..
         } => warn!(from, to, %class, "another model goes on"),

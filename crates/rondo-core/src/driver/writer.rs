@@ -242,9 +242,17 @@ impl Writer {
         at: TimeMs,
         call_id: &CallId,
         decision: InDoubtDecision,
+        still_running: bool,
     ) {
         let call_id = call_id.clone();
-        self.note(at, RecordBody::ToolInDoubt { call_id, decision });
+        self.note(
+            at,
+            RecordBody::ToolInDoubt {
+                call_id,
+                decision,
+                still_running,
+            },
+        );
     }
 
     pub(super) fn note_final(

@@ -191,6 +191,7 @@ impl TurnMachine {
         let delay_ms = u64::try_from(until.since(cx.at).as_millis()).unwrap_or(u64::MAX);
         cx.emit(EventBody::RetryScheduled {
             class: error.class,
+            status: error.status,
             attempt: self.attempt,
             delay_ms,
         });

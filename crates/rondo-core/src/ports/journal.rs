@@ -237,6 +237,9 @@ pub enum RecordBody {
         call_id: CallId,
         /// What is done about it.
         decision: InDoubtDecision,
+        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        still_running: bool,
     },
     /// A call ended.
     ToolFinished {

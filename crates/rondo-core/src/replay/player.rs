@@ -212,8 +212,12 @@ impl Stage<'_> {
                 ..
             } if *committed => self.tell_partial(at, partial, shown),
             RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
-            RecordBody::ToolInDoubt { call_id, decision } => {
-                self.tell_in_doubt(at, call_id, *decision);
+            RecordBody::ToolInDoubt {
+                call_id,
+                decision,
+                still_running,
+            } => {
+                self.tell_in_doubt(at, call_id, *decision, *still_running);
             }
             RecordBody::ApprovalRequested { call_id, prompt } => {
                 self.ask_again(at, call_id, prompt);
@@ -320,10 +324,24 @@ impl Stage<'_> {
         self.asked_before = asks.map(|ask| ask.call.call_id.clone()).collect();
     }
 
-    fn tell_in_doubt(&mut self, at: TimeMs, call_id: &CallId, decision: InDoubtDecision) {
+    fn tell_in_doubt(
+        &mut self,
+        at: TimeMs,
+        call_id: &CallId,
+        decision: InDoubtDecision,
+        still_running: bool,
+    ) {
         let name = self.names.get(call_id).cloned().unwrap_or_default();
         let id = call_id.clone();
-        self.tell(at, EventBody::ToolCallInDoubt { id, name, decision });
+        self.tell(
+            at,
+            EventBody::ToolCallInDoubt {
+                id,
+                name,
+                decision,
+                still_running,
+            },
+        );
     }
 
     /// The machine tells its own questions when it asks; here are those that the driver tells: again

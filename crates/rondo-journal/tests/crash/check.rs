@@ -72,9 +72,9 @@ impl End {
 
     fn doubts(&self) -> impl Iterator<Item = (&str, InDoubtDecision)> {
         self.records.iter().filter_map(|record| match &record.body {
-            RecordBody::ToolInDoubt { call_id, decision } => {
-                Some((self.tool_of(call_id), *decision))
-            }
+            RecordBody::ToolInDoubt {
+                call_id, decision, ..
+            } => Some((self.tool_of(call_id), *decision)),
             _ => None,
         })
     }
