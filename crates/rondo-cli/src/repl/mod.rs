@@ -275,6 +275,11 @@ impl Repl {
 
     /// Goes on with a session, and says so.
     fn take(&mut self, info: &SessionInfo) -> Result<()> {
+        self.take_as(info, |id, turns| format!("session `{id}` of {turns}"))
+    }
+
+    /// Goes on with a session, of which `named` says what it is by its id and its turns.
+    fn take_as(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) -> Result<()> {
         let output = self.talk.output;
         let conversation = self.talk.take(info)?;
         let turns = slash::turns(conversation.turns);
@@ -286,10 +291,8 @@ impl Repl {
             }
             false => "the next question goes on with it",
         };
-        let id = &info.id;
-        self.talk
-            .output
-            .note(&format!("session `{id}` of {turns}: {what}"));
+        let named = named(info.id.as_str(), &turns);
+        self.talk.output.note(&format!("{named}: {what}"));
         Ok(())
     }
 

@@ -228,7 +228,7 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
             ("second", "two"),
             ("/undo", "of 1 turn:"),
             ("third", "three"),
-            ("/fork", "of 2 turns"),
+            ("/fork", "(2 turns): the next"),
             ("fourth", "four"),
         ],
     )

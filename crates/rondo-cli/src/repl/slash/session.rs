@@ -81,7 +81,8 @@ impl Repl {
             Some(python) => python.global_names().await.unwrap_or_default(),
             None => Vec::new(),
         };
-        if self.go_on_in_fork(&info, info.head).await? {
+        let forked = |id: &str, turns: &str| format!("forked as `{id}` ({turns})");
+        if self.go_on_in_fork(&info, info.head, forked).await? {
             self.report_gone(names).await?;
         }
         Ok(())
@@ -104,13 +105,22 @@ impl Repl {
                 self.talk.park_python()?;
                 self.clear()
             }
-            Some(before) => self.go_on_in_fork(&info, Seq(before)).await.map(drop),
+            Some(before) => {
+                let named = |id: &str, turns: &str| format!("session `{id}` of {turns}");
+                let gone_on = self.go_on_in_fork(&info, Seq(before), named).await;
+                gone_on.map(drop)
+            }
         }
     }
 
     /// Goes on in a fork, and carries what ran in the interpreter up to there into one of the fork's
     /// own, by running it again. Returns whether there is such an interpreter.
-    async fn go_on_in_fork(&mut self, info: &SessionInfo, at: Seq) -> Result<bool> {
+    async fn go_on_in_fork(
+        &mut self,
+        info: &SessionInfo,
+        at: Seq,
+        named: impl Fn(&str, &str) -> String,
+    ) -> Result<bool> {
         let mut here = self.talk.sorted_cells()?.here;
         let all = here.len();
         here.retain(|it| it.seq <= at);
@@ -120,7 +130,7 @@ impl Repl {
         let store = self.talk.store()?;
         store.fork(&info.id, at, &session, now).map_err(failed)?;
         let fork = store.session(&session).map_err(failed)?;
-        self.take(&fork)?;
+        self.take_as(&fork, named)?;
         if all == 0 {
             self.tell_cells()?;
             return Ok(false);
