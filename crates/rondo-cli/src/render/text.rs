@@ -374,9 +374,13 @@ fn compacted(replaced: u32, how: CompactionKind, reason: Option<&str>) -> String
     let why = reason
         .map(|reason| format!(": {reason}"))
         .unwrap_or_default();
+    let messages = match replaced {
+        1 => "1 older message was".to_owned(),
+        many => format!("{many} older messages were"),
+    };
     match how {
-        CompactionKind::Summarised => format!("{replaced} older messages were summed up"),
-        CompactionKind::Dropped => format!("{replaced} older messages were left out{why}"),
+        CompactionKind::Summarised => format!("{messages} summed up"),
+        CompactionKind::Dropped => format!("{messages} left out{why}"),
         CompactionKind::Cut => "the results of older calls were shortened".to_owned(),
     }
 }

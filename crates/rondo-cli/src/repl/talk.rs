@@ -33,6 +33,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
+/// Bytes of a conversation that a summary can be shorter than.
+const COMPACT_BYTES_MIN: usize = 400;
+
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
 
@@ -167,8 +170,18 @@ impl Talk {
             let message = "there is no conversation that could be summed up";
             return Err(CliError::new(Exit::NoSession, message));
         };
-        let start = TurnStart::Message(Box::new(self.secrets.message(message)));
-        let over = self.turn(&mut conversation, &plan, start).await;
+        let said = conversation.history.iter().map(|it| it.text().len());
+        let over = match said.sum::<usize>() < COMPACT_BYTES_MIN && !has_calls(&conversation) {
+            true => {
+                let message =
+                    "there is nothing to sum up yet: what was said is shorter than a summary";
+                Err(CliError::new(Exit::NoSession, message))
+            }
+            false => {
+                let start = TurnStart::Message(Box::new(self.secrets.message(message)));
+                self.turn(&mut conversation, &plan, start).await
+            }
+        };
         self.conversation = Some(conversation);
         over
     }
@@ -428,6 +441,12 @@ impl Talk {
     pub(super) fn all_secrets(&self) -> Secrets {
         self.secrets.clone().with(self.runtime.connected_key())
     }
+}
+
+/// Returns whether a call was made, whose arguments and result are part of what is summed up.
+fn has_calls(conversation: &Conversation) -> bool {
+    let mut parts = conversation.history.iter().flat_map(|it| &it.parts);
+    parts.any(|part| !matches!(part, Part::Text(_)))
 }
 
 fn is_python(tool: &str) -> bool {

@@ -128,6 +128,7 @@ async fn a_conversation_lives_until_it_is_cleared() {
 #[tokio::test]
 async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     let server = serve(vec![
+        says("hello"),
         says(&"one ".repeat(200)),
         says("They counted."),
         says("two"),
@@ -139,6 +140,12 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.enter("/compact").await;
     person.sees("there is no conversation").await;
     person.prompt("agent").await;
+    person.enter("hi").await;
+    person.sees("hello").await;
+    person.prompt("agent").await;
+    person.enter("/compact").await;
+    person.sees("there is nothing to sum up yet").await;
+    person.prompt("agent").await;
     person.enter("count").await;
     person.sees("one one").await;
     person.prompt("agent").await;
@@ -149,7 +156,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.sees("two").await;
     person.prompt("agent").await;
     leave(person).await;
-    let asked = said(&server, 2);
+    let asked = said(&server, 3);
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked[0].ends_with("They counted.") && asked[1] == "go on");
     let replayed = env.run(&["replay", "latest", "--strict"]).await;
