@@ -74,7 +74,8 @@ pub fn project_config(directory: &Path) -> Option<PathBuf> {
         .ancestors()
         .take(in_project + 1)
         .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
-        .find(|file| file.is_file())
+        // What is there and is no file is told of when it is read.
+        .find(|file| file.exists())
 }
 
 /// Returns the root of the repository that a directory is in.

@@ -140,6 +140,15 @@ async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
         52,
     );
     std::fs::remove_file(&file).unwrap();
+    let project = env.project().join(".rondo/config.toml");
+    std::fs::create_dir(env.project().join(".rondo")).unwrap();
+    pipe(&project);
+    env.ask(&server, &["x"]).await.check(
+        "",
+        "error: failed to read `[ROOT]/project/.rondo/config.toml`\n  caused by: it is not a regular file\n",
+        52,
+    );
+    std::fs::remove_file(&project).unwrap();
     let authorities = env.project().join("ca.pem");
     pipe(&authorities);
     let env = env.var("RONDO_CA_FILE", authorities.to_str().unwrap());

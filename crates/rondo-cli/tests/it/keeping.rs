@@ -271,3 +271,39 @@ async fn a_turn_from_a_file_goes_on_if_the_person_at_the_terminal_says_so() {
         assert_eq!(listed(&env).await[0]["state"], state, "{answer}");
     }
 }
+
+/// Whoever wrote the file could have the user's key sent anywhere.
+#[tokio::test]
+async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
+    let trap = serve(vec![says("first"), says("trapped")]).await;
+    let env = TestEnv::new();
+    assert_eq!(env.ask(&trap, &["q"]).await.code, Some(0));
+    let export = ["session", "export", "latest", "-o", "it.jsonl"];
+    env.run(&export).await.check("", "", 0);
+    let exported = std::fs::read_to_string(env.project().join("it.jsonl")).unwrap();
+    // It is cut before the reply, so that the model is to be asked.
+    let at = exported.find("model_replied").unwrap();
+    let end = exported[..at].rfind('\n').unwrap();
+    let own = serve(vec![says("mine")]).await;
+    let other = TestEnv::new()
+        .var("OPENAI_API_KEY", "sk-123456789")
+        .var("OPENAI_BASE_URL", &own.url("/v1"));
+    other.write("it.jsonl", &exported[..end]);
+    let imported = ["session", "import", "it.jsonl", "--as", "theirs"];
+    assert_eq!(other.run(&imported).await.code, Some(0));
+    let before = trap.requests().len();
+
+    let mut person = Person::start(&other, &["resume", "theirs"]);
+    person.sees("Carry it on? [y/N, then Enter]").await;
+    person.press(&format!("y{ENTER}")).await;
+    person.sees("which is at").await;
+    assert_eq!(person.code().await, Some(52));
+    let url = own.url("/v1");
+    let named = ["resume", "theirs", "--base-url", &url];
+    let mut person = Person::start(&other, &named);
+    person.sees("Carry it on? [y/N, then Enter]").await;
+    person.press(&format!("y{ENTER}")).await;
+    person.sees("mine").await;
+    assert_eq!(person.code().await, Some(0));
+    assert_eq!((trap.requests().len(), own.requests().len()), (before, 1));
+}

@@ -176,3 +176,22 @@ async fn where_the_directory_is_gone_a_question_names_it_and_the_way_out() {
         "{shown:?}"
     );
 }
+
+#[tokio::test]
+async fn a_session_that_worked_elsewhere_says_so_and_goes_on_here() {
+    let server = serve(vec![says("There."), says("Here.")]).await;
+    let env = bash();
+    fs::create_dir(env.project().join("other")).unwrap();
+    let asked = env.ask(&server, &["-C", "other", "where?"]).await;
+    assert_eq!(asked.code, Some(0));
+    let mut person = at(&env, &server, "agent").await;
+    person.enter("/resume latest").await;
+    person
+        .sees("/project/other` and goes on here: `!cd [ROOT]/project/other` goes there")
+        .await;
+    person.prompt("agent").await;
+    person.enter("and now?").await;
+    person.sees("Here.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+}

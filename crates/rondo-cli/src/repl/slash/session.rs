@@ -41,6 +41,7 @@ impl Repl {
             self.check_directory(&info)?;
             let last = LastAsked::last(self.talk.store()?, &info)?;
             self.take(&info)?;
+            self.tell_own_directory(&info);
             let other = last.and_then(|last| other_answers(&last, &self.talk.settings));
             if let Some(note) = other {
                 self.talk.output.note(&note);
@@ -52,6 +53,17 @@ impl Repl {
             Some(over) => Ok(self.turn_over(over)),
             None => Err(CliError::new(Exit::NoSession, "no turn was cut off")
                 .hint("`/resume ID` goes on with another session, `/sessions` lists them")),
+        }
+    }
+
+    /// Says where a session worked, where that is not here: whoever works in the shell stays where they are.
+    fn tell_own_directory(&self, info: &SessionInfo) {
+        let here = &self.talk.settings.directory;
+        if let Ok(Some(own)) = sessions::own_directory(info, here) {
+            let own = own.display();
+            self.talk.output.note(&format!(
+                "the session worked in `{own}` and goes on here: `!cd {own}` goes there"
+            ));
         }
     }
 
