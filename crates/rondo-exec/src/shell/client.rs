@@ -1,5 +1,5 @@
 use super::program::ShellProgram;
-use super::protocol::{News, Order, Spec};
+use super::protocol::{FromSupervisor, Spec, ToSupervisor};
 use super::session::{Session, Writer};
 use super::stream::{CommandStream, ShellEvent};
 use crate::supervisor::{PtySize, StartError, SupervisorCommand};
@@ -136,12 +136,14 @@ impl Slot {
     async fn next_output(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.session.as_mut()?.next().await {
-                Ok(News::Output(bytes)) => return Some(bytes),
-                Ok(News::Prompt(at_prompt)) if self.abandoned == Some(at_prompt.seq) => {
+                Ok(FromSupervisor::Output(bytes)) => return Some(bytes),
+                Ok(FromSupervisor::Prompt(at_prompt)) if self.abandoned == Some(at_prompt.seq) => {
                     self.abandoned = None;
                 }
-                Ok(News::Prompt(_)) => {}
-                Ok(News::Exited(_) | News::Failed(_)) | Err(_) => self.session = None,
+                Ok(FromSupervisor::Prompt(_)) => {}
+                Ok(FromSupervisor::Exited(_) | FromSupervisor::Failed(_)) | Err(_) => {
+                    self.session = None
+                }
             }
         }
     }
@@ -305,7 +307,7 @@ impl Shell {
         });
         if let Some(orders) = orders {
             // Full only while the shell does not read; the next size comes with the next command.
-            let _ = orders.try_send(Order::Resize(size).encode());
+            let _ = orders.try_send(ToSupervisor::Resize(size).encode());
         }
     }
 
@@ -345,7 +347,7 @@ async fn settle(slot: &mut Slot) {
     let interrupt = async {
         loop {
             // Again and again, as people do: between two programs of a command it hits neither.
-            let _ = orders.try_send(Order::Interrupt.encode());
+            let _ = orders.try_send(ToSupervisor::Interrupt.encode());
             tokio::time::sleep(INTERRUPT_EVERY).await;
         }
     };

@@ -65,7 +65,7 @@ fn escaped(byte: &u8) -> &[u8] {
 
 /// What the agent says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ToSupervisor {
     /// Run a line; at a prompt only.
     Run { seq: u64, line: Vec<u8> },
     /// Bytes typed for the program in the foreground.
@@ -80,7 +80,7 @@ pub(super) enum Order {
 
 /// What the supervisor says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum FromSupervisor {
     /// Output of whatever writes to the terminal.
     Output(Vec<u8>),
     /// The shell is at its prompt.
@@ -109,7 +109,7 @@ pub(super) struct Exit {
     pub(super) signal: Option<String>,
 }
 
-impl Order {
+impl ToSupervisor {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Run { seq, line } => frame(b'r', &[&seq.to_be_bytes(), line]),
@@ -147,7 +147,7 @@ impl Order {
     }
 }
 
-impl News {
+impl FromSupervisor {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Output(bytes) => frame(b'o', &[bytes]),
@@ -242,44 +242,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_and_news_come_out_as_they_went_in_wherever_they_are_cut() {
+    fn messages_come_out_as_they_went_in_wherever_they_are_cut() {
         let orders = [
-            Order::Run {
+            ToSupervisor::Run {
                 seq: 7,
                 line: b"ls".to_vec(),
             },
-            Order::Input(vec![0, 255]),
-            Order::Resize(PtySize {
+            ToSupervisor::Input(vec![0, 255]),
+            ToSupervisor::Resize(PtySize {
                 rows: 3,
                 columns: 300,
             }),
-            Order::Interrupt,
-            Order::End,
+            ToSupervisor::Interrupt,
+            ToSupervisor::End,
         ];
         let news = [
-            News::Output(b"out".to_vec()),
-            News::Prompt(Box::new(AtPrompt {
+            FromSupervisor::Output(b"out".to_vec()),
+            FromSupervisor::Prompt(Box::new(AtPrompt {
                 seq: 7,
                 status: -1,
                 unread: b"typed".to_vec(),
                 report: b"s:".to_vec(),
             })),
-            News::Exited(Exit {
+            FromSupervisor::Exited(Exit {
                 code: 137,
                 signal: Some("SIGKILL".to_owned()),
             }),
-            News::Failed("no".to_owned()),
+            FromSupervisor::Failed("no".to_owned()),
         ];
-        let bytes: Vec<u8> = orders.iter().flat_map(Order::encode).collect();
+        let bytes: Vec<u8> = orders.iter().flat_map(ToSupervisor::encode).collect();
         for cut in 0..=bytes.len() {
             let frames = decoded(&bytes, cut);
-            let read: Vec<_> = frames.iter().map(|(k, p)| Order::decode(*k, p)).collect();
+            let read: Vec<_> = frames
+                .iter()
+                .map(|(k, p)| ToSupervisor::decode(*k, p))
+                .collect();
             assert_eq!(read, orders.clone().map(Some), "cut at {cut}");
         }
-        let bytes: Vec<u8> = news.iter().flat_map(News::encode).collect();
+        let bytes: Vec<u8> = news.iter().flat_map(FromSupervisor::encode).collect();
         for cut in 0..=bytes.len() {
             let frames = decoded(&bytes, cut);
-            let read: Vec<_> = frames.iter().map(|(k, p)| News::decode(*k, p)).collect();
+            let read: Vec<_> = frames
+                .iter()
+                .map(|(k, p)| FromSupervisor::decode(*k, p))
+                .collect();
             assert_eq!(read, news.clone().map(Some), "cut at {cut}");
         }
     }

@@ -2,7 +2,9 @@
 
 use super::jobs::Ending;
 use super::marks::{Mark, MarkKind, Piece, Scanner};
-use super::protocol::{AtPrompt, Exit, Family, Frames, News, Order, SPEC_BYTES_MAX, Spec};
+use super::protocol::{
+    AtPrompt, Exit, Family, Frames, FromSupervisor, SPEC_BYTES_MAX, Spec, ToSupervisor,
+};
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::room::Room;
 use super::unix;
@@ -43,7 +45,7 @@ pub(crate) fn serve() -> i32 {
     match supervise() {
         Ok(()) => 0,
         Err(reason) => {
-            let _ = io::stdout().write_all(&News::Failed(reason.to_string()).encode());
+            let _ = io::stdout().write_all(&FromSupervisor::Failed(reason.to_string()).encode());
             let _ = io::stdout().flush();
             1
         }
@@ -169,8 +171,8 @@ struct Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Reaped,
-    Orders,
-    News,
+    ToSupervisor,
+    FromSupervisor,
     Terminal,
     Report,
     Line,
@@ -205,9 +207,9 @@ impl Server {
         );
         let all = [
             (Source::Reaped, self.reaped.as_ref(), PollFlags::IN),
-            (Source::Orders, self.orders.as_ref(), orders),
+            (Source::ToSupervisor, self.orders.as_ref(), orders),
             (
-                Source::News,
+                Source::FromSupervisor,
                 self.news.as_ref(),
                 takes(!self.unsent.is_empty(), PollFlags::OUT),
             ),
@@ -236,8 +238,8 @@ impl Server {
     fn serve_one(&mut self, source: Source, flags: PollFlags) {
         match source {
             Source::Reaped => self.take_reaped(),
-            Source::Orders => self.take_orders(),
-            Source::News => self.send(),
+            Source::ToSupervisor => self.take_orders(),
+            Source::FromSupervisor => self.send(),
             Source::Report => self.take_report(),
             Source::Line => give(&self.room.line, &mut self.line),
             Source::Terminal => {
@@ -295,7 +297,7 @@ impl Server {
         loop {
             match self.frames.next() {
                 Ok(Some((kind, payload))) => {
-                    if let Some(order) = Order::decode(kind, &payload) {
+                    if let Some(order) = ToSupervisor::decode(kind, &payload) {
                         self.obey(order);
                     }
                 }
@@ -308,32 +310,32 @@ impl Server {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: ToSupervisor) {
         match (order, self.phase) {
-            (Order::Run { seq, line }, Phase::Idle) => self.give_line(seq, &line),
-            (Order::Run { .. }, _) | (Order::Input(_), Phase::Idle) => {}
-            (Order::Input(bytes), Phase::Over { .. }) => {
+            (ToSupervisor::Run { seq, line }, Phase::Idle) => self.give_line(seq, &line),
+            (ToSupervisor::Run { .. }, _) | (ToSupervisor::Input(_), Phase::Idle) => {}
+            (ToSupervisor::Input(bytes), Phase::Over { .. }) => {
                 if let Some(at) = self.at_prompt.as_mut() {
                     at.unread.extend(bytes);
                 }
             }
             // An interrupt would hit the shell while it reads the line.
-            (Order::Input(bytes), Phase::Given { .. }) => self.early.extend(bytes),
-            (Order::Input(bytes), Phase::Running { .. }) => self.type_in(&bytes),
-            (Order::Resize(size), _) => {
+            (ToSupervisor::Input(bytes), Phase::Given { .. }) => self.early.extend(bytes),
+            (ToSupervisor::Input(bytes), Phase::Running { .. }) => self.type_in(&bytes),
+            (ToSupervisor::Resize(size), _) => {
                 if let Some(master) = &self.master {
                     unix::resize(master, size);
                 }
             }
-            (Order::Interrupt, Phase::Given { .. }) => {
+            (ToSupervisor::Interrupt, Phase::Given { .. }) => {
                 self.early = vec![unix::interrupt_byte(&self.slave)];
             }
-            (Order::Interrupt, Phase::Running { .. }) => {
+            (ToSupervisor::Interrupt, Phase::Running { .. }) => {
                 self.typed.clear();
                 self.type_in(&[unix::interrupt_byte(&self.slave)]);
             }
-            (Order::Interrupt, Phase::Idle | Phase::Over { .. }) => {}
-            (Order::End, _) => self.orders = None,
+            (ToSupervisor::Interrupt, Phase::Idle | Phase::Over { .. }) => {}
+            (ToSupervisor::End, _) => self.orders = None,
         }
     }
 
@@ -421,7 +423,7 @@ impl Server {
     fn pass_on(&mut self, bytes: Vec<u8>) {
         let has_room = self.phase != Phase::Idle || self.unsent.len() < UNSENT_BYTES_MAX;
         if !bytes.is_empty() && has_room {
-            self.tell(&News::Output(bytes));
+            self.tell(&FromSupervisor::Output(bytes));
         }
     }
 
@@ -479,11 +481,11 @@ impl Server {
     fn be_idle(&mut self) {
         self.phase = Phase::Idle;
         if let Some(at) = self.at_prompt.take() {
-            self.tell(&News::Prompt(Box::new(at)));
+            self.tell(&FromSupervisor::Prompt(Box::new(at)));
         }
     }
 
-    fn tell(&mut self, news: &News) {
+    fn tell(&mut self, news: &FromSupervisor) {
         if self.news.is_none() {
             return;
         }
@@ -520,7 +522,7 @@ impl Server {
             signal: None,
         };
         let exit = self.exit.take().unwrap_or(lost);
-        self.tell(&News::Exited(exit));
+        self.tell(&FromSupervisor::Exited(exit));
         match self.news.take() {
             Some(news) => send_last(&news, &self.unsent),
             None => Ok(()),
@@ -538,7 +540,7 @@ impl Server {
             ),
             (Source::Reaped, self.reaped.as_ref(), PollFlags::IN),
             (
-                Source::News,
+                Source::FromSupervisor,
                 self.news.as_ref().filter(|_| !has_room),
                 PollFlags::OUT,
             ),

@@ -1,7 +1,9 @@
 //! One shell from its start to its end, as the agent sees it.
 
 use super::client::{ShellError, ShellSettings};
-use super::protocol::{AtPrompt, FRAME_BYTES_MAX, Frames, News, Order, SPEC_BYTES_MAX, Spec};
+use super::protocol::{
+    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, SPEC_BYTES_MAX, Spec, ToSupervisor,
+};
 use super::report::{self, Report};
 use crate::supervisor::{SHELL_ARG, SUPERVISE_ARG, StartError};
 use rondo_policy::Workdir;
@@ -76,10 +78,12 @@ impl Session {
     async fn first_prompt(&mut self) -> Result<AtPrompt, ShellError> {
         loop {
             match self.next().await? {
-                News::Output(bytes) => self.greet(&bytes),
-                News::Prompt(at_prompt) => return Ok(*at_prompt),
-                News::Exited(_) => return Err(ShellError::EndedEarly(lossy(&self.greeting))),
-                News::Failed(reason) => return Err(StartError::Refused(reason).into()),
+                FromSupervisor::Output(bytes) => self.greet(&bytes),
+                FromSupervisor::Prompt(at_prompt) => return Ok(*at_prompt),
+                FromSupervisor::Exited(_) => {
+                    return Err(ShellError::EndedEarly(lossy(&self.greeting)));
+                }
+                FromSupervisor::Failed(reason) => return Err(StartError::Refused(reason).into()),
             }
         }
     }
@@ -111,7 +115,7 @@ impl Session {
     pub(super) async fn hand_over(&mut self, line: &str) -> Result<u64, ShellError> {
         let seq = self.seq + 1;
         let line = line.as_bytes().to_vec();
-        self.send(Order::Run { seq, line }.encode()).await?;
+        self.send(ToSupervisor::Run { seq, line }.encode()).await?;
         self.seq = seq;
         Ok(seq)
     }
@@ -124,11 +128,11 @@ impl Session {
     /// Waits for what the supervisor says next.
     ///
     /// Cancel safe: what was read in part is kept.
-    pub(super) async fn next(&mut self) -> Result<News, ShellError> {
+    pub(super) async fn next(&mut self) -> Result<FromSupervisor, ShellError> {
         loop {
             let frame = self.frames.next().map_err(|_| garbled())?;
             if let Some((kind, payload)) = frame {
-                return News::decode(kind, &payload).ok_or_else(garbled);
+                return FromSupervisor::decode(kind, &payload).ok_or_else(garbled);
             }
             let mut buffer = [0; READ_BYTES];
             let length = self
@@ -147,10 +151,10 @@ impl Session {
     pub(super) async fn wait_for(&mut self, seq: u64) -> bool {
         loop {
             match self.next().await {
-                Ok(News::Output(_)) => {}
-                Ok(News::Prompt(at_prompt)) if at_prompt.seq == seq => return true,
-                Ok(News::Prompt(_)) => {}
-                Ok(News::Exited(_) | News::Failed(_)) | Err(_) => return false,
+                Ok(FromSupervisor::Output(_)) => {}
+                Ok(FromSupervisor::Prompt(at_prompt)) if at_prompt.seq == seq => return true,
+                Ok(FromSupervisor::Prompt(_)) => {}
+                Ok(FromSupervisor::Exited(_) | FromSupervisor::Failed(_)) | Err(_) => return false,
             }
         }
     }
@@ -199,7 +203,7 @@ impl Drop for Writer {
     /// The pipe closes when the runtime next looks at its tasks. It may be blocked, so say it too.
     fn drop(&mut self) {
         self.task.abort();
-        let _ = rustix::io::write(&self.pipe, &Order::End.encode());
+        let _ = rustix::io::write(&self.pipe, &ToSupervisor::End.encode());
     }
 }
 

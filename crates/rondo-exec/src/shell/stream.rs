@@ -1,5 +1,5 @@
 use super::client::{Common, ShellError, Slot};
-use super::protocol::{AtPrompt, Exit, News, Order};
+use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
 use super::{report, session};
 use crate::supervisor::{Capture, PtySize};
 use rondo_policy::Variables;
@@ -78,7 +78,7 @@ impl Keyboard {
     /// Cancel safe, but of a long input only the first part may have been typed.
     pub async fn input(&self, bytes: &[u8]) {
         for piece in bytes.chunks(Self::PIECE_BYTES_MAX) {
-            self.send(&Order::Input(piece.to_vec())).await;
+            self.send(&ToSupervisor::Input(piece.to_vec())).await;
         }
     }
 
@@ -87,7 +87,7 @@ impl Keyboard {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn resize(&self, size: PtySize) {
-        self.send(&Order::Resize(size)).await;
+        self.send(&ToSupervisor::Resize(size)).await;
     }
 
     /// Does what Ctrl-C does: forgets the input that was not read yet, and types the terminal's
@@ -96,10 +96,10 @@ impl Keyboard {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn interrupt(&self) {
-        self.send(&Order::Interrupt).await;
+        self.send(&ToSupervisor::Interrupt).await;
     }
 
-    async fn send(&self, order: &Order) {
+    async fn send(&self, order: &ToSupervisor) {
         // Without a supervisor there is no command either.
         let _ = self.orders.send(order.encode()).await;
     }
@@ -186,18 +186,18 @@ impl CommandStream {
         }
         loop {
             match session.next().await? {
-                News::Output(bytes) => {
+                FromSupervisor::Output(bytes) => {
                     if let Some(capture) = self.capture.as_mut() {
                         capture.push(&bytes);
                     }
                     return Ok(ShellEvent::Output(bytes));
                 }
-                News::Prompt(at_prompt) if at_prompt.seq == self.seq => {
+                FromSupervisor::Prompt(at_prompt) if at_prompt.seq == self.seq => {
                     return Ok(self.ended(*at_prompt));
                 }
-                News::Prompt(_) => {}
-                News::Exited(exit) => return Ok(self.shell_ended(exit)),
-                News::Failed(_) => return Err(lost()),
+                FromSupervisor::Prompt(_) => {}
+                FromSupervisor::Exited(exit) => return Ok(self.shell_ended(exit)),
+                FromSupervisor::Failed(_) => return Err(lost()),
             }
         }
     }
@@ -252,7 +252,7 @@ impl Drop for CommandStream {
     fn drop(&mut self) {
         if self.capture.is_some() {
             self.common.set_busy(false);
-            let _ = self.orders.try_send(Order::Interrupt.encode());
+            let _ = self.orders.try_send(ToSupervisor::Interrupt.encode());
         }
     }
 }
