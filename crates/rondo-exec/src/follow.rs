@@ -1,7 +1,7 @@
 //! One running command, followed to its end.
 
 use crate::live::LiveText;
-use crate::supervisor::{CallStatus, Ended, Ender, NOTICE_MAX, StartError, Supervised};
+use crate::supervisor::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
 use rondo_core::ports::ToolInvocation;
 use std::convert::Infallible;
 use std::future::pending;
@@ -63,8 +63,8 @@ pub(crate) async fn follow(
             never = &mut watch => match never {},
         };
         match event {
-            Ok(Ended::Output(bytes)) => live.push(&bytes),
-            Ok(Ended::Status(mut status)) => {
+            Ok(CommandEvent::Output(bytes)) => live.push(&bytes),
+            Ok(CommandEvent::Status(mut status)) => {
                 live.finish();
                 // One that was stopped does not know how late it is.
                 if status.cancelled && cut.get() == Some(&Cut::TimedOut) {

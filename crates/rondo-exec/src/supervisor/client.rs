@@ -82,7 +82,7 @@ enum Frames {
 
 /// What comes from a running command.
 #[derive(Debug)]
-pub enum Ended {
+pub enum CommandEvent {
     /// More output, as the command wrote it; at most 16 KiB.
     Output(Vec<u8>),
     /// Its end; nothing follows.
@@ -245,16 +245,16 @@ impl Supervised {
     ///
     /// # Cancel safety
     /// Not cancel safe: a frame that was read in part is lost.
-    pub async fn next(&mut self) -> Result<Ended, StartError> {
+    pub async fn next(&mut self) -> Result<CommandEvent, StartError> {
         let frame = self.read_frame().await;
         match frame.map_err(StartError::Lost)? {
-            (FrameKind::Output, bytes) => Ok(Ended::Output(bytes)),
+            (FrameKind::Output, bytes) => Ok(CommandEvent::Output(bytes)),
             (FrameKind::Done, json) => {
                 let status = serde_json::from_slice(&json)
                     .map_err(|err| StartError::Lost(io::Error::from(err)))?;
                 self.is_over = true;
                 self.keeper.wait().await;
-                Ok(Ended::Status(Box::new(status)))
+                Ok(CommandEvent::Status(Box::new(status)))
             }
             (FrameKind::Failed, reason) => {
                 self.is_over = true;

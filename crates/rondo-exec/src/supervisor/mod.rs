@@ -16,7 +16,7 @@ mod serve;
 mod status;
 
 pub(crate) use capture::Capture;
-pub use client::{Ended, Ender, StartError, Supervised};
+pub use client::{CommandEvent, Ender, StartError, Supervised};
 pub(crate) use guard::NOTICE_MAX;
 pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
