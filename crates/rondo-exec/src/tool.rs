@@ -3,7 +3,7 @@ use crate::environment::Given;
 use crate::follow::{Cut, Followed, follow};
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use crate::supervisor::{
-    self, CallSpec, CallState, CallStatus, Known, PtySize, StartError, Supervised,
+    self, CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised,
     SupervisorCommand,
 };
 use async_trait::async_trait;
@@ -422,7 +422,7 @@ fn seconds(value: &Value) -> Result<Duration, Refusal> {
 fn was_begun(spec: &CallSpec) -> bool {
     match CallStatus::read(&spec.state_dir, &spec.key) {
         Ok(None) => false,
-        Ok(Some(status)) => matches!(status.state, CallState::Running | CallState::Ended),
+        Ok(Some(status)) => matches!(status.state, CommandState::Running | CommandState::Ended),
         Err(_) => true,
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
 pub(crate) use room::make_room;
 pub use room::{are_alive, end_all};
 pub(crate) use serve::{read_line, start_reaper};
-pub use status::{CallState, CallStatus, StatusError};
+pub use status::{CallStatus, CommandState, StatusError};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

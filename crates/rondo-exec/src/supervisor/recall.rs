@@ -1,6 +1,6 @@
 //! What is known of a call whose agent is gone.
 
-use super::status::{CallState, CallStatus};
+use super::status::{CallStatus, CommandState};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -87,13 +87,13 @@ fn glance(state_dir: &Path, key: &str) -> Option<Known> {
         return Some(Known::Lost { mark: None });
     };
     match status.state {
-        CallState::Ready if is_alive => None,
-        CallState::Ready | CallState::Failed => Some(Known::NeverBegun { is_recorded: true }),
-        CallState::Running if is_alive => Some(Known::Running(Box::new(status))),
-        CallState::Running => Some(Known::Lost {
+        CommandState::Ready if is_alive => None,
+        CommandState::Ready | CommandState::Failed => Some(Known::NeverBegun { is_recorded: true }),
+        CommandState::Running if is_alive => Some(Known::Running(Box::new(status))),
+        CommandState::Running => Some(Known::Lost {
             mark: Some(status.watcher().mark(key)),
         }),
-        CallState::Ended => Some(Known::Ended(Box::new(status))),
+        CommandState::Ended => Some(Known::Ended(Box::new(status))),
     }
 }
 

@@ -6,7 +6,7 @@ use super::link::{Link, OUTPUT_FRAME_BYTES, Order};
 use super::protocol::{
     CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
 };
-use super::status::{CallState, CallStatus};
+use super::status::{CallStatus, CommandState};
 use crate::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -89,13 +89,13 @@ fn serve_call(
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
     // Before the command: where this is the last line and nobody is left, nobody knows its end.
-    status.state = CallState::Running;
+    status.state = CommandState::Running;
     status.append(spec).map_err(|err| unwritten(spec, &err))?;
     // Before the command too, which can stop us.
     begun.tell();
     let now = Instant::now();
     let started = start(spec, &watcher.mark(&spec.key)).inspect_err(|_| {
-        status.state = CallState::Failed;
+        status.state = CommandState::Failed;
         let _ = status.append(spec);
     })?;
     Supervision::new(spec, started, link, now).run(status)
@@ -514,7 +514,7 @@ impl<'a> Supervision<'a> {
             unix::signal_tree(self.leader, Signal::KILL);
         }
         self.drain_rest();
-        status.state = CallState::Ended;
+        status.state = CommandState::Ended;
         status.survivors = !self.is_tree_gone();
         status.timed_out = self.timed_out;
         status.cancelled = self.cancelled;

@@ -20,7 +20,7 @@ pub struct CallStatus {
     /// The version of this form; 1.
     pub version: u32,
     /// How far the call is.
-    pub state: CallState,
+    pub state: CommandState,
     /// The supervisor's process id.
     pub pid: u32,
     /// When the supervisor started, in the kernel's ticks since boot; 0 where that is not known.
@@ -61,10 +61,10 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// How far a call is.
+/// How far a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallState {
+pub enum CommandState {
     /// The supervisor waits; the command was not started.
     Ready,
     /// The command was started and its end is not recorded.
@@ -136,7 +136,7 @@ impl CallStatus {
         let pid = std::process::id();
         Self {
             version: 1,
-            state: CallState::Ready,
+            state: CommandState::Ready,
             pid,
             start_time: crate::unix::start_time(pid).unwrap_or(0),
             command: spec.secrets.text(spec.command.clone()),

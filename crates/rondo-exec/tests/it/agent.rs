@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, PATIENCE, supervisor};
 use rondo_core::redact::Secrets;
 use rondo_exec::SupervisorCommand;
-use rondo_exec::supervisor::{CallSpec, CallState, CallStatus, PtySize, SUPERVISE_ARG};
+use rondo_exec::supervisor::{CallSpec, CallStatus, CommandState, PtySize, SUPERVISE_ARG};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) fn kill_agent_of(spec: &CallSpec) {
         .unwrap();
     wait_until(|| {
         let status = CallStatus::read(&spec.state_dir, &spec.key).unwrap();
-        status.is_some_and(|status| status.state != CallState::Ready)
+        status.is_some_and(|status| status.state != CommandState::Ready)
     });
     let group = format!("-{}", agent.id());
     let killed = Command::new("kill")
@@ -76,7 +76,7 @@ pub(crate) fn wait_for_end(spec: &CallSpec) -> CallStatus {
             .unwrap()
             .unwrap()
     };
-    wait_until(|| read().state == CallState::Ended);
+    wait_until(|| read().state == CommandState::Ended);
     read()
 }
 

@@ -4,7 +4,7 @@ use crate::agent::{PATIENCE_MS, kill_agent_of, program, spec, wait_for_end, wait
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, result, survivors};
 use crate::tree::ESCAPES;
 use rondo_core::ports::{Reconciled, Tool};
-use rondo_exec::supervisor::{CallState, CallStatus};
+use rondo_exec::supervisor::{CallStatus, CommandState};
 use rondo_exec::{ExecTool, SupervisorCommand};
 use rondo_types::ToolErrorCode;
 use serde_json::{Value, json};
@@ -270,7 +270,7 @@ async fn a_state_directory_that_was_removed_is_made_again() {
     std::fs::remove_dir_all(fixture.state.path()).unwrap();
     assert_eq!(fixture.stdout("echo on").await, "on\n");
     let status = CallStatus::read(fixture.state.path(), "key-1").unwrap();
-    assert_eq!(status.unwrap().state, CallState::Ended);
+    assert_eq!(status.unwrap().state, CommandState::Ended);
     let mode = std::fs::metadata(fixture.state.path()).unwrap();
     assert_eq!(mode.permissions().mode() & 0o077, 0);
 }

@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, result, surv
 use crate::tree::ESCAPES;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool};
 use rondo_exec::ExecTool;
-use rondo_exec::supervisor::{CallSpec, CallState, CallStatus, Supervised};
+use rondo_exec::supervisor::{CallSpec, CallStatus, CommandState, Supervised};
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -283,6 +283,6 @@ fn only_its_owner_can_call_a_supervisor_and_nothing_of_it_stays() {
     let mode = std::fs::metadata(socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0);
     std::fs::write(fixture.path().join("gate"), "open\n").unwrap();
-    assert_eq!(wait_for_end(&spec).state, CallState::Ended);
+    assert_eq!(wait_for_end(&spec).state, CommandState::Ended);
     wait_until(|| sockets().is_empty());
 }

@@ -1,6 +1,6 @@
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, result, survivors};
 use rondo_core::ports::Tool;
-use rondo_exec::supervisor::{CallState, CallStatus};
+use rondo_exec::supervisor::{CallStatus, CommandState};
 use rondo_exec::{ExecTool, SupervisorCommand};
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode};
 use serde_json::json;
@@ -243,7 +243,7 @@ async fn the_status_file_tells_the_end_to_its_owner_only() {
     let status = CallStatus::read(fixture.state.path(), "key-1")
         .unwrap()
         .unwrap();
-    assert_eq!(status.state, CallState::Ended);
+    assert_eq!(status.state, CommandState::Ended);
     assert_eq!(status.exit_code, Some(7));
     assert_eq!(status.stdout, "kept\n");
     assert!(!status.supervisor_is_alive());
@@ -319,7 +319,7 @@ async fn a_dropped_call_ends_its_command() {
             let status = CallStatus::read(fixture.state.path(), "key-1")
                 .unwrap()
                 .unwrap();
-            if status.state == CallState::Ended {
+            if status.state == CommandState::Ended {
                 return status;
             }
             tokio::task::yield_now().await;

@@ -2,7 +2,7 @@
 
 use crate::agent::{PATIENCE_MS, kill_agent_of, program, spec, wait_for_end};
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, survivors};
-use rondo_exec::supervisor::{CallState, CallStatus, SUPERVISE_ARG};
+use rondo_exec::supervisor::{CallStatus, CommandState, SUPERVISE_ARG};
 use rondo_types::ToolErrorCode;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -167,7 +167,7 @@ fn a_supervisor_that_is_never_told_to_go_runs_nothing() {
     let status = CallStatus::read(&spec.state_dir, &spec.key)
         .unwrap()
         .unwrap();
-    assert_eq!(status.state, CallState::Ready);
+    assert_eq!(status.state, CommandState::Ready);
     assert!(!fixture.path().join("made").exists());
 }
 
