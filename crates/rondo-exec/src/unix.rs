@@ -339,14 +339,14 @@ fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// A socket at which a process is called, removed with it. Only its owner may call.
-pub(crate) struct Door {
+/// A socket at which the next agent finds a supervisor, removed with it. Only its owner may connect.
+pub(crate) struct AttachSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
-impl Door {
-    /// Opens a door of that name in a directory; one that is left from before is replaced.
+impl AttachSocket {
+    /// Opens an attach socket of that name in a directory; one that is left from before is replaced.
     ///
     /// Changes the process's umask for a moment, so only the small supervisor may call it.
     pub(crate) fn open(dir: &Path, name: &str) -> io::Result<Self> {
@@ -364,28 +364,28 @@ impl Door {
         Ok(Self { listener, path })
     }
 
-    /// Returns what a caller says and what it is told on, neither of which waits.
-    pub(crate) fn let_in(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+    /// Accepts the next caller: what it says and what it is told on, neither of which waits.
+    pub(crate) fn accept(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (caller, _) = self.listener.accept()?;
         caller.set_nonblocking(true)?;
         Ok((caller.try_clone()?.into(), caller.into()))
     }
 }
 
-impl AsFd for Door {
+impl AsFd for AttachSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-impl Drop for Door {
+impl Drop for AttachSocket {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Calls at the door of that name in a directory.
-pub(crate) fn call_at(dir: &Path, name: &str) -> io::Result<UnixStream> {
+/// Connects to the attach socket of that name in a directory.
+pub(crate) fn connect_to(dir: &Path, name: &str) -> io::Result<UnixStream> {
     let held = File::open(dir)?;
     UnixStream::connect(short_path(&held, dir, name))
 }

@@ -1,6 +1,6 @@
 //! The agent's side of a supervised call.
 
-use super::link::door_name;
+use super::link::attach_socket_name;
 use super::protocol::{
     CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX, Watcher,
 };
@@ -177,9 +177,9 @@ impl Supervised {
         key: &str,
         status: &CallStatus,
     ) -> Result<Self, StartError> {
-        let (dir, name) = (state_dir.to_owned(), door_name(status.pid));
+        let (dir, name) = (state_dir.to_owned(), attach_socket_name(status.pid));
         let called = tokio::task::spawn_blocking(move || {
-            let socket = crate::unix::call_at(&dir, &name)?;
+            let socket = crate::unix::connect_to(&dir, &name)?;
             socket.set_nonblocking(true)?;
             Ok((File::from(OwnedFd::from(socket.try_clone()?)), socket))
         });

@@ -5,7 +5,7 @@
 //! command's time where the supervisor does not. It does nothing else, and holds nothing that the
 //! agent waits for.
 
-use super::link::door_name;
+use super::link::attach_socket_name;
 use super::protocol::CallSpec;
 use super::serve::{KILL_MAX, TERM_GRACE};
 use crate::unix;
@@ -105,9 +105,9 @@ impl Ward {
         }
         let code = unix::wait_for(self.supervisor);
         if code.is_none() {
-            // One that was killed leaves its door behind.
-            let door = door_name(self.supervisor.as_raw_pid().unsigned_abs());
-            let _ = std::fs::remove_file(spec.state_dir.join(door));
+            // One that was killed leaves its attach socket behind.
+            let socket = attach_socket_name(self.supervisor.as_raw_pid().unsigned_abs());
+            let _ = std::fs::remove_file(spec.state_dir.join(socket));
         }
         end_rest();
         code.unwrap_or(KILLED_CODE)

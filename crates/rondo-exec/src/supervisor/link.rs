@@ -1,7 +1,7 @@
 //! The supervisor's way to its agent, and to the next agent where that one is gone.
 
 use super::protocol::{CallSpec, END, FrameKind, encode_frame};
-use crate::unix::{self, Door};
+use crate::unix::{self, AttachSocket};
 use rondo_core::redact::Redactor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -21,11 +21,11 @@ pub(super) const OUTPUT_FRAME_BYTES: usize = 16 << 10;
 
 /// Returns the name of the socket at which a supervisor is called by the next agent. Not the call's
 /// key: a socket's path may be 100 bytes long.
-pub(super) fn door_name(supervisor: u32) -> String {
+pub(super) fn attach_socket_name(supervisor: u32) -> String {
     format!("{supervisor}.sock")
 }
 
-/// Returns whose door that name is of.
+/// Returns which supervisor an attach socket of that name is of.
 pub(super) fn supervisor_of(name: &str) -> Option<u32> {
     name.strip_suffix(".sock")?.parse().ok()
 }
@@ -33,7 +33,7 @@ pub(super) fn supervisor_of(name: &str) -> Option<u32> {
 /// Who listens, and who may come to.
 pub(super) struct Link {
     agent: Option<Agent>,
-    door: Option<Door>,
+    attach_socket: Option<AttachSocket>,
     /// Since when there is no agent.
     alone_since: Option<Instant>,
     outlive: Duration,
@@ -50,22 +50,13 @@ struct Agent {
     frames: OwnedFd,
 }
 
-/// What an agent wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Nothing, or nothing that is known.
-    None,
-    /// The command is to end.
-    End,
-}
-
 impl Link {
     pub(super) fn new(spec: &CallSpec, control: OwnedFd, frames: OwnedFd) -> Self {
         let _ = rustix::io::ioctl_fionbio(&frames, true);
         let outlive = Duration::from_millis(spec.outlive_ms);
         Self {
             agent: Some(Agent { control, frames }),
-            door: open_door(&spec.state_dir, outlive),
+            attach_socket: open_attach_socket(&spec.state_dir, outlive),
             alone_since: None,
             outlive,
             redactor: spec.secrets.redactor(),
@@ -79,7 +70,9 @@ impl Link {
         let agent = self.agent.as_ref();
         [
             agent.map(|agent| (agent.control.as_fd(), PollFlags::IN)),
-            self.door.as_ref().map(|door| (door.as_fd(), PollFlags::IN)),
+            self.attach_socket
+                .as_ref()
+                .map(|it| (it.as_fd(), PollFlags::IN)),
             agent
                 .filter(|_| !self.pending.is_empty())
                 .map(|agent| (agent.frames.as_fd(), PollFlags::OUT)),
@@ -92,29 +85,31 @@ impl Link {
     }
 
     /// Returns until when the command may go on without an agent, where there is none.
-    pub(super) fn alone_until(&self) -> Option<Instant> {
+    pub(super) fn orphan_deadline(&self) -> Option<Instant> {
         self.alone_since
             .map(|since| since.checked_add(self.outlive).unwrap_or(since))
     }
 
-    pub(super) fn take_order(&mut self) -> Order {
+    /// Reads what the agent says; returns whether the command is to end.
+    pub(super) fn is_told_to_end(&mut self) -> bool {
         let mut bytes = [0; 16];
         let Some(agent) = self.agent.as_ref() else {
-            return Order::None;
+            return false;
         };
         match rustix::io::read(&agent.control, &mut bytes) {
-            Ok(length) if bytes.iter().take(length).any(|byte| *byte == END) => return Order::End,
+            Ok(length) if bytes.iter().take(length).any(|byte| *byte == END) => return true,
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(0) | Err(_) => self.lose_agent(),
             Ok(_) => {}
         }
-        Order::None
+        false
     }
 
-    /// Lets the next agent in, who is told what there was so far. It takes the place of an earlier
+    /// Accepts the next agent, which is told what there was so far. It takes the place of an earlier
     /// one: a session has one owner, so that one is gone or goes.
-    pub(super) fn let_in(&mut self, so_far: &dyn Fn() -> Vec<u8>) {
-        let Some(Ok((control, frames))) = self.door.as_ref().map(Door::let_in) else {
+    pub(super) fn accept(&mut self, so_far: &dyn Fn() -> Vec<u8>) {
+        let Some(Ok((control, frames))) = self.attach_socket.as_ref().map(AttachSocket::accept)
+        else {
             return;
         };
         self.agent = Some(Agent { control, frames });
@@ -188,12 +183,12 @@ impl Link {
     }
 }
 
-/// Without a door the command goes on all the same, and its status file tells of its end.
-fn open_door(state_dir: &Path, outlive: Duration) -> Option<Door> {
+/// Without an attach socket the command goes on all the same, and its status file tells of its end.
+fn open_attach_socket(state_dir: &Path, outlive: Duration) -> Option<AttachSocket> {
     if outlive.is_zero() {
         return None;
     }
-    Door::open(state_dir, &door_name(std::process::id())).ok()
+    AttachSocket::open(state_dir, &attach_socket_name(std::process::id())).ok()
 }
 
 /// Sends the last bytes to an agent that reads them within its time; does not wait on the descriptor.

@@ -1,6 +1,6 @@
 //! Keeps what commands leave in their directory within bounds.
 
-use super::link::{door_name, supervisor_of};
+use super::link::{attach_socket_name, supervisor_of};
 use super::protocol::END;
 use super::status::CallStatus;
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ fn key_of(path: &Path) -> Option<String> {
 
 /// Returns whether a command still runs whose agent is gone, or may be.
 ///
-/// Only of commands that outlive their agents: the others have no door there.
+/// Only of commands that outlive their agents: the others have no attach socket there.
 #[must_use]
 pub fn are_alive(state_dir: &Path) -> bool {
     !living(state_dir).is_empty()
@@ -97,7 +97,8 @@ pub fn are_alive(state_dir: &Path) -> bool {
 pub fn end_all(state_dir: &Path) {
     let until = Instant::now() + END_MAX;
     for supervisor in living(state_dir) {
-        if let Ok(mut called) = crate::unix::call_at(state_dir, &door_name(supervisor)) {
+        if let Ok(mut called) = crate::unix::connect_to(state_dir, &attach_socket_name(supervisor))
+        {
             let _ = called.write_all(&[END]);
             crate::unix::resume(supervisor);
         }
@@ -107,12 +108,12 @@ pub fn end_all(state_dir: &Path) {
     }
 }
 
-/// Returns the supervisors whose doors are there, by their process ids.
+/// Returns the supervisors whose attach sockets are there, by their process ids.
 fn living(state_dir: &Path) -> Vec<u32> {
     let entries = fs::read_dir(state_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let doors = names.filter_map(|name| supervisor_of(&name));
-    doors.filter(|it| crate::unix::exists(*it)).collect()
+    let sockets = names.filter_map(|name| supervisor_of(&name));
+    sockets.filter(|it| crate::unix::exists(*it)).collect()
 }
 
 fn runs(state_dir: &Path, key: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::guard::{self, Role, Started as Begun};
-use super::link::{Link, OUTPUT_FRAME_BYTES, Order};
+use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::protocol::{
     CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
 };
@@ -315,7 +315,7 @@ impl<'a> Supervision<'a> {
                 self.take_order();
             }
             if happened.called {
-                self.link.let_in(&|| self.capture.so_far());
+                self.link.accept(&|| self.capture.so_far());
             }
             if happened.sendable {
                 self.link.send();
@@ -334,11 +334,11 @@ impl<'a> Supervision<'a> {
         let reads_output = self.link.is_idle() || !self.is_running();
         let reaped = self.reaped.as_ref().map(AsFd::as_fd);
         let master = self.master.as_ref().map(AsFd::as_fd);
-        let [control, door, frames] = self.link.watched();
+        let [control, attach_socket, frames] = self.link.watched();
         let watched = [
             reaped.map(|fd| (fd, PollFlags::IN)),
             control,
-            door,
+            attach_socket,
             frames,
             master
                 .filter(|_| reads_output)
@@ -378,7 +378,7 @@ impl<'a> Supervision<'a> {
         let quiet = self.link.quiet_at();
         let patience = match self.phase {
             Phase::Running { until } => {
-                let alone = self.link.alone_until().unwrap_or(until);
+                let alone = self.link.orphan_deadline().unwrap_or(until);
                 until.min(alone).saturating_duration_since(now)
             }
             Phase::Ending { until } => until.saturating_duration_since(now),
@@ -413,7 +413,7 @@ impl<'a> Supervision<'a> {
     }
 
     fn take_order(&mut self) {
-        if self.link.take_order() == Order::End {
+        if self.link.is_told_to_end() {
             match self.phase {
                 // Whoever keeps the time as well may be first, where we were stopped meanwhile.
                 Phase::Running { until } if Instant::now() >= until => self.timed_out = true,
@@ -452,7 +452,7 @@ impl<'a> Supervision<'a> {
                 self.timed_out = true;
                 self.end_tree();
             }
-            Phase::Running { .. } if self.link.alone_until().is_some_and(|end| now >= end) => {
+            Phase::Running { .. } if self.link.orphan_deadline().is_some_and(|end| now >= end) => {
                 self.cancelled = true;
                 self.end_tree();
             }
