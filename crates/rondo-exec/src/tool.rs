@@ -306,7 +306,7 @@ impl ExecTool {
         {
             let dir = self.options.state_dir.clone();
             // Whether it could be tidied makes no difference to the command.
-            let _ = tokio::task::spawn_blocking(move || supervisor::make_room(&dir)).await;
+            let _ = tokio::task::spawn_blocking(move || supervisor::remove_oldest(&dir)).await;
         }
     }
 

@@ -11,7 +11,7 @@ mod marks;
 mod program;
 mod protocol;
 mod report;
-mod room;
+mod runtime_dir;
 mod serve;
 mod session;
 mod stream;

@@ -6,7 +6,7 @@ use super::protocol::{
     AtPrompt, Exit, Family, Frames, FromSupervisor, SPEC_BYTES_MAX, Spec, ToSupervisor,
 };
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
-use super::room::Room;
+use super::runtime_dir::RuntimeDir;
 use super::unix;
 use crate::supervisor::{read_line, send_last, start_reaper};
 use rustix::event::{PollFd, PollFlags};
@@ -59,21 +59,21 @@ fn supervise() -> io::Result<()> {
     let mut frames = Frames::default();
     frames.push(&said);
     rustix::process::setsid()?;
-    let room = Room::make(&spec.state_dir, spec.family)?;
+    let runtime_dir = RuntimeDir::make(&spec.state_dir, spec.family)?;
     let pty = unix::open_terminal(spec.size)?;
-    let leader = unix::spawn(command(&spec, &room), &pty)?;
+    let leader = unix::spawn(command(&spec, &runtime_dir), &pty)?;
     let slave = unix::reopen(&pty)?;
     let reaped = start_reaper(leader)?.report;
     for fd in [&orders, &news, &pty.master] {
         rustix::io::ioctl_fionbio(fd, true)?;
     }
     Server {
-        scanner: Scanner::new(&room.nonce),
+        scanner: Scanner::new(&runtime_dir.nonce),
         is_read: false,
         is_echo_off: false,
         trigger: trigger(spec.family),
         family: spec.family,
-        room,
+        runtime_dir,
         leader,
         master: Some(pty.master),
         slave,
@@ -103,12 +103,12 @@ fn trigger(family: Family) -> &'static [u8] {
     }
 }
 
-fn command(spec: &Spec, room: &Room) -> Command {
+fn command(spec: &Spec, runtime_dir: &RuntimeDir) -> Command {
     let mut shell = Command::new(&spec.program);
     shell.current_dir(&spec.directory);
     match spec.family {
         Family::Bash => {
-            let start_file = room.path().join("bashrc");
+            let start_file = runtime_dir.path().join("bashrc");
             shell
                 .arg("--noediting")
                 .arg("--rcfile")
@@ -116,7 +116,7 @@ fn command(spec: &Spec, room: &Room) -> Command {
                 .arg("-i");
         }
         Family::Zsh => {
-            shell.args(["-i", "+Z"]).env("ZDOTDIR", room.path());
+            shell.args(["-i", "+Z"]).env("ZDOTDIR", runtime_dir.path());
         }
     }
     shell
@@ -140,7 +140,7 @@ struct Server {
     is_read: bool,
     /// Whether we have the terminal hide what is typed.
     is_echo_off: bool,
-    room: Room,
+    runtime_dir: RuntimeDir,
     /// What makes the shell read its next line.
     trigger: &'static [u8],
     family: Family,
@@ -213,7 +213,7 @@ impl Server {
                 self.news.as_ref(),
                 takes(!self.unsent.is_empty(), PollFlags::OUT),
             ),
-            (Source::Report, Some(&self.room.state), PollFlags::IN),
+            (Source::Report, Some(&self.runtime_dir.state), PollFlags::IN),
             (
                 Source::Terminal,
                 self.master.as_ref().filter(|_| !terminal.is_empty()),
@@ -221,7 +221,7 @@ impl Server {
             ),
             (
                 Source::Line,
-                Some(&self.room.line).filter(|_| !self.line.is_empty()),
+                Some(&self.runtime_dir.line).filter(|_| !self.line.is_empty()),
                 PollFlags::OUT,
             ),
         ];
@@ -241,7 +241,7 @@ impl Server {
             Source::ToSupervisor => self.take_orders(),
             Source::FromSupervisor => self.send(),
             Source::Report => self.take_report(),
-            Source::Line => give(&self.room.line, &mut self.line),
+            Source::Line => give(&self.runtime_dir.line, &mut self.line),
             Source::Terminal => {
                 if let Some(master) = self.master.as_ref()
                     && flags.contains(PollFlags::OUT)
@@ -347,7 +347,7 @@ impl Server {
     }
 
     fn give_line(&mut self, seq: u64, line: &[u8]) {
-        let head = format!("l:{}", self.room.nonce);
+        let head = format!("l:{}", self.runtime_dir.nonce);
         let seq_text = seq.to_string();
         self.given = self
             .family
@@ -368,7 +368,7 @@ impl Server {
         self.show_echo();
         if !std::mem::replace(&mut self.is_read, true) {
             self.line.extend_from_slice(&self.given);
-            give(&self.room.line, &mut self.line);
+            give(&self.runtime_dir.line, &mut self.line);
         }
     }
 
@@ -389,7 +389,7 @@ impl Server {
 
     fn take_report(&mut self) {
         let mut buffer = [0; READ_BYTES];
-        while let Ok(length) = rustix::io::read(&self.room.state, &mut buffer) {
+        while let Ok(length) = rustix::io::read(&self.runtime_dir.state, &mut buffer) {
             let room = REPORT_BYTES_MAX.saturating_sub(self.report.len());
             let bytes = buffer.get(..length.min(room)).unwrap_or_default();
             self.report.extend_from_slice(bytes);
@@ -458,7 +458,7 @@ impl Server {
     fn command_over(&mut self, mark: Mark) -> AtPrompt {
         self.take_report();
         let all = std::mem::take(&mut self.report);
-        let report = last_of(&all, &self.room.nonce).unwrap_or_default();
+        let report = last_of(&all, &self.runtime_dir.nonce).unwrap_or_default();
         self.jobs = parse(report).map(|report| report.jobs).unwrap_or_default();
         self.prompt_at = unix::now_in_ticks();
         let mut unread = unix::take_unread(&self.slave);
@@ -473,9 +473,9 @@ impl Server {
     }
 
     fn acknowledge(&mut self, seq: u64) {
-        let seen = format!("k:{}:{seq}", self.room.nonce);
+        let seen = format!("k:{}:{seq}", self.runtime_dir.nonce);
         self.line.extend(self.family.lines(&[seen.as_bytes()]));
-        give(&self.room.line, &mut self.line);
+        give(&self.runtime_dir.line, &mut self.line);
     }
 
     fn be_idle(&mut self) {

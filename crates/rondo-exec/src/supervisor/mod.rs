@@ -11,7 +11,7 @@ mod guard;
 mod link;
 mod protocol;
 mod recall;
-mod room;
+mod retention;
 mod serve;
 mod status;
 
@@ -21,8 +21,8 @@ pub(crate) use guard::NOTICE_MAX;
 pub(crate) use link::send_last;
 pub use protocol::{CallSpec, PtySize};
 pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
-pub(crate) use room::make_room;
-pub use room::{are_alive, end_all};
+pub(crate) use retention::remove_oldest;
+pub use retention::{are_alive, end_all};
 pub(crate) use serve::{read_line, start_reaper};
 pub use status::{CallStatus, CommandState, StatusError};
 

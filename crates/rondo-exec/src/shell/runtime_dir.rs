@@ -18,7 +18,7 @@ const ZSH_HOOK: &str = include_str!("hook.zsh");
 const NONCE_BYTES: usize = 16;
 
 /// The directory, removed with it.
-pub(super) struct Room {
+pub(super) struct RuntimeDir {
     path: PathBuf,
     /// What no other process knows.
     pub(super) nonce: String,
@@ -28,21 +28,21 @@ pub(super) struct Room {
     pub(super) state: OwnedFd,
 }
 
-impl Room {
+impl RuntimeDir {
     pub(super) fn make(state_dir: &Path, family: Family) -> io::Result<Self> {
         sweep(state_dir);
         let path = state_dir.join(format!("{NAME}{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         DirBuilder::new().mode(0o700).create(&path)?;
         let nonce = nonce()?;
-        let room = Self {
+        let made = Self {
             line: unix::make_pipe(&path.join("line"))?,
             state: unix::make_pipe(&path.join("state"))?,
             path,
             nonce,
         };
-        room.write_start_files(family)?;
-        Ok(room)
+        made.write_start_files(family)?;
+        Ok(made)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -92,7 +92,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for RuntimeDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
