@@ -189,7 +189,8 @@ async fn a_supervisor_that_never_is_ready_is_given_up() {
     let error = failure(fixture.call(json!({ "command": "echo on" })).await);
     assert_eq!(error.code, ToolErrorCode::Internal);
     assert!(error.message.contains("did not answer"), "{error:?}");
-    assert_eq!(survivors(&mark), [""; 0]);
+    // It was killed; the kernel takes a moment.
+    wait_until(|| survivors(&mark).is_empty());
 }
 
 /// Has supervisors write no files longer than so many blocks of 1,024 bytes.
