@@ -1,3 +1,5 @@
+//! Approvals as questions that a program takes and answers elsewhere.
+
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
 use serde_json::Value;

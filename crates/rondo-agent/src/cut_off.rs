@@ -1,3 +1,5 @@
+//! A turn whose end is not recorded, as a session finds it.
+
 use rondo_core::history::{History, OpenTurn};
 use rondo_core::ports::Record;
 use rondo_types::{Transcript, TurnId};

@@ -1,3 +1,5 @@
+//! Why a turn failed.
+
 use rondo_core::ResumeError;
 use rondo_types::{ModelError, Outcome};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! The gate of an agent whose own tools run unasked.
+
 use async_trait::async_trait;
 use rondo_core::shown;
 use rondo_core::{Gate, GateRequest, Verdict};

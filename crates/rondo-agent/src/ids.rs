@@ -1,3 +1,5 @@
+//! Names of sessions and turns, and the seed of retries.
+
 use rondo_core::clock::Clock;
 use rondo_types::{SessionId, TurnId};
 use std::hash::{BuildHasher as _, RandomState};

@@ -1,3 +1,5 @@
+//! A session's journal, whose appends end although their turn was dropped.
+
 use async_trait::async_trait;
 use rondo_core::Journal;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};

@@ -1,3 +1,5 @@
+//! A running turn: its events, and the means to stop and to steer it.
+
 use crate::cut_off::CutOff;
 use crate::error::TurnError;
 use crate::ledger::Ledger;

@@ -1,3 +1,5 @@
+//! A conversation: the messages of its turns, sent with the next one.
+
 use crate::cut_off::CutOff;
 use crate::ledger::Ledger;
 use crate::run::{PutBack, Work};

@@ -1,3 +1,5 @@
+//! Answers that are values of a type.
+
 use crate::error::TurnError;
 use crate::schema::AnswerSchema;
 use rondo_core::catalog::AnswerCheck;

@@ -1,3 +1,5 @@
+//! The check of a session's chain, and its repair.
+
 use crate::entry::ChainHash;
 use crate::error::StoreError;
 use crate::export;

@@ -1,3 +1,5 @@
+//! Sessions as files of JSON lines, written and read.
+
 use crate::entry::{Body, ChainHash, Entry};
 use crate::error::StoreError;
 use crate::read;

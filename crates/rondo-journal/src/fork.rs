@@ -1,3 +1,5 @@
+//! Sessions that share another's beginning.
+
 use crate::error::StoreError;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;

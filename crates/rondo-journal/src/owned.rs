@@ -1,3 +1,5 @@
+//! A session that one process writes.
+
 use crate::error::StoreError;
 use crate::import;
 use crate::lock::{self, SessionLock};

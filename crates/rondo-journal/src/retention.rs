@@ -1,3 +1,5 @@
+//! Which sessions may be removed.
+
 use crate::error::StoreError;
 use crate::reserve;
 use crate::sessions::SessionInfo;

@@ -1,3 +1,5 @@
+//! The journal of all sessions: opened, and shared by clones.
+
 use crate::error::StoreError;
 use crate::lock;
 use crate::place::{self, Place};

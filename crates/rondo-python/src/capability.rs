@@ -1,3 +1,5 @@
+//! The functions of a Python session that a model may call.
+
 use crate::path;
 use rondo_types::{Concurrency, Effects, Recovery, ToolSpec};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! A cell that a person runs, and how it ended.
+
 use crate::error::Stop;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Why a Python session cannot do something.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! A request to the interpreter's owner, and its reply.
+
 use crate::capture::Texts;
 use crate::cell::{LiveOutput, Until};
 use crate::error::{SessionError, Stop};

@@ -1,3 +1,5 @@
+//! A live Python session, started when it is first needed.
+
 use crate::capability::{Capability, Looks};
 use crate::cell::{CellEnd, Completeness, Exception, LiveOutput, Until};
 use crate::error::SessionError;

@@ -1,3 +1,5 @@
+//! The interpreter of a session, and what it finds.
+
 use crate::startup::is_outside;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! The functions of a session as tools of an agent.
+
 use crate::capability::{Capability, Looks};
 use crate::cell::{LiveOutput, Until};
 use crate::session::Session;

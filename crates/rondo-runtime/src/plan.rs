@@ -1,3 +1,5 @@
+//! Who answers a turn, and under what profile and tools.
+
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;

@@ -1,3 +1,5 @@
+//! The work of a call on a thread that may block.
+
 use crate::change::{ChangeLog, FileChange};
 use crate::failure::Failure;
 use crate::workspace::Workspace;

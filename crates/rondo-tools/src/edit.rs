@@ -1,3 +1,5 @@
+//! The tool `edit_file`.
+
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
 use crate::failure::Failure;

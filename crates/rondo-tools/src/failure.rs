@@ -1,3 +1,5 @@
+//! Why a tool for files has no result.
+
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use std::io;
 

@@ -1,3 +1,5 @@
+//! Files read line by line, in bounded memory.
+
 use crate::blocking::Call;
 use crate::failure::Failure;
 use std::io::{BufRead, BufReader, Read};

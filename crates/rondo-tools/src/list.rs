@@ -1,3 +1,5 @@
+//! The tool `list_files`.
+
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, VISITED_MAX, Walk};

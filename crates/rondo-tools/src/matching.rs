@@ -1,3 +1,5 @@
+//! The text of an edit, found in a file.
+
 /// The bound on places named in a message.
 const PLACES_MAX: usize = 8;
 

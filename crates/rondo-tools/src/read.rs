@@ -1,3 +1,5 @@
+//! The tool `read_file`.
+
 use crate::blocking::{self, Call};
 use crate::failure::Failure;
 use crate::lines::{Line, Lines};

@@ -1,3 +1,5 @@
+//! A file written in the place of another, whole or not at all.
+
 use crate::failure::Failure;
 use crate::workspace::Place;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};

@@ -1,3 +1,5 @@
+//! What ignore files say of a path.
+
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::fs::{Dir, OpenOptions};
 use ignore::Match;

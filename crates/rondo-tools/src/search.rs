@@ -1,3 +1,5 @@
+//! The tool `search_files`.
+
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, Walk};

@@ -1,3 +1,5 @@
+//! A directory walked in the order of names.
+
 use crate::blocking::Call;
 use crate::failure::Failure;
 use crate::rules::Rules;

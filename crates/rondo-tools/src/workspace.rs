@@ -1,3 +1,5 @@
+//! The directories in which the tools for files work.
+
 use crate::failure::Failure;
 use crate::rules::Rules;
 use cap_fs_ext::OpenOptionsSyncExt;

@@ -1,3 +1,5 @@
+//! The tool `write_file`.
+
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
 use crate::edit::FILE_BYTES_MAX;

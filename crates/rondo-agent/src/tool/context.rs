@@ -1,3 +1,5 @@
+//! What a typed tool is told of its call.
+
 use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
 use rondo_types::{CallId, SessionId, TurnId};

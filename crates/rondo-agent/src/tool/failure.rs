@@ -1,3 +1,5 @@
+//! Errors of typed tools, as results that the model reads.
+
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use std::error::Error;
 

@@ -1,3 +1,5 @@
+//! Arguments of `rondo fork`.
+
 use super::{AskArgs, OutputFormat, TurnArgs, one_of};
 use clap::Args;
 use rondo_runtime::table::help;

@@ -1,3 +1,5 @@
+//! Arguments of `rondo repl`.
+
 use super::TurnArgs;
 use clap::{Args, ValueEnum};
 

@@ -1,3 +1,5 @@
+//! Arguments of `rondo replay` and `rondo test`.
+
 use super::{OutputFormat, one_of};
 use clap::{Args, ValueEnum};
 use rondo_runtime::table::help;

@@ -1,3 +1,5 @@
+//! Arguments of `rondo session`.
+
 use clap::{Args, Subcommand, ValueEnum};
 use rondo_runtime::values::TimeSpan;
 use std::path::PathBuf;

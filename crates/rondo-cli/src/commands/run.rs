@@ -1,3 +1,5 @@
+//! From the arguments to the command, and from its end to the exit code.
+
 use super::ask::{AskMode, Started};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{

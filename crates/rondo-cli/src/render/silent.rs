@@ -1,3 +1,5 @@
+//! A view that shows nothing.
+
 use super::view::{Ending, View};
 use rondo_types::TurnEvent;
 use std::io;

@@ -1,3 +1,5 @@
+//! What every view of a turn does.
+
 use crate::exit::Exit;
 use rondo_types::{CallId, Outcome, TurnEvent};
 use serde::Serialize;

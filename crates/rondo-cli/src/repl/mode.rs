@@ -1,3 +1,5 @@
+//! The modes of the prompt, and what a line means in each.
+
 use crate::cli::ModeName;
 
 /// What a line that is typed is taken for.

@@ -1,3 +1,5 @@
+//! Python cells of a recorded session.
+
 use super::{Item, Turn};
 use rondo_core::ports::{CellEnding, RecordBody};
 use rondo_types::TimeMs;

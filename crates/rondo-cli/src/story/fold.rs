@@ -1,3 +1,5 @@
+//! Records folded into turns and steps.
+
 use super::{Item, Step, Turn, TurnEnding, cells};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
 use rondo_types::{CallId, Message, ModelInfo, NanoUsd, Part, Reply, TimeMs, ToolOutcome, Usage};

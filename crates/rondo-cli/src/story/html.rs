@@ -1,3 +1,5 @@
+//! A recorded session as a page of HTML.
+
 use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
 use crate::render::escape::xml;

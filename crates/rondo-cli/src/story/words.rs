@@ -1,3 +1,5 @@
+//! Titles, times and ends of a recorded session in words.
+
 use super::{Step, Story, Turn};
 use rondo_types::{TimeMs, Usage};
 

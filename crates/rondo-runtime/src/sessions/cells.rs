@@ -1,3 +1,5 @@
+//! Python code that ran in a recorded session.
+
 use crate::error::{Result, SetupError};
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, Store};

@@ -1,3 +1,5 @@
+//! A session that this process has taken, and the turn of it that was cut off.
+
 use super::{Watched, directory_name, new_session};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};

@@ -1,3 +1,5 @@
+//! The models that the latest turn of a session asked.
+
 use crate::error::Result;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Entry, SessionInfo, Store};

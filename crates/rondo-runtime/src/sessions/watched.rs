@@ -1,3 +1,5 @@
+//! A journal that remembers whether it failed.
+
 use async_trait::async_trait;
 use rondo_core::Journal;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};

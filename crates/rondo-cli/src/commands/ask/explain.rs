@@ -1,3 +1,5 @@
+//! What standard error says of how a turn ended.
+
 use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
 use crate::output::Output;

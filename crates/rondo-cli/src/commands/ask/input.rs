@@ -1,3 +1,5 @@
+//! The prompt, its attachments and standard input, as one message.
+
 use crate::cli::AskArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,3 +1,5 @@
+//! Settings, input and session of `rondo ask`, before anything is asked.
+
 use super::input::read_input;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::report::{current_dir, output_of};

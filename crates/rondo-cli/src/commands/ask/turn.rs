@@ -1,3 +1,5 @@
+//! One turn of `rondo ask`: run, shown, and turned into an exit code.
+
 use super::answer_file;
 use super::explain::{Said, explain, stopped_by};
 use super::prepare::{Planned, Prepared};

@@ -1,3 +1,5 @@
+//! What a replay puts in the place of what was recorded.
+
 use crate::cli::ChangeArgs;
 use crate::error::Result;
 use rondo_core::replay::Changes;

@@ -1,3 +1,5 @@
+//! Differences between a recording and its replay, in words.
+
 use rondo_core::replay::{Difference, Ending, PartDifference, RequestDifference, Rerun};
 use rondo_types::{ToolError, ToolOutcome};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Recorded calls that only look, run again in the working directory.
+
 use super::source::Recorded;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,3 +1,5 @@
+//! What `rondo replay` prints.
+
 use super::differences::{data, full, line, rerun};
 use super::exit_now;
 use crate::cli::OutputFormat;

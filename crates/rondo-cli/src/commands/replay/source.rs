@@ -1,3 +1,5 @@
+//! The recording to replay: a session or an exported file.
+
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use anyhow::Error;

@@ -1,3 +1,5 @@
+//! `rondo session rm` and `prune`.
+
 use crate::cli::PruneArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

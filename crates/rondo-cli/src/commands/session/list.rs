@@ -1,3 +1,5 @@
+//! `rondo session list`: a table, or JSON.
+
 use crate::render::sanitize::cell;
 use rondo_core::clock::Clock;
 use rondo_journal::{SessionInfo, SessionState, Store};

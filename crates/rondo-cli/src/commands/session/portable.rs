@@ -1,3 +1,5 @@
+//! `rondo session export` and `import`.
+
 use crate::commands::report::current_dir;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

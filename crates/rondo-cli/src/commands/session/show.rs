@@ -1,3 +1,5 @@
+//! `rondo session show`.
+
 use crate::cli::StoryFormat;
 use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};

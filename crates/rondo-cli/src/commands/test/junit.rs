@@ -1,3 +1,5 @@
+//! The report of `rondo test` in JUnit's format.
+
 use super::{Case, Verdict, changed, unreadable};
 use crate::render::escape::xml;
 use std::fmt::Write as _;

@@ -1,3 +1,5 @@
+//! Whether a line is complete or goes on below.
+
 use super::shared::Shared;
 use crate::repl::mode::Mode;
 use reedline::{ValidationResult, Validator};

@@ -1,3 +1,5 @@
+//! Colours of the line that is edited.
+
 use super::shared::Shared;
 use crate::repl::mode::{Line, Mode};
 use crate::repl::slash;

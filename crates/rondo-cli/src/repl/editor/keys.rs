@@ -1,3 +1,5 @@
+//! Keys of the editor beside those of Emacs or vi.
+
 use super::shared::Shared;
 use reedline::{
     EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode,

@@ -1,3 +1,5 @@
+//! Completion of paths.
+
 use std::path::{Path, PathBuf};
 
 /// The bound on entries of a directory that are looked at.

@@ -1,3 +1,5 @@
+//! Completion of programs in the search path.
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,3 +1,5 @@
+//! The prompt: mode, directory, branch, model.
+
 use crate::repl::mode::Mode;
 use reedline::{
     Color, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, PromptViMode,

@@ -1,3 +1,5 @@
+//! What the editor's thread and the prompt's loop both know.
+
 use crate::repl::mode::Mode;
 use rondo_core::redact::Secrets;
 use rondo_python::{Completeness, Session};

@@ -1,3 +1,5 @@
+//! The commands that begin with a slash.
+
 use std::fmt::Write as _;
 
 /// A command of the prompt.
