@@ -212,7 +212,8 @@ impl Spent {
 }
 
 impl TurnMachine {
-    /// Returns what may come next. Each limit is looked at here and nowhere else.
+    /// Returns what may come next by the limits on steps, time, tokens and money. Those on calls are looked
+    /// at where a reply's calls are planned, in `plan`.
     pub(super) fn allowance(&self, at: TimeMs) -> Allowance {
         let verdicts = [
             self.steps_allowance(),

@@ -229,7 +229,7 @@ impl TurnMachine {
         self.push(message);
     }
 
-    /// Begins the next step, or ends the turn: the one place where limits are checked.
+    /// Begins the next step, or ends the turn where a limit on steps, time, tokens or money is met.
     pub(super) fn next_step(&mut self, cx: &mut Cx<'_>) {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
