@@ -139,8 +139,8 @@ async fn help_and_notes_are_broken_at_words_in_a_narrow_terminal() {
     for columns in [100, 80, 60] {
         let env = TestEnv::new();
         let mut person = start(&env, &server, &["--mode", "agent"]);
-        person.prompt("agent").await;
         person.resize(60, columns);
+        person.prompt("agent").await;
         person.enter("/help").await;
         person.sees("Ctrl-R").await;
         person.sees("step.").await;
