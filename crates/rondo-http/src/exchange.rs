@@ -1,8 +1,8 @@
+use crate::base_url::BaseUrl;
 use crate::conversations::Conversations;
 use crate::failure::{Stage, network_error, redirect_error, setup_error};
 use crate::limit::Slot;
 use crate::pieces::with_body;
-use crate::place::Place;
 use crate::secret::{Secret, scrub};
 use crate::{RequestLimit, Transport};
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub(crate) struct Link {
     pub(crate) dialect: &'static dyn Dialect,
     pub(crate) target: Target,
     pub(crate) bounds: Bounds,
-    pub(crate) place: Place,
+    pub(crate) base_url: BaseUrl,
     pub(crate) headers: HeaderMap,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) conversations: Conversations,
@@ -145,7 +145,7 @@ impl Link {
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }
-        let url = self.place.url(&encoded.path);
+        let url = self.base_url.url(&encoded.path);
         let client = self.transport.client(&url).await;
         let mut builder = client
             .map_err(|error| setup_error(&error))?
@@ -194,7 +194,11 @@ impl Link {
             .and_then(|value| value.to_str().ok())
             .and_then(|text| response.url().join(text).ok())
             .map(|url| url.origin().ascii_serialization());
-        redirect_error(response.status().as_u16(), target.as_deref(), &self.place)
+        redirect_error(
+            response.status().as_u16(),
+            target.as_deref(),
+            &self.base_url,
+        )
     }
 
     async fn refused(&self, response: Response) -> ModelError {
@@ -207,7 +211,7 @@ impl Link {
 
     pub(crate) fn network_error(&self, error: &reqwest::Error, stage: Stage) -> ModelError {
         let timeout = self.transport.network().connect_timeout;
-        network_error(error, stage, &self.place, timeout)
+        network_error(error, stage, &self.base_url, timeout)
     }
 
     pub(crate) fn scrubbed(&self, mut error: ModelError) -> ModelError {
@@ -220,7 +224,7 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
             .field("origin", &self.target.origin)
-            .field("place", &self.place.name())
+            .field("base_url", &self.base_url.name())
             .finish_non_exhaustive()
     }
 }

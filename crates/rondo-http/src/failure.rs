@@ -1,5 +1,5 @@
 use crate::HttpError;
-use crate::place::Place;
+use crate::base_url::BaseUrl;
 use rondo_types::{ErrorClass, ModelError};
 use std::error::Error;
 use std::io;
@@ -27,10 +27,10 @@ pub(crate) enum Stage {
 pub(crate) fn network_error(
     error: &reqwest::Error,
     stage: Stage,
-    place: &Place,
+    base_url: &BaseUrl,
     connect_timeout: Duration,
 ) -> ModelError {
-    let name = place.name();
+    let name = base_url.name();
     let causes = causes(error);
     if let Some(cause) = find::<rustls::Error>(&causes) {
         return ModelError {
@@ -56,7 +56,7 @@ pub(crate) fn network_error(
     if kind(&causes) == Some(io::ErrorKind::ConnectionRefused) {
         let message = format!("connection to {name} refused: nothing listens there");
         // A far server may be restarting; one of this machine waits for its user to start it.
-        let retryable = !place.is_this_machine();
+        let retryable = !base_url.is_this_machine();
         return ModelError {
             retryable,
             ..network(message)
@@ -89,8 +89,8 @@ pub(crate) fn setup_error(error: &HttpError) -> ModelError {
 }
 
 /// Says that the server points elsewhere, where the key must not go unasked.
-pub(crate) fn redirect_error(status: u16, target: Option<&str>, place: &Place) -> ModelError {
-    let name = place.name();
+pub(crate) fn redirect_error(status: u16, target: Option<&str>, base_url: &BaseUrl) -> ModelError {
+    let name = base_url.name();
     let message = match target {
         Some(target) => {
             format!("{name} redirects to `{target}`; use that as the base url if you trust it")

@@ -15,6 +15,7 @@
 //! - [`probe`], `listing`: what a provider supports, found out by asking it.
 #![warn(missing_docs)]
 
+mod base_url;
 mod conversations;
 mod download;
 mod endpoint;
@@ -26,7 +27,6 @@ mod listing;
 mod model;
 mod network;
 mod pieces;
-mod place;
 pub mod probe;
 mod secret;
 mod transport;

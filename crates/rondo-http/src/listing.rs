@@ -20,13 +20,13 @@ const LISTING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
     let link = model.link();
     let listing = async {
-        let url = link.place.url(path(&model.info().origin.dialect));
+        let url = link.base_url.url(path(&model.info().origin.dialect));
         let client = link.transport.client(&url).await;
         let client = client.map_err(|error| crate::failure::setup_error(&error))?;
         let response = link.send(client.get(url), Vec::new()).await?;
         let body = whole_body(model, response).await?;
         names(&body).ok_or_else(|| {
-            let message = format!("{} sent no list of models", link.place.name());
+            let message = format!("{} sent no list of models", link.base_url.name());
             ModelError::new(ErrorClass::Protocol, message)
         })
     };

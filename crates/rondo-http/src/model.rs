@@ -1,6 +1,6 @@
+use crate::base_url::BaseUrl;
 use crate::conversations::Conversations;
 use crate::exchange::{self, Link};
-use crate::place::Place;
 use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
@@ -48,11 +48,11 @@ impl HttpModel {
             provider: endpoint.provider.clone(),
             model: card.name,
         };
-        let place = Place::parse(&endpoint.base_url, &endpoint.provider, transport.network())?;
+        let base_url = BaseUrl::parse(&endpoint.base_url, &endpoint.provider, transport.network())?;
         let link = Link {
             headers: headers(endpoint)?,
-            secrets: secrets(endpoint, &place),
-            place,
+            secrets: secrets(endpoint, &base_url),
+            base_url,
             target: target(endpoint, origin.clone()),
             bounds: endpoint.bounds,
             transport,
@@ -94,7 +94,7 @@ impl Model for HttpModel {
     }
 
     fn server(&self) -> Option<ServerAddress> {
-        self.link.place.server()
+        self.link.base_url.server()
     }
 
     fn base_url(&self) -> Option<String> {
@@ -161,14 +161,14 @@ fn insert(
 }
 
 /// Everything that must not show in a message, the longest first, since one may be part of another.
-fn secrets(endpoint: &Endpoint, place: &Place) -> Vec<Secret> {
+fn secrets(endpoint: &Endpoint, base_url: &BaseUrl) -> Vec<Secret> {
     let key = match &endpoint.auth {
         Auth::None => None,
         Auth::Bearer(secret) | Auth::Header { secret, .. } => Some(secret),
     };
     let values = endpoint.headers.iter().map(|(_, value)| value);
     let mut secrets: Vec<Secret> = key.into_iter().chain(values).cloned().collect();
-    secrets.extend(place.secrets());
+    secrets.extend(base_url.secrets());
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
     secrets
 }

@@ -6,7 +6,7 @@ use crate::export;
 use crate::lock;
 use crate::read;
 use crate::store::Store;
-use crate::tally::Tally;
+use crate::turn_count::TurnCount;
 use crate::walk::Walk;
 use crate::writer::{advance, mark_lost, set_tally, to_i64};
 use rondo_core::ports::{Record, Seq};
@@ -158,7 +158,7 @@ fn cut(connection: &mut Connection, session: &SessionId, keep: Seq) -> Result<()
         None => return Err(rusqlite::Error::QueryReturnedNoRows.into()),
     };
     advance(&transaction, row.id, (keep, hash), 0)?;
-    let tally = Tally::up_to(&transaction, &row, keep)?;
+    let tally = TurnCount::up_to(&transaction, &row, keep)?;
     set_tally(&transaction, row.id, tally)?;
     mark_lost(&transaction, row.id)?;
     transaction.commit()?;

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
-use crate::tally::Tally;
+use crate::turn_count::TurnCount;
 use crate::writer::to_i64;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
@@ -56,7 +56,7 @@ fn fork(
         });
     }
     let hash = read::hash_at(&transaction, &segments, at)?.ok_or_else(no_record)?;
-    let tally = Tally::up_to(&transaction, &row, at)?;
+    let tally = TurnCount::up_to(&transaction, &row, at)?;
     let inserted = transaction.execute(
         "INSERT OR IGNORE INTO sessions
          (name, created_ms, updated_ms, epoch, head_seq, head_hash, parent, fork_seq, title,

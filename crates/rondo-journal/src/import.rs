@@ -9,7 +9,7 @@ use crate::owned::checked;
 use crate::read;
 use crate::sessions::title;
 use crate::store::Store;
-use crate::tally::Tally;
+use crate::turn_count::TurnCount;
 use crate::writer::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use rondo_core::ports::Seq;
 use rondo_types::SessionId;
@@ -116,7 +116,7 @@ struct End {
     hash: ChainHash,
     epoch: u64,
     at_ms: u64,
-    tally: Tally,
+    tally: TurnCount,
 }
 
 impl Default for End {
@@ -126,7 +126,7 @@ impl Default for End {
             hash: ChainHash::GENESIS,
             epoch: FIRST_EPOCH,
             at_ms: 0,
-            tally: Tally::default(),
+            tally: TurnCount::default(),
         }
     }
 }

@@ -36,7 +36,7 @@ mod retention;
 mod schema;
 mod sessions;
 mod store;
-mod tally;
+mod turn_count;
 mod walk;
 mod writer;
 

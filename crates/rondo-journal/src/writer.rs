@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::owned::NewSession;
 use crate::place::Place;
 use crate::sessions::soon;
-use crate::tally::Tally;
+use crate::turn_count::TurnCount;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
@@ -299,7 +299,7 @@ struct Head {
     id: i64,
     seq: Seq,
     hash: ChainHash,
-    tally: Tally,
+    tally: TurnCount,
 }
 
 /// Makes a session's row, unless it is there. `first` are the records it begins with.
@@ -329,7 +329,7 @@ pub(crate) fn begin(
 pub(crate) fn set_tally(
     connection: &Connection,
     session: i64,
-    tally: Tally,
+    tally: TurnCount,
 ) -> Result<(), StoreError> {
     connection
         .prepare_cached("UPDATE sessions SET turns = ?2, open = ?3 WHERE id = ?1")?
@@ -356,7 +356,7 @@ fn head(connection: &Connection, fence: &Fence) -> Result<Option<Head>, StoreErr
                 id: row.get(0)?,
                 seq: Seq(to_u64(row.get(1)?)),
                 hash: ChainHash(row.get(2)?),
-                tally: Tally {
+                tally: TurnCount {
                     turns: row.get(3)?,
                     open: row.get(4)?,
                 },

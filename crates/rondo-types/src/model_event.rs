@@ -73,7 +73,8 @@ pub enum ModelEvent {
     },
     /// Provider data of the candidate's latest text or reasoning part, which it closes: text that
     /// follows begins a new part. With no such part open, it makes an empty text part.
-    PartSealed {
+    #[serde(rename = "part_sealed")]
+    PartClosed {
         /// Which candidate.
         candidate: u32,
         /// The data.

@@ -48,7 +48,7 @@ pub enum LoweringCause {
     /// The wire has no place for it, or not there.
     NoPlace,
     /// It is not a JSON object, as the wire wants.
-    NoObject,
+    NotAnObject,
     /// It breaks the wire's rule of length or characters.
     NotAllowed,
     /// The model or its provider refuses it, by what is known or configured of them.
@@ -119,7 +119,7 @@ impl Lowering {
         match self {
             Self::ReasoningDropped | Self::OpaqueDropped => LoweringCause::Elsewhere,
             Self::RefusalAsText | Self::MediaDropped | Self::MediaMoved => LoweringCause::NoPlace,
-            Self::ArgumentsReplaced => LoweringCause::NoObject,
+            Self::ArgumentsReplaced => LoweringCause::NotAnObject,
             Self::IdReplaced | Self::NameReplaced => LoweringCause::NotAllowed,
             Self::SchemaDropped | Self::SamplingDropped => LoweringCause::Refused,
             Self::MessageDropped => LoweringCause::NothingLeft,
@@ -138,7 +138,7 @@ impl LoweringCause {
             Self::Elsewhere => "it came from elsewhere",
             Self::NotTakenBack => "this provider takes none back",
             Self::NoPlace => "this protocol has no place for it",
-            Self::NoObject => "it is no JSON object",
+            Self::NotAnObject => "it is no JSON object",
             Self::NotAllowed => "this protocol does not allow it",
             Self::Refused => "this model or provider refuses it",
             Self::Demanded => "this provider demands it",

@@ -1,6 +1,6 @@
 //! What is kept of the cells that a person runs, and which of them ran in the interpreter there is.
 
-use super::talk::Talk;
+use super::talk::AgentChat;
 use crate::error::Result;
 use crate::render::sanitize::plain;
 use rondo_core::ports::{CellEnding, CodeChange, RecordBody, Seq};
@@ -72,7 +72,7 @@ impl Presence {
     }
 }
 
-impl Talk {
+impl AgentChat {
     /// Records that a cell is about to run, and returns the record's place when it is durable. The
     /// first one begins the session. None where nothing is kept.
     ///

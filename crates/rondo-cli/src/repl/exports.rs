@@ -4,7 +4,7 @@
 use super::Repl;
 use super::assignments::{is_export, mask};
 use super::mode::Mode;
-use super::talk::Talk;
+use super::talk::AgentChat;
 use std::ffi::OsStr;
 
 impl Repl {
@@ -22,7 +22,7 @@ impl Repl {
     }
 }
 
-impl Talk {
+impl AgentChat {
     /// Keeps the keys in a line of the shell out of everything from now on, and returns the line without
     /// them.
     pub(super) fn mask(&mut self, line: &str) -> String {

@@ -2,7 +2,7 @@
 //! interpreter of the one it leaves waits for it to come back.
 
 use super::cells::Presence;
-use super::talk::Talk;
+use super::talk::AgentChat;
 use crate::error::Result;
 use rondo_python::Session;
 use rondo_types::SessionId;
@@ -24,7 +24,7 @@ impl Parked {
     }
 }
 
-impl Talk {
+impl AgentChat {
     /// Has the session at the prompt keep its interpreter, where cells of it ran there, and has the next
     /// one begin with another. An interpreter in which nothing of it ran stays for the next session.
     ///

@@ -62,9 +62,9 @@ use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use talk::Talk;
+use talk::AgentChat;
 use tokio::task::spawn_blocking;
-use turn::Over;
+use turn::TurnEnd;
 use unix::Terminal;
 
 /// The file of what was typed, in the state directory.
@@ -89,7 +89,7 @@ enum After {
 
 /// A prompt, and all that it knows.
 struct Repl {
-    talk: Talk,
+    talk: AgentChat,
     /// Away while a line is read, on a thread that may wait for it.
     editor: Option<Editor>,
     shared: Shared,
@@ -208,7 +208,7 @@ impl Repl {
         };
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
-            talk: Talk::new(runtime, settings, output, secrets, terminal, shared.clone()),
+            talk: AgentChat::new(runtime, settings, output, secrets, terminal, shared.clone()),
             shared,
             home,
             queue: VecDeque::new(),
@@ -424,7 +424,7 @@ impl Repl {
     }
 
     /// Takes what a turn leaves for the prompt.
-    fn turn_over(&mut self, over: Over) -> After {
+    fn turn_over(&mut self, over: TurnEnd) -> After {
         self.queue(over.unheard);
         self.typed_ahead(&over.typed);
         match over.stopped_by {

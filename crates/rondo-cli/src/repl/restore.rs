@@ -1,7 +1,7 @@
 //! `/restore`: what ran in an interpreter of before is run again in this one.
 
 use super::Repl;
-use super::talk::Talk;
+use super::talk::AgentChat;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -29,7 +29,7 @@ pub(super) struct Sorted {
     pub(super) elsewhere: Vec<KeptCell>,
 }
 
-impl Talk {
+impl AgentChat {
     /// Reads which cells of the session ran where.
     ///
     /// # Errors

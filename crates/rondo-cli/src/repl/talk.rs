@@ -6,7 +6,7 @@ use super::editor::Shared;
 use super::interpreters::Parked;
 use super::ledger::{Books, Ledger};
 use super::permissions::Permissions;
-use super::turn::Over;
+use super::turn::TurnEnd;
 use super::unix::Terminal;
 use crate::commands::report::gone;
 use crate::error::{CliError, Result};
@@ -49,7 +49,7 @@ const FOR_ANY_AGENT: [Capability; 5] = [
 ];
 
 /// Everything that turns need, made when the first one does.
-pub(super) struct Talk {
+pub(super) struct AgentChat {
     pub(super) runtime: Runtime,
     pub(super) settings: Settings,
     pub(super) output: Output,
@@ -79,7 +79,7 @@ pub(super) struct Talk {
     store: Option<Store>,
 }
 
-impl Talk {
+impl AgentChat {
     /// Begins without a conversation.
     pub(super) fn new(
         runtime: Runtime,
@@ -118,7 +118,7 @@ impl Talk {
     ///
     /// # Errors
     /// When nobody can be asked, or the journal cannot be used.
-    pub(super) async fn ask(&mut self, question: &str) -> Result<Over> {
+    pub(super) async fn ask(&mut self, question: &str) -> Result<TurnEnd> {
         self.learn_keys();
         let directory = &self.settings.directory;
         if !directory.is_dir() {
@@ -152,7 +152,7 @@ impl Talk {
     ///
     /// # Errors
     /// When nothing was said, or nobody can be asked.
-    pub(super) async fn compact(&mut self, focus: &str) -> Result<Over> {
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<TurnEnd> {
         self.learn_keys();
         let mut plan = TurnPlan::of(&self.settings, &self.output)?;
         let policy = &mut plan.profile.compaction;
@@ -190,7 +190,7 @@ impl Talk {
     ///
     /// # Errors
     /// When its models cannot be asked.
-    pub(super) async fn resume(&mut self) -> Result<Option<Over>> {
+    pub(super) async fn resume(&mut self) -> Result<Option<TurnEnd>> {
         self.learn_keys();
         let Some(mut conversation) = self.conversation.take() else {
             return Ok(None);
@@ -203,7 +203,7 @@ impl Talk {
         over
     }
 
-    async fn carry_on(&mut self, conversation: &mut Conversation) -> Result<Over> {
+    async fn carry_on(&mut self, conversation: &mut Conversation) -> Result<TurnEnd> {
         let Some(cut_off) = conversation.cut_off.take() else {
             return Err(nothing_cut_off());
         };

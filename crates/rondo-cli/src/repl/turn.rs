@@ -4,7 +4,7 @@ use super::approver;
 use super::keyboard::Keyboard;
 use super::ledger::BookkeepingView;
 use super::permissions::RememberingGate;
-use super::talk::Talk;
+use super::talk::AgentChat;
 use crate::changes::Changes;
 use crate::commands::ask;
 use crate::error::{CliError, Result};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// How a turn ended, for the prompt.
-pub(super) struct Over {
+pub(super) struct TurnEnd {
     /// What the process was told from outside meanwhile.
     pub(super) stopped_by: Option<Stop>,
     /// What was said to the turn, or to the prompt, and not heard yet.
@@ -32,7 +32,7 @@ pub(super) struct Over {
     pub(super) typed: String,
 }
 
-impl Talk {
+impl AgentChat {
     /// Runs a turn of a conversation and shows it. The conversation has its messages then.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Talk {
         conversation: &mut Conversation,
         plan: &TurnPlan,
         start: TurnStart,
-    ) -> Result<Over> {
+    ) -> Result<TurnEnd> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
@@ -78,7 +78,7 @@ impl Talk {
         connected: ConnectedModel,
         keyboard: &mut Keyboard,
         screen: Screen,
-    ) -> Result<Over> {
+    ) -> Result<TurnEnd> {
         let changes = Changes::default();
         let (approver, mut questions) = approver::channel(screen.clone(), changes.clone());
         let secrets = self.secrets.clone().with(connected.key.clone());
@@ -171,8 +171,8 @@ impl Talk {
     }
 }
 
-fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> Over {
-    Over {
+fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> TurnEnd {
+    TurnEnd {
         stopped_by,
         unheard: std::mem::take(&mut keyboard.queue),
         typed: keyboard.take_typed(),

@@ -123,7 +123,7 @@ impl Accumulator {
                 Ok(())
             }
             ModelEvent::ToolCallFinished { call, opaque } => self.finish_call(call, opaque),
-            ModelEvent::PartSealed { candidate, opaque } => self.seal(candidate, opaque),
+            ModelEvent::PartClosed { candidate, opaque } => self.seal(candidate, opaque),
             ModelEvent::OpaquePart { candidate, opaque } => {
                 self.grow(opaque.json.len())?;
                 self.push_part(candidate, Part::Opaque(opaque), None)

@@ -177,7 +177,7 @@ fn a_late_name_and_id_reach_their_call_and_an_id_sent_twice_is_kept_once() {
 
 #[test]
 fn a_sealed_part_is_never_appended_to() {
-    let seal = |json: &str| ModelEvent::PartSealed {
+    let seal = |json: &str| ModelEvent::PartClosed {
         candidate: 0,
         opaque: opaque(json),
     };

@@ -1,4 +1,4 @@
-use super::writer::Told;
+use super::writer::ShownSoFar;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
 use crate::events::EventSender;
@@ -82,13 +82,13 @@ impl ModelWork {
     }
 
     /// Returns what the listener was told, besides the text of the reply.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> ShownSoFar {
         let shown = match self.streaming {
             true => crate::joined::shown(self.reply.parts_so_far()),
             false => Vec::new(),
         };
         let is_partial = |it: &EventBody| matches!(it, EventBody::TextDelta { .. });
-        Told {
+        ShownSoFar {
             queued: self.queued.clone(),
             shown: if shown.iter().all(is_partial) {
                 Vec::new()

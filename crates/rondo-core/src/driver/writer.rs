@@ -34,12 +34,12 @@ pub(super) struct Writer {
     /// Of all models of the turn, in their order.
     models: Vec<String>,
     requests: RequestHasher,
-    told: Told,
+    told: ShownSoFar,
 }
 
 /// What a request told its listener besides its reply.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ShownSoFar {
     /// When it had to wait.
     pub(super) queued: Vec<TimeMs>,
     /// What it showed before it failed, where that is more than text.
@@ -74,7 +74,7 @@ impl Writer {
             step: 0,
             models: models.map(|model| model.info().full_name()).collect(),
             requests: RequestHasher::default(),
-            told: Told::default(),
+            told: ShownSoFar::default(),
         }
     }
 
@@ -167,7 +167,7 @@ impl Writer {
     }
 
     /// Takes what the request under way told its listener, for the record of its end.
-    pub(super) fn note_told(&mut self, told: Told) {
+    pub(super) fn note_told(&mut self, told: ShownSoFar) {
         self.told = told;
     }
 

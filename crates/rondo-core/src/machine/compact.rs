@@ -27,7 +27,7 @@ const SUMMARY_ASKED_BYTES: usize = SUMMARISER.len() + SUMMARY_ASKED.len();
 
 /// What is known of the room for messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Crowding {
+pub(super) struct ContextPressure {
     /// Tokens that fit, as refusals told.
     fits: Option<u64>,
     /// Requests in a row that were refused for their length.

@@ -1,6 +1,6 @@
 use super::batch::Batch;
 use super::budget::{Allowance, Spent};
-use super::compact::Crowding;
+use super::compact::ContextPressure;
 use super::finish::Ending;
 use super::guard::{Guard, Measure};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
@@ -34,7 +34,7 @@ pub struct TurnMachine {
     pub(super) findings: Vec<Finding>,
     pub(super) guard: Guard,
     #[serde(default)]
-    pub(super) crowding: Crowding,
+    pub(super) crowding: ContextPressure,
     pub(super) steering: Vec<String>,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
@@ -109,7 +109,7 @@ impl TurnMachine {
             pauses: 0,
             findings: Vec::new(),
             guard: Guard::default(),
-            crowding: Crowding::default(),
+            crowding: ContextPressure::default(),
             steering: Vec::new(),
             finalising: None,
             cancelled: false,

@@ -52,7 +52,7 @@ impl std::fmt::Display for RequestPart {
 }
 
 /// A request of a replay that is kept whole.
-pub(super) struct Kept {
+pub(super) struct RetainedRequest {
     pub(super) request: Arc<ModelRequest>,
     hash: RequestHash,
     /// The digests of all its messages.
@@ -61,7 +61,7 @@ pub(super) struct Kept {
     recorded: Option<RequestParts>,
 }
 
-impl Kept {
+impl RetainedRequest {
     pub(super) fn new(
         request: &Arc<ModelRequest>,
         hash: RequestHash,

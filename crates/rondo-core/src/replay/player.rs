@@ -1,4 +1,4 @@
-use super::difference::{Kept, RequestDifference};
+use super::difference::{RequestDifference, RetainedRequest};
 use super::{
     AskedCall, Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_ending,
     recorded_process,
@@ -55,7 +55,7 @@ struct Compared {
     record: usize,
     step: u32,
     is_same: bool,
-    kept: Option<Kept>,
+    kept: Option<RetainedRequest>,
 }
 
 /// One turn, driven again.
@@ -386,7 +386,7 @@ impl Stage<'_> {
         let is_same = *request_hash == hash.whole;
         let kept = self.keep.keeps(place, is_same).then(|| {
             let messages = self.hasher.messages().collect();
-            Kept::new(&call.request, hash, messages, parts.clone())
+            RetainedRequest::new(&call.request, hash, messages, parts.clone())
         });
         self.requests.push(Compared {
             record: place,

@@ -136,7 +136,7 @@ fn part_events(candidate: u32, part: AssistantPart, calls: &mut u32, out: &mut V
         AssistantPart::Text(text) => {
             out.push(ModelEvent::TextDelta { candidate, text });
             // Text that follows is a part of its own, and goes back as one.
-            out.push(ModelEvent::PartSealed {
+            out.push(ModelEvent::PartClosed {
                 candidate,
                 opaque: Opaque {
                     origin: origin(),

@@ -134,7 +134,7 @@ impl Analysis {
         let words = self.simple.iter().flat_map(|simple| &simple.words);
         let texts = words.filter_map(|word| match word {
             Value::Text(text) | Value::Pattern(text) => Some(text.as_str()),
-            Value::Shown | Value::Dynamic => None,
+            Value::Harmless | Value::Dynamic => None,
         });
         texts.chain(self.inputs.iter().map(String::as_str))
     }

@@ -147,7 +147,7 @@ fn is_one_path(words: &[Value], operands: &[usize]) -> bool {
 pub(super) fn read<'a>(words: &'a [Value], known: &Options) -> Result<Said<'a>, String> {
     if words
         .iter()
-        .any(|word| matches!(word, Value::Dynamic | Value::Shown))
+        .any(|word| matches!(word, Value::Dynamic | Value::Harmless))
     {
         return Err("some of its words are only known when it runs".to_owned());
     }
@@ -187,7 +187,7 @@ fn check_path(word: &Value, dirs: &AllowedDirs) -> Result<(), String> {
     match word {
         Value::Text(path) => dirs.check(path),
         Value::Pattern(pattern) => dirs.check_pattern(pattern),
-        Value::Shown | Value::Dynamic => Err("which files it reads is not known".to_owned()),
+        Value::Harmless | Value::Dynamic => Err("which files it reads is not known".to_owned()),
     }
 }
 
@@ -195,7 +195,7 @@ fn check_path(word: &Value, dirs: &AllowedDirs) -> Result<(), String> {
 fn check_shown(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     for word in words {
         match word {
-            Value::Text(_) | Value::Shown => {}
+            Value::Text(_) | Value::Harmless => {}
             Value::Pattern(pattern) => dirs.check_pattern(pattern)?,
             Value::Dynamic => return Err("what it prints is not known".to_owned()),
         }

@@ -291,7 +291,7 @@ impl Walk {
     fn assignment(&mut self, word: &Word, is_prefix: bool, at: &Places) -> Walked {
         match self.word(word, at)? {
             Value::Text(text) | Value::Pattern(text) => self.found.assigned.push(text),
-            Value::Shown | Value::Dynamic => {}
+            Value::Harmless | Value::Dynamic => {}
         }
         let is_harmless = is_prefix
             && word
@@ -315,7 +315,7 @@ impl Walk {
         match redirect.operator {
             "<<<" => match value {
                 Value::Text(text) | Value::Pattern(text) => self.found.inputs.push(text),
-                Value::Shown => {}
+                Value::Harmless => {}
                 Value::Dynamic => self.effect("its input is not known"),
             },
             "<" => {
@@ -344,7 +344,7 @@ impl Walk {
         if word.is_process {
             self.effect("it substitutes a process");
         }
-        self.found.has_dynamic_word |= matches!(word.value, Value::Dynamic | Value::Shown);
+        self.found.has_dynamic_word |= matches!(word.value, Value::Dynamic | Value::Harmless);
         Ok(word.value.clone())
     }
 }

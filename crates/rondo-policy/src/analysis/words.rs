@@ -10,7 +10,7 @@ pub(super) enum Value {
     /// The files that match this text, or the text itself.
     Pattern(String),
     /// Something made of harmless variables and of what commands print.
-    Shown,
+    Harmless,
     /// Something that is not known.
     Dynamic,
 }
@@ -20,7 +20,7 @@ impl Value {
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Pattern(_) | Self::Shown | Self::Dynamic => None,
+            Self::Pattern(_) | Self::Harmless | Self::Dynamic => None,
         }
     }
 }
@@ -44,7 +44,7 @@ impl Word {
     pub(super) fn is(&self, reserved: &str) -> bool {
         let text = match &self.value {
             Value::Text(text) | Value::Pattern(text) => text,
-            Value::Shown | Value::Dynamic => return false,
+            Value::Harmless | Value::Dynamic => return false,
         };
         self.is_bare && text == reserved
     }
@@ -61,7 +61,7 @@ impl Word {
     pub(super) fn may_name_descriptor(&self) -> bool {
         match &self.value {
             Value::Text(text) | Value::Pattern(text) => self.is_bare && text.starts_with('{'),
-            Value::Shown | Value::Dynamic => false,
+            Value::Harmless | Value::Dynamic => false,
         }
     }
 
@@ -208,7 +208,7 @@ impl Building {
         let matches = self.is_pattern && self.text.contains(['*', '?', ']']);
         let value = match (self.is_dynamic || expands, self.is_shown, matches) {
             (true, _, _) | (_, true, true) => Value::Dynamic,
-            (_, true, _) => Value::Shown,
+            (_, true, _) => Value::Harmless,
             (_, _, true) => Value::Pattern(self.text),
             (false, false, false) => Value::Text(self.text),
         };

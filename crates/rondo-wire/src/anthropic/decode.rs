@@ -418,7 +418,7 @@ impl AnthropicPayloads {
     }
 
     fn seal(&self, json: String, out: &mut Vec<ModelEvent>) {
-        out.push(ModelEvent::PartSealed {
+        out.push(ModelEvent::PartClosed {
             candidate: CANDIDATE,
             opaque: self.opaque(json),
         });

@@ -470,7 +470,7 @@ impl<'a> Conversation<'a> {
             return None;
         }
         if raw_if_object(&opaque.json).is_none() {
-            let cause = LoweringCause::NoObject;
+            let cause = LoweringCause::NotAnObject;
             self.notes.add_for(Lowering::OpaqueDropped, cause);
             return None;
         }

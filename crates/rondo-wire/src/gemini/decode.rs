@@ -143,7 +143,7 @@ impl GeminiPayloads {
         let was_open = self.candidate(candidate)?.open;
         if sealed.is_some() && was_open {
             let opaque = self.opaque(EMPTY_SEAL.to_owned());
-            out.push(ModelEvent::PartSealed { candidate, opaque });
+            out.push(ModelEvent::PartClosed { candidate, opaque });
         }
         let open = !text.is_empty() || was_open;
         if !text.is_empty() {
@@ -156,7 +156,7 @@ impl GeminiPayloads {
         self.candidate(candidate)?.open = open && sealed.is_none();
         if let Some(json) = sealed {
             let opaque = self.opaque(json);
-            out.push(ModelEvent::PartSealed { candidate, opaque });
+            out.push(ModelEvent::PartClosed { candidate, opaque });
         }
         Ok(())
     }

@@ -332,7 +332,7 @@ impl<'a> Encoder<'a> {
             return None;
         }
         let Some(RawObject(mut fields)) = raw_object(&opaque.json) else {
-            self.notes.add_for(what, LoweringCause::NoObject);
+            self.notes.add_for(what, LoweringCause::NotAnObject);
             return None;
         };
         let all = fields.len();

@@ -281,7 +281,7 @@ impl<'a> Encoder<'a> {
     fn add_opaque(&mut self, fields: &mut Fields<'a>, opaque: &'a Opaque) {
         match raw_object(&opaque.json).filter(|_| self.is_own(opaque)) {
             None if self.is_own(opaque) => {
-                let cause = LoweringCause::NoObject;
+                let cause = LoweringCause::NotAnObject;
                 self.notes.add_for(Lowering::OpaqueDropped, cause);
             }
             None => self.note_opaque(opaque),

@@ -339,7 +339,7 @@ impl ResponsesPayloads {
             return Ok(());
         }
         out.push(if sealed {
-            ModelEvent::PartSealed {
+            ModelEvent::PartClosed {
                 candidate: CANDIDATE,
                 opaque,
             }

@@ -302,7 +302,7 @@ impl<'a> Encoder<'a> {
     fn own_item(&mut self, opaque: &'a Opaque) -> Option<&'a RawValue> {
         let item = raw_if_object(&opaque.json).filter(|_| self.is_own(opaque));
         if item.is_none() && self.is_own(opaque) {
-            let cause = LoweringCause::NoObject;
+            let cause = LoweringCause::NotAnObject;
             self.notes.add_for(Lowering::OpaqueDropped, cause);
         } else if item.is_none() {
             let (origin, target) = (Some(&opaque.origin), &self.target.origin);

@@ -220,7 +220,7 @@ fn said_bytes(event: &ModelEvent) -> usize {
         ModelEvent::ToolCallFinished { opaque, .. } => {
             opaque.as_ref().map_or(0, |opaque| opaque.json.len())
         }
-        ModelEvent::PartSealed { opaque, .. } | ModelEvent::OpaquePart { opaque, .. } => {
+        ModelEvent::PartClosed { opaque, .. } | ModelEvent::OpaquePart { opaque, .. } => {
             opaque.json.len()
         }
         ModelEvent::Finished { raw, .. } => raw.len(),

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 
 /// What a list says of a session's turns without reading its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tally {
+pub(crate) struct TurnCount {
     pub(crate) turns: u32,
     /// Whether the last turn has no end.
     pub(crate) open: bool,
 }
 
-impl Tally {
+impl TurnCount {
     /// Counts a session's records up to and with one.
     pub(crate) fn up_to(
         connection: &Connection,

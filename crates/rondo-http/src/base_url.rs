@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 /// Where requests go, and how it is called in messages: without path, query or credentials.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct BaseUrl {
     base: Url,
     name: String,
 }
 
-impl Place {
+impl BaseUrl {
     pub(crate) fn parse(
         base_url: &str,
         provider: &str,
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::Proxies;
 
-    fn place(base_url: &str) -> Place {
-        Place::parse(base_url, "p", &Network::default()).unwrap()
+    fn place(base_url: &str) -> BaseUrl {
+        BaseUrl::parse(base_url, "p", &Network::default()).unwrap()
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             },
             ..Network::default()
         };
-        let place = Place::parse("https://h/v1", "p", &network).unwrap();
+        let place = BaseUrl::parse("https://h/v1", "p", &network).unwrap();
         assert_eq!(place.name(), "`h` (a proxy is configured)");
     }
 
@@ -171,13 +171,13 @@ mod tests {
             "https://h/v1beta",
             "https://h/v1beta/",
         ] {
-            let place = Place::parse(base, "p", &Network::default()).unwrap();
+            let place = BaseUrl::parse(base, "p", &Network::default()).unwrap();
             assert_eq!(
                 place.url(path).as_str(),
                 "https://h/v1beta/models/m:generateContent"
             );
         }
-        let place = Place::parse("https://h/v1", "p", &Network::default()).unwrap();
+        let place = BaseUrl::parse("https://h/v1", "p", &Network::default()).unwrap();
         assert_eq!(
             place.url("/chat/completions").as_str(),
             "https://h/v1/chat/completions"
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn other_schemes_and_broken_addresses_are_refused() {
         for base in ["", "h:80", "ftp://h/", "unix:/x", "http://", "/v1"] {
-            let error = Place::parse(base, "p", &Network::default()).unwrap_err();
+            let error = BaseUrl::parse(base, "p", &Network::default()).unwrap_err();
             assert!(matches!(error, HttpError::BaseUrl { .. }), "{base}");
         }
     }
