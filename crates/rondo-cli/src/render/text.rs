@@ -361,9 +361,9 @@ fn what_failed(class: ErrorClass, status: Option<u16>) -> String {
 /// What a person is told of a call that a crash cut off.
 fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> String {
     let what = match decision {
-        InDoubtDecision::Retry if still_running => "it is still running, and is waited for",
+        InDoubtDecision::Retry if still_running => "still running, waiting for it",
         InDoubtDecision::Done => "it had ended, and its result was found",
-        InDoubtDecision::Retry => "it is run again",
+        InDoubtDecision::Retry => "running it again",
         InDoubtDecision::Ask => "you are asked whether to run it again",
         InDoubtDecision::Fail => "it is not run again, and the model is told",
     };

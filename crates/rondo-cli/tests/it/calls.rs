@@ -130,13 +130,17 @@ async fn a_command_that_outlived_its_turn_is_said_to_run_and_to_be_waited_for() 
     let url = server.url("/v1");
     let resume = ["resume", "latest", "--base-url", &url, "--yolo"];
     let mut person = Person::start(&env, &resume);
-    person.sees("it is still running, and is waited for").await;
+    person.sees("still running, waiting for it").await;
     let gate = env.project().join("gate");
     let written = tokio::task::spawn_blocking(move || std::fs::write(gate, "go"));
     written.await.unwrap().unwrap();
     person.sees("done").await;
     assert_eq!(person.code().await, Some(0));
-    assert!(!person.all().contains("run again"), "{}", person.all());
+    assert!(
+        !person.all().contains("running it again"),
+        "{}",
+        person.all()
+    );
     let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
     assert_eq!(runs, "run\n");
 }
