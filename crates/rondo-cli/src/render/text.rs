@@ -270,6 +270,29 @@ impl TextView {
     }
 
     /// Said wherever notes are: who answers may cost something else and know less.
+    /// Says what is done after a failure or a crash.
+    fn gone_on(&mut self, body: &EventBody) -> io::Result<()> {
+        match body {
+            EventBody::RetryScheduled {
+                class,
+                status,
+                attempt,
+                delay_ms,
+            } => self.retried(&what_failed(*class, *status), *attempt, *delay_ms),
+            EventBody::ToolCallInDoubt {
+                name,
+                decision,
+                still_running,
+                ..
+            } => {
+                self.end_text()?;
+                self.aside(&in_doubt(name, *decision, *still_running));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn retried(&mut self, what_failed: &str, attempt: u32, delay_ms: u64) {
         let provider = self.model.split('/').next().unwrap_or_default();
         let seconds = Duration::from_millis(delay_ms).as_secs_f64();
@@ -415,12 +438,6 @@ impl View for TextView {
                 self.screen.set_aside(true);
             }
             EventBody::ApprovalResolved { id, arguments, .. } => self.answered(&id, arguments),
-            EventBody::RetryScheduled {
-                class,
-                status,
-                attempt,
-                delay_ms,
-            } => self.retried(&what_failed(class, status), attempt, delay_ms),
             EventBody::ModelFallback {
                 from, to, message, ..
             } => self.fell_back(&from, &to, &message),
@@ -443,14 +460,8 @@ impl View for TextView {
                 reason,
                 ..
             } => self.aside(&compacted(count, how, reason.as_deref())),
-            EventBody::ToolCallInDoubt {
-                name,
-                decision,
-                still_running,
-                ..
-            } => {
-                self.end_text()?;
-                self.aside(&in_doubt(&name, decision, still_running));
+            body @ (EventBody::RetryScheduled { .. } | EventBody::ToolCallInDoubt { .. }) => {
+                self.gone_on(&body)?;
             }
             EventBody::Steered { text } => self.steered(&text)?,
             EventBody::ArgumentsRepaired { .. }
