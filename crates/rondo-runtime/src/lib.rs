@@ -9,7 +9,7 @@
 //! # Layout
 //! - [`settings`]: what is in force; [`table`]: every setting there is; [`config`]: files of them;
 //!   [`values`]: what they hold;
-//!   [`env`], [`paths`]: the process's environment and Rondo's directories; [`profiles`]: layers of a profile.
+//!   [`mod@env`], [`paths`]: the process's environment and Rondo's directories; [`profiles`]: layers of a profile.
 //! - [`project`]: what a project sets, and whether it counts; [`user_file`]: the user's own, changed.
 //! - [`providers`], [`models`]: who can be asked, and what is known of what they offer; [`target`]: whom a
 //!   turn asks; [`transport`], [`embedded`], [`fallbacks`]: that model, ready to be asked;
