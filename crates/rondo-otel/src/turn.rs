@@ -214,17 +214,19 @@ impl UnderWay {
         match event {
             EventBody::RetryScheduled {
                 class,
+                status,
                 attempt,
                 delay_ms,
-                ..
-            } => self.note(
-                "rondo.retry",
-                vec![
+            } => {
+                let status = status.map(|it| KeyValue::new(name::STATUS_CODE, i64::from(it)));
+                let mut attributes = vec![
                     KeyValue::new(name::ERROR_TYPE, class.as_str()),
                     KeyValue::new(name::ATTEMPT, i64::from(*attempt)),
                     KeyValue::new(name::DELAY, whole(*delay_ms)),
-                ],
-            ),
+                ];
+                attributes.extend(status);
+                self.note("rondo.retry", attributes);
+            }
             EventBody::ModelFallback {
                 from, to, class, ..
             } => self.note(
