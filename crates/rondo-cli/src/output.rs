@@ -154,6 +154,11 @@ impl Output {
             .unwrap_or(COLUMNS_DEFAULT)
     }
 
+    /// Returns the width of the terminal that standard output is; `None` where it is none.
+    pub(crate) fn terminal_columns(&self) -> Option<usize> {
+        self.stdout_terminal.then(|| self.columns())
+    }
+
     fn message(&self, label: &str, style: &str, text: &str) {
         // Messages quote what servers and files say, which may hold escape sequences.
         let text = format!("{label}: {}\n", sanitize::plain(text));

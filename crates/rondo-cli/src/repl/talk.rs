@@ -148,11 +148,11 @@ impl AgentChat {
     }
 
     /// Has all that was said summed up, with an eye on what the user names. Nothing changes where that
-    /// fails.
+    /// fails. Returns `None`, after a note, where there is nothing to sum up yet.
     ///
     /// # Errors
-    /// When nothing was said, or nobody can be asked.
-    pub(super) async fn compact(&mut self, focus: &str) -> Result<TurnEnd> {
+    /// When the last turn was cut off, or no model can be asked.
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<Option<TurnEnd>> {
         self.learn_keys();
         let mut plan = TurnPlan::of(&self.settings, &self.output)?;
         let policy = &mut plan.profile.compaction;
@@ -165,25 +165,33 @@ impl AgentChat {
             "" => "Sum up what was said.".to_owned(),
             focus => format!("Sum up what was said, above all of: {focus}"),
         });
-        let has_history = |it: &Conversation| it.cut_off.is_none() && !it.history.is_empty();
-        let Some(mut conversation) = self.conversation.take_if(|it| has_history(it)) else {
-            let message = "there is no conversation that could be summed up";
-            return Err(CliError::new(Exit::NoSession, message));
+        if self.current().is_some_and(|it| it.cut_off.is_some()) {
+            let error = CliError::new(Exit::NoSession, "the last turn was cut off");
+            return Err(error.hint("`/resume` carries it on, then `/compact` sums up"));
+        }
+        if let Some(early) = self.too_early_to_sum_up() {
+            let note = format!("there is nothing to sum up yet: {early}");
+            self.output.note(&note);
+            return Ok(None);
+        }
+        let Some(mut conversation) = self.conversation.take() else {
+            return Ok(None);
         };
-        let said = conversation.history.iter().map(|it| it.text().len());
-        let over = match said.sum::<usize>() < COMPACT_BYTES_MIN && !has_calls(&conversation) {
-            true => {
-                let message =
-                    "there is nothing to sum up yet: what was said is shorter than a summary";
-                Err(CliError::new(Exit::NoSession, message))
-            }
-            false => {
-                let start = TurnStart::Message(Box::new(self.secrets.message(message)));
-                self.turn(&mut conversation, &plan, start).await
-            }
-        };
+        let start = TurnStart::Message(Box::new(self.secrets.message(message)));
+        let over = self.turn(&mut conversation, &plan, start).await;
         self.conversation = Some(conversation);
-        over
+        over.map(Some)
+    }
+
+    /// Returns why a summary would save nothing, where that is so.
+    fn too_early_to_sum_up(&self) -> Option<&'static str> {
+        let history = self.current().map_or(&[][..], |it| &it.history);
+        if history.is_empty() {
+            return Some("nothing was said");
+        }
+        let said: usize = history.iter().map(|it| it.text().len()).sum();
+        (said < COMPACT_BYTES_MIN && !has_calls(history))
+            .then_some("what was said is shorter than a summary")
     }
 
     /// Carries on the turn that was cut off, if there is one.
@@ -443,10 +451,13 @@ impl AgentChat {
     }
 }
 
-/// Returns whether a call was made, whose arguments and result are part of what is summed up.
-fn has_calls(conversation: &Conversation) -> bool {
-    let mut parts = conversation.history.iter().flat_map(|it| &it.parts);
-    parts.any(|part| !matches!(part, Part::Text(_)))
+/// Returns whether there are calls, results or files, which are part of what is summed up and no text.
+fn has_calls(history: &[Arc<Message>]) -> bool {
+    let mut parts = history.iter().flat_map(|it| &it.parts);
+    parts.any(|part| match part {
+        Part::ToolCall(_) | Part::ToolResult(_) | Part::Media(_) => true,
+        Part::Text(_) | Part::Reasoning(_) | Part::Refusal(_) | Part::Opaque(_) => false,
+    })
 }
 
 fn is_python(tool: &str) -> bool {

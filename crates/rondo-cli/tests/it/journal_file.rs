@@ -1,6 +1,7 @@
 //! The journal's file: gone while it is used, read-only, or on a disk that is full.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::person::Person;
 use crate::repl::{leave, start};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
 use serde_json::json;
@@ -220,6 +221,28 @@ async fn what_goes_on_without_its_end_says_so_first() {
     assert_eq!(other.run(&["session", "import"]).await.code, Some(0));
     let resumed = other.run(&["resume", &id]).await;
     assert!(resumed.stderr.starts_with(&note), "{resumed:?}");
+}
+
+#[tokio::test]
+async fn a_reading_call_whose_result_is_lost_is_said_to_run_again() {
+    let env = TestEnv::new();
+    let reads = calls("list_files", &json!({}));
+    let server = serve(vec![reads, says("Done."), says("Gone on.")]).await;
+    assert_eq!(env.ask(&server, &["x"]).await.code, Some(0));
+    let path = sessions_dir(&env).join("journal.db");
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let flip = "UPDATE records SET body = body || ' ' WHERE body LIKE '%\"tool_finished\"%'";
+    assert_eq!(connection.execute(flip, []).unwrap(), 1);
+    drop(connection);
+    let repaired = env.run(&["session", "fsck", "--repair"]).await;
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let url = server.url("/v1");
+    let mut person = Person::start(&env, &["resume", "--base-url", &url]);
+    person
+        .sees("`list_files` was running when the turn was cut off: running it again")
+        .await;
+    person.sees("Gone on.").await;
+    assert_eq!(person.code().await, Some(0));
 }
 
 #[tokio::test]

@@ -66,10 +66,19 @@ impl Person {
         Self::start_as(env, env!("CARGO_BIN_EXE_rondo"), args)
     }
 
+    /// Starts `rondo` on a terminal that is so wide from the beginning.
+    pub(crate) fn start_wide(env: &TestEnv, columns: u16, args: &[&str]) -> Self {
+        Self::start_sized(env, env!("CARGO_BIN_EXE_rondo"), args, columns)
+    }
+
     /// Starts any program on a terminal.
     pub(crate) fn start_as(env: &TestEnv, program: &str, args: &[&str]) -> Self {
+        Self::start_sized(env, program, args, COLUMNS)
+    }
+
+    fn start_sized(env: &TestEnv, program: &str, args: &[&str], columns: u16) -> Self {
         let (pty, pts) = pty_process::open().unwrap();
-        pty.resize(Size::new(ROWS, COLUMNS)).unwrap();
+        pty.resize(Size::new(ROWS, columns)).unwrap();
         let plain = env.command(args);
         let plain = plain.as_std();
         let set = plain
@@ -93,7 +102,7 @@ impl Person {
             output,
             screen: vt100::Parser::new_with_callbacks(
                 size(ROWS),
-                size(COLUMNS),
+                size(columns),
                 SCROLLBACK,
                 Answers::default(),
             ),
@@ -219,6 +228,16 @@ impl Person {
         let column = before.chars().count() + text.chars().count() - 1;
         let cell = screen.cell(row, u16::try_from(column).unwrap());
         cell.unwrap().fgcolor()
+    }
+
+    /// Returns the lines of the screen that the terminal broke because they were wider than it.
+    pub(crate) fn broken_lines(&self) -> Vec<String> {
+        let screen = self.screen.screen();
+        let (_, columns) = screen.size();
+        let rows = screen.rows(0, columns.get()).zip(0..);
+        rows.filter(|(_, row)| screen.row_wrapped(*row))
+            .map(|(line, _)| line)
+            .collect()
     }
 
     /// Returns all that stands on the screen and above it.

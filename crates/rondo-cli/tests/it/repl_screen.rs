@@ -1,7 +1,7 @@
 //! What the screen looks like, whatever is typed and however large it is.
 
 use crate::harness::{TestEnv, says, serve};
-use crate::person::{CTRL_C, ENTER, TAB};
+use crate::person::{CTRL_C, ENTER, Person, TAB};
 use crate::repl::{leave, said, start};
 use std::collections::BTreeSet;
 
@@ -151,4 +151,55 @@ async fn help_and_notes_are_broken_at_words_in_a_narrow_terminal() {
         assert!(cut.is_empty(), "{columns}: {cut:?}");
         leave(person).await;
     }
+}
+
+#[tokio::test]
+async fn the_greeting_and_a_sessions_note_are_broken_at_words_in_a_narrow_terminal() {
+    let server = serve(vec![says("One.")]).await;
+    let env = TestEnv::new();
+    assert_eq!(env.ask(&server, &["one"]).await.code, Some(0));
+    let url = server.url("/v1");
+    let named = ["-m", "openai/test", "--base-url", &url];
+    for (args, note) in [
+        (&[][..], "note: Tab turns from agent to shell to Python;"),
+        (&["repl", "-c"], "the next question goes on with it"),
+    ] {
+        let args = [args, &named[..]].concat();
+        let mut wide = None;
+        for columns in [200, 80, 60] {
+            let mut person = Person::start_wide(&env, columns, &args);
+            person.sees(note).await;
+            person.prompt("agent").await;
+            let broken = person.broken_lines();
+            assert!(broken.is_empty(), "{columns}: {broken:?}");
+            let all = person.all();
+            let (greeting, _) = all.rsplit_once("\nagent ").unwrap();
+            let words: Vec<String> = greeting.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(&words, wide.get_or_insert_with(|| words.clone()));
+            leave(person).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_sessions_is_no_wider_than_its_terminal_and_whole_in_a_pipe() {
+    let server = serve(vec![says("One.")]).await;
+    let env = TestEnv::new();
+    let deep = "a/directory/that/is/deep/and/whose/name/is/longer/than/any/line/should/be";
+    std::fs::create_dir_all(env.project().join(deep)).unwrap();
+    let question = "what is in the directory that has so long a name, and who made it?";
+    let asked = env.ask(&server, &["-C", deep, question]).await;
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    for columns in [80, 60] {
+        let mut person = Person::start_wide(&env, columns, &["session", "list"]);
+        assert_eq!(person.code().await, Some(0));
+        let shown = person.screen();
+        assert!(person.broken_lines().is_empty(), "{columns}: {shown}");
+        assert_eq!(shown.trim_end().lines().count(), 2, "{shown}");
+        assert!(shown.contains('…'), "{shown}");
+        assert!(!shown.contains(question), "{shown}");
+    }
+    let piped = env.run(&["session", "list"]).await;
+    assert!(piped.stdout.contains(&format!("[ROOT]/project/{deep}")));
+    assert!(piped.stdout.contains(question), "{piped:?}");
 }

@@ -138,14 +138,19 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     let mut person = start(&env, &server, &[]);
     person.prompt("agent").await;
     person.enter("/compact").await;
-    person.sees("there is no conversation").await;
+    person
+        .sees("note: there is nothing to sum up yet: nothing was said")
+        .await;
     person.prompt("agent").await;
     person.enter("hi").await;
     person.sees("hello").await;
     person.prompt("agent").await;
     person.enter("/compact").await;
-    person.sees("there is nothing to sum up yet").await;
+    person
+        .sees("note: there is nothing to sum up yet: what was said is shorter than a summary")
+        .await;
     person.prompt("agent").await;
+    assert!(!person.all().contains("error:"), "{}", person.all());
     person.enter("count").await;
     person.sees("one one").await;
     person.prompt("agent").await;
@@ -161,6 +166,36 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     assert!(asked[0].ends_with("They counted.") && asked[1] == "go on");
     let replayed = env.run(&["replay", "latest", "--strict"]).await;
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
+#[tokio::test]
+async fn what_a_model_thought_before_a_short_answer_is_not_worth_a_summary() {
+    let mut thought = says("hello");
+    thought.reasoning = vec!["They greet me. ".repeat(100)];
+    let server = serve(vec![thought]).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    let early = "note: there is nothing to sum up yet";
+    ask(&mut person, &[("hi", "hello"), ("/compact", early)]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_is_worth_a_summary_however_little_was_said() {
+    let replies = vec![
+        calls("list_files", &json!({})),
+        says("None."),
+        says("Empty."),
+    ];
+    let server = serve(replies).await;
+    let env = TestEnv::new();
+    let mut person = start(&env, &server, &[]);
+    ask(&mut person, &[("files?", "None."), ("/compact", "Empty.")]).await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
@@ -235,11 +270,16 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
             ("second", "two"),
             ("/undo", "of 1 turn:"),
             ("third", "three"),
-            ("/fork", "(2 turns): the next"),
+            ("/fork", "(2 turns): the next question goes on with it"),
             ("fourth", "four"),
         ],
     )
     .await;
+    let list = env.run(&["session", "list", "--json"]).await.lines();
+    let id = list[0]["id"].as_str().unwrap();
+    person
+        .sees(&format!("note: forked as `{id}` (2 turns): "))
+        .await;
     person.prompt("agent").await;
     leave(person).await;
     assert_eq!(said(&server, 2), ["first", "third"]);

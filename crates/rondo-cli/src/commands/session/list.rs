@@ -6,14 +6,22 @@ use rondo_journal::{SessionInfo, SessionState, Store};
 use rondo_types::{StopReason, TimeMs};
 use serde_json::json;
 use std::fmt::Write as _;
+use textwrap::core::display_width;
 
-/// Columns that a title gets at least.
-const TITLE_COLUMNS_MIN: usize = 20;
+/// Columns that a title and a directory have at least; where there are fewer, directories are left out.
+const PART_COLUMNS_MIN: usize = 10;
 /// Columns of a directory at most; its end says more than its beginning.
 const DIRECTORY_COLUMNS_MAX: usize = 30;
+/// The heads of the columns, of which the last two share what the others leave.
+const HEADS: [&str; 4] = ["ID", "WRITTEN", "STATE", "TURNS"];
+const DIRECTORY: &str = "DIRECTORY";
+const TITLE: &str = "TITLE";
+/// Blanks between two columns.
+const GAP: usize = 2;
 
-/// Returns one line for each session, cut to the terminal.
-pub(crate) fn table(store: &Store, sessions: &[SessionInfo], columns: usize) -> String {
+/// Returns one line for each session, none wider than the terminal. Without the width of one, nothing is
+/// shortened.
+pub(crate) fn table(store: &Store, sessions: &[SessionInfo], columns: Option<usize>) -> String {
     lines(sessions, columns, |it| end(store, it))
 }
 
@@ -27,33 +35,59 @@ fn end(store: &Store, it: &SessionInfo) -> Option<StopReason> {
 
 fn lines(
     sessions: &[SessionInfo],
-    columns: usize,
+    columns: Option<usize>,
     end: impl Fn(&SessionInfo) -> Option<StopReason>,
 ) -> String {
     let now = Clock::system().now();
-    let rows: Vec<[String; 5]> = sessions.iter().map(|it| row(it, end(it), now)).collect();
-    let heads = ["ID", "WRITTEN", "STATE", "TURNS", "DIRECTORY"].map(str::to_owned);
-    let mut widths = heads.clone().map(|head| head.len());
+    let heads = Row {
+        cells: HEADS.map(str::to_owned),
+        directory: DIRECTORY.to_owned(),
+        title: TITLE.to_owned(),
+    };
+    let rows = sessions.iter().map(|it| row(it, end(it), now));
+    let rows: Vec<Row> = std::iter::once(heads).chain(rows).collect();
+    let mut widths = [0; HEADS.len()];
     for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
+        for (width, cell) in widths.iter_mut().zip(&row.cells) {
+            *width = display_width(cell).max(*width);
         }
     }
-    let used: usize = widths.iter().map(|width| width + 2).sum();
-    let left = columns.saturating_sub(used).max(TITLE_COLUMNS_MIN);
-    let titles: Vec<String> = sessions.iter().map(|it| cell(&it.title)).collect();
-    let titles = titles.iter().map(String::as_str);
+    let used = widths.iter().map(|width| width + GAP).sum();
+    let directory = directory_columns(&rows, columns.map(|columns| columns.saturating_sub(used)));
     let mut text = String::new();
-    let all = std::iter::once((&heads, "TITLE")).chain(rows.iter().zip(titles));
-    for (cells, title) in all {
+    for row in &rows {
         let mut line = String::new();
-        for (cell, width) in cells.iter().zip(widths) {
-            let _ = write!(line, "{cell:width$}  ");
+        for (cell, width) in row.cells.iter().zip(widths) {
+            pad(&mut line, cell, width);
         }
-        line.push_str(&cut(title, left));
+        if let Some(width) = directory {
+            pad(&mut line, &end_of(&row.directory, width), width);
+        }
+        line.push_str(&row.title);
+        let line = columns.map_or_else(|| line.clone(), |columns| cut(&line, columns));
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
+}
+
+/// Returns how wide directories are shown, beside titles that share `left` with them; `None` where that is
+/// too little for both.
+fn directory_columns(rows: &[Row], left: Option<usize>) -> Option<usize> {
+    let widest = |of: fn(&Row) -> &str| rows.iter().map(|it| display_width(of(it))).max();
+    let directory = widest(|it| &it.directory).unwrap_or_default();
+    let title = widest(|it| &it.title).unwrap_or_default();
+    let Some(left) = left else {
+        return Some(directory);
+    };
+    let left = left.saturating_sub(GAP);
+    let shown = left.saturating_sub(title).max(left / 2);
+    let shown = shown.min(DIRECTORY_COLUMNS_MAX).min(directory);
+    (left >= 2 * PART_COLUMNS_MIN).then_some(shown)
+}
+
+fn pad(line: &mut String, cell: &str, width: usize) {
+    let blanks = width.saturating_sub(display_width(cell)) + GAP;
+    let _ = write!(line, "{cell}{:blanks$}", "");
 }
 
 /// Returns an object a line.
@@ -78,14 +112,25 @@ pub(super) fn json(store: &Store, sessions: &[SessionInfo]) -> String {
     text
 }
 
-fn row(it: &SessionInfo, end: Option<StopReason>, now: TimeMs) -> [String; 5] {
-    [
-        cell(it.id.as_str()),
-        ago(now.since(it.updated).as_secs()),
-        end.map_or_else(|| state(it.state), outcome).to_owned(),
-        it.turns.to_string(),
-        end_of(&cell(&it.directory)),
-    ]
+/// A session's line before it is laid out.
+struct Row {
+    /// What stands below each of [`HEADS`].
+    cells: [String; HEADS.len()],
+    directory: String,
+    title: String,
+}
+
+fn row(it: &SessionInfo, end: Option<StopReason>, now: TimeMs) -> Row {
+    Row {
+        cells: [
+            cell(it.id.as_str()),
+            ago(now.since(it.updated).as_secs()),
+            end.map_or_else(|| state(it.state), outcome).to_owned(),
+            it.turns.to_string(),
+        ],
+        directory: cell(&it.directory),
+        title: cell(&it.title),
+    }
 }
 
 fn state(state: SessionState) -> &'static str {
@@ -121,20 +166,30 @@ fn ago(seconds: u64) -> String {
 }
 
 fn cut(text: &str, columns: usize) -> String {
-    if text.chars().count() <= columns {
+    if display_width(text) <= columns {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    let kept = fitting(text.chars(), columns);
     format!("{}…", kept.trim_end())
 }
 
-fn end_of(directory: &str) -> String {
-    let count = directory.chars().count();
-    if count <= DIRECTORY_COLUMNS_MAX {
+/// Returns the end of a directory where the whole is wider than that.
+fn end_of(directory: &str, columns: usize) -> String {
+    if display_width(directory) <= columns {
         return directory.to_owned();
     }
-    let kept = directory.chars().skip(count - DIRECTORY_COLUMNS_MAX + 1);
-    format!("…{}", kept.collect::<String>())
+    let kept = fitting(directory.chars().rev(), columns);
+    format!("…{}", kept.chars().rev().collect::<String>())
+}
+
+/// Returns the first characters that leave a column for what says that others are left out.
+fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut used = 0;
+    let fits = |it: &char| {
+        used += display_width(it.encode_utf8(&mut [0; 4]));
+        used < columns
+    };
+    characters.take_while(fits).collect()
 }
 
 #[cfg(test)]
@@ -159,30 +214,81 @@ mod tests {
         }
     }
 
+    /// Returns the words of each line, a blank between two.
+    fn words(text: &str) -> Vec<String> {
+        let lines = text
+            .lines()
+            .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+        lines.collect()
+    }
+
+    fn sessions() -> [SessionInfo; 2] {
+        let title = "what is in the file that I wrote yesterday";
+        [
+            info("s-1a2040b629a-1f9c", title, SessionState::Done),
+            info("s-22", "四つの日本語の題", SessionState::CutOff),
+        ]
+    }
+
+    fn ends(it: &SessionInfo) -> Option<StopReason> {
+        (it.id.as_str() != "s-22").then_some(StopReason::MaxSteps)
+    }
+
     #[test]
     fn a_table_fits_the_terminal() {
-        let sessions = [
-            info(
-                "s-1",
-                "what is in the file that I wrote yesterday",
-                SessionState::Done,
+        for (columns, expected) in [
+            (
+                100,
+                [
+                    "ID WRITTEN STATE TURNS DIRECTORY TITLE",
+                    "s-1a2040b629a-1f9c 0 s ago at a limit 2 …/to/some/project/of/mine what is in the file that…",
+                    "s-22 0 s ago cut off 2 …/to/some/project/of/mine 四つの日本語の題",
+                ],
             ),
-            info("s-22", "short", SessionState::CutOff),
-        ];
-        let ends = |it: &SessionInfo| (it.id.as_str() == "s-1").then_some(StopReason::MaxSteps);
-        let shown = lines(&sessions, 80, ends);
-        let squeeze = |text: &str| {
-            let lines = text
-                .lines()
-                .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
-            lines.collect::<Vec<_>>()
-        };
+            (
+                80,
+                [
+                    "ID WRITTEN STATE TURNS DIRECTORY TITLE",
+                    "s-1a2040b629a-1f9c 0 s ago at a limit 2 …roject/of/mine what is in the…",
+                    "s-22 0 s ago cut off 2 …roject/of/mine 四つの日本語の…",
+                ],
+            ),
+            (
+                60,
+                [
+                    "ID WRITTEN STATE TURNS TITLE",
+                    "s-1a2040b629a-1f9c 0 s ago at a limit 2 what is in…",
+                    "s-22 0 s ago cut off 2 四つの日本…",
+                ],
+            ),
+        ] {
+            let shown = lines(&sessions(), Some(columns), ends);
+            let widest = shown.lines().map(display_width).max();
+            assert!(widest <= Some(columns), "{columns}: {shown}");
+            assert_eq!(words(&shown), expected, "{columns}");
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_any_terminal() {
+        for columns in 1..200 {
+            let shown = lines(&sessions(), Some(columns), ends);
+            let widest = shown.lines().map(display_width).max();
+            assert!(widest <= Some(columns), "{columns}: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_table_for_no_terminal_is_whole() {
+        let directory = "/a/very/long/path/to/some/project/of/mine";
         assert_eq!(
-            squeeze(&shown),
+            words(&lines(&sessions(), None, ends)),
             [
-                "ID WRITTEN STATE TURNS DIRECTORY TITLE",
-                "s-1 0 s ago at a limit 2 …/path/to/some/project/of/mine what is in the file…",
-                "s-22 0 s ago cut off 2 …/path/to/some/project/of/mine short",
+                "ID WRITTEN STATE TURNS DIRECTORY TITLE".to_owned(),
+                format!(
+                    "s-1a2040b629a-1f9c 0 s ago at a limit 2 {directory} what is in the file that I wrote yesterday"
+                ),
+                format!("s-22 0 s ago cut off 2 {directory} 四つの日本語の題"),
             ]
         );
     }
@@ -192,7 +298,7 @@ mod tests {
         let hostile = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{1b}[2J\u{9b}31m\nc\rd\u{202e}e\u{200b}";
         let mut it = info(hostile, hostile, SessionState::Done);
         it.directory = hostile.to_owned();
-        let shown = lines(&[it], 200, |_| None);
+        let shown = lines(&[it], Some(200), |_| None);
         let row = shown.lines().nth(1).unwrap();
         assert_eq!(shown.lines().count(), 2);
         assert_eq!(row.matches("ab c de").count(), 3, "{row:?}");

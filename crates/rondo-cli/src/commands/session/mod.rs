@@ -50,7 +50,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
                     .map_err(write_failed)?;
                 return Ok(Exit::Answer);
             }
-            list::table(&store, &found, output.columns())
+            list::table(&store, &found, output.terminal_columns())
         }
         SessionCommand::Show { session, format } => {
             show::show(&store, session, *format, output)?;

@@ -23,12 +23,14 @@ impl Repl {
     }
 
     pub(super) async fn compact(&mut self, focus: &str) -> Result<After> {
-        let over = self.talk.compact(focus).await?;
-        Ok(self.turn_over(over))
+        match self.talk.compact(focus).await? {
+            Some(over) => Ok(self.turn_over(over)),
+            None => Ok(After::Prompt),
+        }
     }
 
     pub(super) fn show_sessions(&mut self) -> Result<()> {
-        let columns = self.talk.output.columns();
+        let columns = self.talk.output.terminal_columns();
         let store = self.talk.store()?;
         let found = store.sessions(LISTED_MAX)?;
         let shown = session_table(store, &found, columns);
