@@ -3,10 +3,10 @@
 //!
 //! # Layout
 //! - `cli`: the arguments as they were typed.
-//! - `commands`: one file for each command; `prompt`: the user's input, assembled.
+//! - `commands`: one file for each command; `user_input`: what the user says, assembled.
 //! - `repl`: one prompt for the agent, a shell and Python.
 //! - `story`: what happened in a recorded session.
-//! - `render`: what a turn looks like; `turn_loop`: a turn that runs, shown; `screen`: what shares the terminal;
+//! - `render`: what a turn looks like; `show_turn`: a turn that runs, shown; `screen`: what shares the terminal;
 //!   `approver`: questions on it; `changes`: what calls make of files, for both.
 //! - `output`: standard output and standard error; `log`: what `-v` shows.
 //! - `exit`, `error`: exit codes and messages; `signals`: what stops a run from outside.
@@ -21,12 +21,12 @@ mod error;
 mod exit;
 mod log;
 mod output;
-mod prompt;
 mod render;
 mod repl;
 mod screen;
+mod show_turn;
 mod signals;
 mod story;
-mod turn_loop;
+mod user_input;
 
 pub use commands::run;

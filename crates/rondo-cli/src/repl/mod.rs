@@ -42,7 +42,7 @@ use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::{Output, SharedOutput};
-use crate::turn_loop::Signals;
+use crate::show_turn::Signals;
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};

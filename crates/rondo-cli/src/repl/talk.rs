@@ -12,8 +12,8 @@ use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::prompt;
 use crate::story::Fold;
+use crate::user_input;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
@@ -385,7 +385,7 @@ impl AgentChat {
     }
 
     fn message(&self, question: &str) -> Result<Message> {
-        let mut message = prompt::of_text(question, &self.settings.directory)?;
+        let mut message = user_input::of_text(question, &self.settings.directory)?;
         message.parts.extend(self.attached.iter().cloned());
         Ok(self.all_secrets().message(message))
     }

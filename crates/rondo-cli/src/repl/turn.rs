@@ -11,7 +11,7 @@ use crate::error::{CliError, Result};
 use crate::exit::{Circumstances, Exit, Stop};
 use crate::render::TextView;
 use crate::screen::Screen;
-use crate::turn_loop::{self, Brake, Ended, Signals};
+use crate::show_turn::{self, Brake, Ended, Signals};
 use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
@@ -119,7 +119,7 @@ impl AgentChat {
             // Somebody sits at this terminal, who stops it and lets it go on.
             tokio::join!(
                 turn,
-                turn_loop::show(events_rx, view, Brake::new(handle.clone()), over_rx, None)
+                show_turn::show(events_rx, view, Brake::new(handle.clone()), over_rx, None)
             )
         };
         let (outcome, ended) = tokio::select! {

@@ -2,7 +2,7 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::turn_loop::Ended;
+use crate::show_turn::Ended;
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use std::fs::File;

@@ -1,10 +1,10 @@
-//! The prompt, its attachments and standard input, as one message.
+//! Reads what `rondo ask` was given (words, standard input, attached files, a schema), within the time of a turn.
 
 use crate::cli::AskArgs;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::prompt;
+use crate::user_input;
 use rondo_schema::Validator;
 use rondo_types::Message;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) fn read_input(
     let read = move || {
         let schema = schema_file.as_deref().map(read_schema).transpose()?;
         let tell = |note: &str| output.note(note);
-        let message = prompt::read(&words, &directory, implied, &tell)?;
+        let message = user_input::read(&words, &directory, implied, &tell)?;
         Ok((schema, message))
     };
     let (read_tx, read_rx) = mpsc::sync_channel(1);

@@ -20,7 +20,7 @@ use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::Output;
-use crate::turn_loop::{Signals, end_when_told, say_last};
+use crate::show_turn::{Signals, end_when_told, say_last};
 use prepare::{Prepared, prepare};
 use rondo_runtime::env::Env;
 use tokio::task::spawn_blocking;

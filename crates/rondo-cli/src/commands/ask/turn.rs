@@ -13,7 +13,7 @@ use crate::output::{Output, give_up};
 use crate::render::sanitize::plain;
 use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
-use crate::turn_loop::{self, Brake, Ended};
+use crate::show_turn::{self, Brake, Ended};
 use rondo_core::ports::ProcessEnd;
 use rondo_core::{control, events};
 use rondo_runtime::TurnHost;
@@ -63,7 +63,7 @@ pub(super) async fn run(
         let _ = over_tx.send(());
         outcome
     };
-    let showing = turn_loop::show(events_rx, view, brake, over_rx, timeout);
+    let showing = show_turn::show(events_rx, view, brake, over_rx, timeout);
     let (outcome, ended) = tokio::join!(turn, showing);
     let outcome = outcome?;
     prepared.session.conversation.took(&outcome);

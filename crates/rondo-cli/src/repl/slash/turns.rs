@@ -2,10 +2,10 @@
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::prompt;
 use crate::render::tool_line;
 use crate::repl::ledger::{CallLog, StepLog};
 use crate::repl::{After, Repl};
+use crate::user_input;
 use rondo_types::Usage;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -84,7 +84,7 @@ impl Repl {
         if file.is_empty() {
             return Err(CliError::new(Exit::Usage, "`/include` takes a file"));
         }
-        let part = prompt::attach(file, &self.talk.settings.directory)?;
+        let part = user_input::attach(file, &self.talk.settings.directory)?;
         self.talk.attached.push(part);
         self.print(&format!("`{file}` goes with the next question\n"))
     }
