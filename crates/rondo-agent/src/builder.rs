@@ -76,7 +76,7 @@ pub enum BuildError {
     /// A budget in money is set, and a model may be asked whose price is not known: the budget would
     /// bound nothing.
     #[error(
-        "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens` instead"
+        "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens_total` instead"
     )]
     Price {
         /// The model, as `provider/model`.

@@ -126,7 +126,7 @@ impl Run {
 
     /// Says something to the model between two steps, and returns whether the turn will take it.
     ///
-    /// What came too late for the model is in [`Outcome::unheard`].
+    /// What came too late for the model is in [`Outcome::undelivered_steering`].
     pub fn steer(&self, text: impl Into<String>) -> bool {
         self.handle.steer(text.into())
     }

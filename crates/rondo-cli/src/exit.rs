@@ -223,7 +223,7 @@ mod tests {
             elapsed_ms: 0,
             finish_reason: None,
             error: None,
-            unheard: Vec::new(),
+            undelivered_steering: Vec::new(),
             transcript: Vec::new(),
         }
     }

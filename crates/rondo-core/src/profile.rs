@@ -218,7 +218,7 @@ mod tests {
         ];
         let resolved = resolve("default", &layers).unwrap();
         assert_eq!(resolved.profile.limits.max_steps, 4);
-        assert_eq!(resolved.profile.limits.max_tokens, Some(10));
+        assert_eq!(resolved.profile.limits.max_tokens_total, Some(10));
         assert_eq!(resolved.sources["limits.max_steps"], "--max-steps");
         assert_eq!(resolved.sources["limits.max_tokens"], "config.toml");
         assert_eq!(resolved.sources["limits.overflow"], "profile default");

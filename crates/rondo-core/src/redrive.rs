@@ -216,7 +216,7 @@ impl Drive<'_> {
                 Ok(())
             }
             RecordBody::TurnStarted { .. }
-            | RecordBody::Equipped { .. }
+            | RecordBody::TurnEnvironment { .. }
             | RecordBody::RequestQueued
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::Resumed { .. }

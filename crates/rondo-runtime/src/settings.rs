@@ -261,7 +261,7 @@ mod tests {
             (
                 settings.values.max_steps,
                 of_profile.max_steps,
-                of_profile.max_tokens,
+                of_profile.max_tokens_total,
             )
         };
         let high = "max_steps = 100\nmax_tokens_total = 9000000";

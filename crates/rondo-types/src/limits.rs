@@ -21,8 +21,12 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
     /// Tokens of a turn, prompt and generated together, over all its requests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "max_tokens"
+    )]
+    pub max_tokens_total: Option<u64>,
     /// Money of a turn.
     #[serde(
         default,

@@ -40,8 +40,8 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ModelError>,
     /// Steering messages that came too late for the model: the caller's to say again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unheard: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "unheard")]
+    pub undelivered_steering: Vec<String>,
     /// The session's messages, this turn's included; every call has its result.
     pub transcript: Transcript,
 }

@@ -425,7 +425,7 @@ impl Repl {
 
     /// Takes what a turn leaves for the prompt.
     fn turn_over(&mut self, over: TurnEnd) -> After {
-        self.queue(over.unheard);
+        self.queue(over.undelivered);
         self.typed_ahead(&over.typed);
         match over.stopped_by {
             Some(Stop::Terminate) => After::Leave(Exit::Terminated),

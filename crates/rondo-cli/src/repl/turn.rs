@@ -26,8 +26,8 @@ use tokio::sync::oneshot;
 pub(super) struct TurnEnd {
     /// What the process was told from outside meanwhile.
     pub(super) stopped_by: Option<Stop>,
-    /// What was said to the turn, or to the prompt, and not heard yet.
-    pub(super) unheard: Vec<String>,
+    /// What was said to the turn, or to the prompt, and not delivered yet.
+    pub(super) undelivered: Vec<String>,
     /// What was typed and not entered.
     pub(super) typed: String,
 }
@@ -135,7 +135,7 @@ impl AgentChat {
         })?;
         let mut over = over(keyboard, ended.stopped_by);
         let outcome = self.finish(outcome, ended, plan, conversation).await?;
-        over.unheard.splice(0..0, outcome.unheard);
+        over.undelivered.splice(0..0, outcome.undelivered_steering);
         Ok(over)
     }
 
@@ -174,7 +174,7 @@ impl AgentChat {
 fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> TurnEnd {
     TurnEnd {
         stopped_by,
-        unheard: std::mem::take(&mut keyboard.queue),
+        undelivered: std::mem::take(&mut keyboard.queue),
         typed: keyboard.take_typed(),
     }
 }

@@ -51,7 +51,7 @@ impl Fold {
             turn.took_ms = turn.took_ms.max(u64::try_from(took).unwrap_or(u64::MAX));
         }
         match &record.body {
-            RecordBody::Equipped { models, .. } => self.models.clone_from(models),
+            RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
             RecordBody::ModelRequested { model, .. } => self.request(record, model),
             RecordBody::ModelReplied { reply } => self.reply(record.at_ms, reply),
             RecordBody::Final {

@@ -63,13 +63,13 @@ fn started() -> [RecordBody; 2] {
         }),
         context_tokens: None,
     };
-    let equipped = RecordBody::Equipped {
+    let environment = RecordBody::TurnEnvironment {
         system: vec![],
         tools: Default::default(),
         models: vec![model],
         response_schema: None,
     };
-    [serde_json::from_value(began).unwrap(), equipped]
+    [serde_json::from_value(began).unwrap(), environment]
 }
 
 fn story() -> (Story, Turn) {

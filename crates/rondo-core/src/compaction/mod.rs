@@ -13,7 +13,7 @@ mod words;
 mod tests;
 
 pub(crate) use cut::cut_text;
-pub(crate) use plan::{Room, drop_groups, keep_from, past_from, squeeze, summary_input};
+pub(crate) use plan::{ContextBudget, drop_groups, keep_from, past_from, summary_input, trim};
 pub(crate) use size::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 pub(crate) use words::{SUMMARISER, SUMMARY_ASKED, summary_message};
 

@@ -15,7 +15,7 @@ const RESULT_BYTES_MIN: u64 = 256;
 
 /// What messages may fill, in bytes as [`transcript_bytes`] counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct ContextBudget {
     /// More does not fit.
     pub(crate) limit: u64,
     /// What is left to the latest messages once something must go.
@@ -91,26 +91,26 @@ pub(crate) fn summary_input(transcript: &Transcript, to: usize, limit: u64) -> O
 ///
 /// The user's last message and the latest step stay. So what is left may still be too much, when
 /// the user's message, or the latest step without its results, is.
-pub(crate) fn squeeze(transcript: &Transcript, room: Room) -> Vec<Compaction> {
-    let mut squeeze = Squeeze {
+pub(crate) fn trim(transcript: &Transcript, budget: ContextBudget) -> Vec<Compaction> {
+    let mut trimmed = Trimmed {
         left: transcript.clone(),
         changes: Vec::new(),
     };
-    if transcript_bytes(transcript) > room.limit {
-        squeeze.older_results(room.target);
-        squeeze.latest_results(room.target / 2, room.target);
-        squeeze.older_steps(room.target);
-        squeeze.latest_results(0, room.limit);
+    if transcript_bytes(transcript) > budget.limit {
+        trimmed.older_results(budget.target);
+        trimmed.latest_results(budget.target / 2, budget.target);
+        trimmed.older_steps(budget.target);
+        trimmed.latest_results(0, budget.limit);
     }
-    squeeze.changes
+    trimmed.changes
 }
 
-struct Squeeze {
+struct Trimmed {
     left: Transcript,
     changes: Vec<Compaction>,
 }
 
-impl Squeeze {
+impl Trimmed {
     fn make(&mut self, change: Compaction) {
         let before = self.left.clone();
         change.apply(&mut self.left);

@@ -107,7 +107,7 @@ pub async fn resume_turn(
 
 /// Returns what a turn began with; none where its records lack their beginning.
 pub(crate) fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
-    let [started, equipped, ..] = records else {
+    let [started, environment, ..] = records else {
         return None;
     };
     let RecordBody::TurnStarted {
@@ -119,12 +119,12 @@ pub(crate) fn began_with(session: &SessionId, records: &[Record]) -> Option<Turn
     else {
         return None;
     };
-    let RecordBody::Equipped {
+    let RecordBody::TurnEnvironment {
         system,
         tools,
         models,
         response_schema,
-    } = &equipped.body
+    } = &environment.body
     else {
         return None;
     };

@@ -95,7 +95,7 @@ impl Writer {
             addresses: addresses(setup),
             turn_number: setup.turn_number,
             history: u32::try_from(history.len()).unwrap_or(u32::MAX),
-            brought: if is_first {
+            initial_history: if is_first {
                 history.clone()
             } else {
                 Vec::new()
@@ -104,13 +104,13 @@ impl Writer {
         };
         self.note(at, body);
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
-        let equipment = RecordBody::Equipped {
+        let environment = RecordBody::TurnEnvironment {
             system: setup.system.clone(),
             tools: setup.tools.specs(),
             models: models.map(|model| model.info()).collect(),
             response_schema: setup.response_schema.clone(),
         };
-        self.note(at, equipment);
+        self.note(at, environment);
         let message = message.clone();
         self.note(at, RecordBody::UserMessage { message });
     }

@@ -59,14 +59,14 @@ impl History {
         if let RecordBody::TurnStarted {
             turn_number,
             history,
-            brought,
+            initial_history,
             unbegun_not_run,
             ..
         } = &record.body
         {
             self.abandon(*history, Unbegun::recorded(*unbegun_not_run));
             if self.turns == 0 {
-                self.transcript.clone_from(brought);
+                self.transcript.clone_from(initial_history);
             }
             let number = match turn_number {
                 0 => self.turns.saturating_add(1),

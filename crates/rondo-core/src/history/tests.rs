@@ -21,7 +21,7 @@ fn started(number: u32, history: usize) -> RecordBody {
         models: vec![],
         turn_number: number,
         history: u32::try_from(history).unwrap(),
-        brought: vec![],
+        initial_history: vec![],
         unbegun_not_run: true,
     }
 }
@@ -94,8 +94,11 @@ fn turns_follow_one_another() {
 #[test]
 fn a_session_that_began_with_messages_of_another_has_them() {
     let mut records = turn(1, 1);
-    if let RecordBody::TurnStarted { brought, .. } = &mut records[0].body {
-        brought.push(std::sync::Arc::new(Message::user("before")));
+    if let RecordBody::TurnStarted {
+        initial_history, ..
+    } = &mut records[0].body
+    {
+        initial_history.push(std::sync::Arc::new(Message::user("before")));
     }
     let history = History::of(&records);
     assert_eq!(texts(&history.transcript()), ["before", "q1", "a1"]);
@@ -115,8 +118,11 @@ fn cell() -> Record {
 #[test]
 fn cells_count_as_records_and_say_nothing() {
     let mut first = turn(1, 1);
-    if let RecordBody::TurnStarted { brought, .. } = &mut first[0].body {
-        brought.push(std::sync::Arc::new(Message::user("before")));
+    if let RecordBody::TurnStarted {
+        initial_history, ..
+    } = &mut first[0].body
+    {
+        initial_history.push(std::sync::Arc::new(Message::user("before")));
     }
     let (one, two) = first.split_at(3);
     let records = [vec![cell()], one.to_vec(), vec![cell()], two.to_vec()].concat();

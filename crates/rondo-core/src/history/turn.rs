@@ -142,7 +142,7 @@ impl TurnFold {
                 compaction.apply(transcript);
             }
             RecordBody::Final { .. } => self.commit(transcript),
-            RecordBody::Equipped { models, .. } => self.models.clone_from(models),
+            RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
             RecordBody::TurnStarted { .. }
             | RecordBody::RequestQueued
             | RecordBody::ModelFailed { .. }

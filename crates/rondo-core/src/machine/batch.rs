@@ -100,7 +100,7 @@ impl TurnMachine {
             });
         }
         let ids: Vec<CallId> = calls.iter().map(|call| call.id.clone()).collect();
-        let batch = self.plan(cx, calls);
+        let batch = self.plan_calls(cx, calls);
         self.phase = Phase::Batch(batch);
         for id in &ids {
             self.report_if_done(cx, id, 0);

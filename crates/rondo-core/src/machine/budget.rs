@@ -213,7 +213,7 @@ impl Spent {
 
 impl TurnMachine {
     /// Returns what may come next by the limits on steps, time, tokens and money. Those on calls are looked
-    /// at where a reply's calls are planned, in `plan`.
+    /// at where a reply's calls are planned, in `plan_calls`.
     pub(super) fn allowance(&self, at: TimeMs) -> Allowance {
         let verdicts = [
             self.steps_allowance(),
@@ -259,7 +259,7 @@ impl TurnMachine {
     }
 
     fn tokens_allowance(&self) -> Allowance {
-        let Some(max) = self.config.profile.limits.max_tokens else {
+        let Some(max) = self.config.profile.limits.max_tokens_total else {
             return Allowance::Step;
         };
         let (next, last) = self.spent.forecast();
@@ -400,7 +400,7 @@ impl TurnMachine {
         let (next, last) = self.spent.forecast();
         let hold_back = limits.reserve_final && self.finalising.is_none();
         let held_tokens = if hold_back { last.total() } else { 0 };
-        let by_tokens = limits.max_tokens.map(|max| {
+        let by_tokens = limits.max_tokens_total.map(|max| {
             max.saturating_sub(self.spent.usage.total())
                 .saturating_sub(next.input)
                 .saturating_sub(held_tokens)

@@ -4,8 +4,8 @@ use super::io::{Action, ModelCall, StepEnd};
 use super::judge::{Judged, judge};
 use super::turn::{Cx, Phase, TurnMachine};
 use crate::compaction::{
-    Change, Compaction, Room, SUMMARISER, SUMMARY_ASKED, drop_groups, keep_from, past_from, size,
-    squeeze, summary_input, summary_message, transcript_bytes,
+    Change, Compaction, ContextBudget, SUMMARISER, SUMMARY_ASKED, drop_groups, keep_from,
+    past_from, size, summary_input, summary_message, transcript_bytes, trim,
 };
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
@@ -83,15 +83,15 @@ impl TurnMachine {
         if next < at || is_early {
             return false;
         }
-        let room = self.room(tokens);
-        if let Some(keep) = keep_from(&self.transcript, room.target) {
+        let budget = self.context_budget(tokens);
+        if let Some(keep) = keep_from(&self.transcript, budget.target) {
             if may_summarise && self.begin_summary(cx, keep) {
                 return true;
             }
             let reason = "no summary could be asked for".to_owned();
             self.drop_older(cx, keep, reason);
         }
-        self.squeeze(cx);
+        self.trim(cx);
         false
     }
 
@@ -139,9 +139,9 @@ impl TurnMachine {
             0 => sent / 4 * 3,
             _ => sent / 2,
         };
-        let room = self.room(tokens);
-        let helps = keep_from(&self.transcript, room.target).is_some()
-            || !squeeze(&self.transcript, room).is_empty();
+        let budget = self.context_budget(tokens);
+        let helps = keep_from(&self.transcript, budget.target).is_some()
+            || !trim(&self.transcript, budget).is_empty();
         if helps {
             self.crowding.overflows += 1;
             self.crowding.fits = Some(tokens);
@@ -166,11 +166,11 @@ impl TurnMachine {
     }
 
     /// What messages may fill of a request of so many tokens.
-    fn room(&self, tokens: u64) -> Room {
+    fn context_budget(&self, tokens: u64) -> ContextBudget {
         let policy = &self.config.profile.compaction;
         let bytes = self.spent.bytes_of(tokens);
         let fixed = self.spent.fixed_bytes();
-        Room {
+        ContextBudget {
             limit: percent(bytes, policy.at_percent).saturating_sub(fixed),
             target: percent(bytes.saturating_sub(fixed), policy.keep_percent),
         }
@@ -315,7 +315,7 @@ impl TurnMachine {
         if self.config.profile.compaction.only {
             return self.finish(cx, Ending::complete(candidate.text()));
         }
-        self.squeeze(cx);
+        self.trim(cx);
         self.next_step(cx);
     }
 
@@ -334,24 +334,24 @@ impl TurnMachine {
         if let Some(to) = summarising {
             self.drop_older(cx, to, reason.to_owned());
         }
-        self.squeeze(cx);
+        self.trim(cx);
         self.next_step(cx);
     }
 
     fn drop_older(&mut self, cx: &mut Cx<'_>, keep: usize, reason: String) {
         let target = self
             .room_tokens()
-            .map_or(u64::MAX, |tokens| self.room(tokens).target);
+            .map_or(u64::MAX, |tokens| self.context_budget(tokens).target);
         let compaction = drop_groups(&self.transcript, keep, target, reason);
         self.compact(cx, compaction);
     }
 
     /// Shortens results and leaves out steps, where what is left is still too much.
-    fn squeeze(&mut self, cx: &mut Cx<'_>) {
-        let Some(room) = self.room_tokens().map(|tokens| self.room(tokens)) else {
+    fn trim(&mut self, cx: &mut Cx<'_>) {
+        let Some(budget) = self.room_tokens().map(|tokens| self.context_budget(tokens)) else {
             return;
         };
-        for compaction in squeeze(&self.transcript, room) {
+        for compaction in trim(&self.transcript, budget) {
             self.compact(cx, compaction);
         }
     }

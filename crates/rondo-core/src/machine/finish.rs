@@ -88,7 +88,7 @@ impl TurnMachine {
             elapsed_ms: u64::try_from(cx.at.since(self.started_at).as_millis()).unwrap_or(u64::MAX),
             finish_reason: self.last_finish,
             error: ending.error,
-            unheard: std::mem::take(&mut self.steering),
+            undelivered_steering: std::mem::take(&mut self.steering),
             transcript: self.transcript.clone(),
         };
         cx.out.push(Action::Done(Box::new(outcome)));
@@ -146,7 +146,9 @@ impl TurnMachine {
                 let max = limits.max_tool_calls.or(limits.max_tool_calls_per_step);
                 of("tool calls", max.map(|max| max.to_string()))
             }
-            StopReason::MaxTokens => of("tokens", limits.max_tokens.map(|max| max.to_string())),
+            StopReason::MaxTokens => {
+                of("tokens", limits.max_tokens_total.map(|max| max.to_string()))
+            }
             StopReason::MaxCost => of("dollars", limits.max_cost.map(|max| max.usd().to_string())),
             StopReason::StepTimeout => {
                 let shown = limits.step_timeout.map(seconds);

@@ -9,7 +9,7 @@
 //! - `io`: the inputs and actions as types.
 //! - `budget`: what is left, and what is held back for the last answer.
 //! - `judge`: what of a reply can be used.
-//! - `plan`: which calls of a reply may run, and in which stages.
+//! - `plan_calls`: which calls of a reply may run, and in which stages.
 //! - `batch`: the tool calls of one reply, from the gate to committed results.
 //! - `compact`: when older messages make room for new ones.
 //! - `failure`: what a failed request leads to.
@@ -25,7 +25,7 @@ mod finish;
 mod guard;
 mod io;
 pub(crate) mod judge;
-mod plan;
+mod plan_calls;
 pub(crate) mod render;
 mod turn;
 

@@ -141,8 +141,8 @@ pub enum RecordBody {
         history: u32,
         /// Those messages themselves, where the turn is its session's first and no record tells of
         /// them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        brought: Transcript,
+        #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "brought")]
+        initial_history: Transcript,
         /// Whether those messages have calls of a turn that was given up and that never began as
         /// `not_run`; before that was recorded, they read `in_doubt`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -150,7 +150,8 @@ pub enum RecordBody {
     },
     /// What the turn's requests are made of besides the conversation, whole: so that a session can be
     /// replayed where none of it is at hand.
-    Equipped {
+    #[serde(rename = "equipped")]
+    TurnEnvironment {
         /// The ordered blocks of the system prompt.
         system: Vec<String>,
         /// The tools on offer.

@@ -296,7 +296,7 @@ impl Course {
 /// What the beginning of a turn says of the messages that it began with.
 struct Began<'a> {
     count: Option<usize>,
-    brought: &'a [Arc<Message>],
+    initial_history: &'a [Arc<Message>],
     unbegun: Unbegun,
 }
 
@@ -305,19 +305,19 @@ impl<'a> Began<'a> {
         let began = turn.iter().find_map(|record| match &record.body {
             RecordBody::TurnStarted {
                 history,
-                brought,
+                initial_history,
                 unbegun_not_run,
                 ..
             } => Some(Self {
                 count: Some(usize::try_from(*history).unwrap_or(usize::MAX)),
-                brought,
+                initial_history,
                 unbegun: Unbegun::recorded(*unbegun_not_run),
             }),
             _ => None,
         });
         began.unwrap_or(Self {
             count: None,
-            brought: &[],
+            initial_history: &[],
             unbegun: Unbegun::InDoubt,
         })
     }
@@ -326,7 +326,7 @@ impl<'a> Began<'a> {
     /// was given up, before it.
     fn history(&self, before: Transcript, after: Transcript) -> Transcript {
         match self.count {
-            _ if !self.brought.is_empty() => self.brought.to_vec(),
+            _ if !self.initial_history.is_empty() => self.initial_history.to_vec(),
             Some(count) if count != after.len() && count == before.len() => before,
             _ => after,
         }

@@ -56,7 +56,7 @@ pub(crate) fn turn(n: u32, result_bytes: usize, compact_every: u32) -> Vec<Recor
             models: vec!["p/m".to_owned()],
             turn_number: n,
             history: (n - 1) % compact_every * TURN_MESSAGES,
-            brought: vec![],
+            initial_history: vec![],
             unbegun_not_run: true,
         },
         RecordBody::UserMessage {

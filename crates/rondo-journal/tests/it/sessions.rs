@@ -119,7 +119,7 @@ fn started() -> RecordBody {
         models: Vec::new(),
         turn_number: 1,
         history: 0,
-        brought: Vec::new(),
+        initial_history: Vec::new(),
         unbegun_not_run: true,
     }
 }

@@ -143,7 +143,7 @@ async fn calls_past_those_of_one_reply_are_left_out_and_said_so() {
 async fn a_turn_that_has_no_tokens_for_another_request_makes_none() {
     let call = CallScript::new("c", "look", &json!({}));
     let costly = openai::streamed(&ReplyScript::calls([call]).usage(4_800, 50));
-    let (server, ran) = ask(vec![costly], |limits| limits.max_tokens = Some(5_000)).await;
+    let (server, ran) = ask(vec![costly], |limits| limits.max_tokens_total = Some(5_000)).await;
     assert_eq!(ran.outcome.stop_reason, StopReason::MaxTokens);
     assert_eq!(bodies(&server).len(), 1);
     assert!(

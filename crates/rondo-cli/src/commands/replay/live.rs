@@ -35,7 +35,7 @@ impl Live {
         let (mut names, mut began) = (BTreeSet::new(), None);
         recorded.each_turn(|records| {
             records.iter().for_each(|it| match &it.body {
-                RecordBody::Equipped { tools, .. } => names.extend(reading(tools)),
+                RecordBody::TurnEnvironment { tools, .. } => names.extend(reading(tools)),
                 RecordBody::TurnStarted { profile, .. } => {
                     began.get_or_insert_with(|| Arc::clone(profile));
                 }

@@ -360,7 +360,7 @@ async fn what_recovery_a_call_has_is_its_tools_to_say_and_not_the_records() {
     let mut records = cut_off(Recovery::AtMostOnce).await;
     for record in &mut records {
         match &mut record.body {
-            RecordBody::Equipped { tools, .. } => {
+            RecordBody::TurnEnvironment { tools, .. } => {
                 Arc::make_mut(tools)[0].recovery = Recovery::ReadOnly;
             }
             RecordBody::ToolStarted { recovery, .. } => *recovery = Recovery::ReadOnly,

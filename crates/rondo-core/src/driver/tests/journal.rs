@@ -11,7 +11,7 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
         .iter()
         .map(|record| match record.body {
             RecordBody::TurnStarted { .. } => "turn_started",
-            RecordBody::Equipped { .. } => "equipped",
+            RecordBody::TurnEnvironment { .. } => "equipped",
             RecordBody::UserMessage { .. } => "user_message",
             RecordBody::ModelRequested { .. } => "model_requested",
             RecordBody::ModelReplied { .. } => "model_replied",

@@ -397,7 +397,7 @@ async fn what_reads_is_run_again_and_what_writes_is_not() {
 #[tokio::test(start_paused = true)]
 async fn records_that_do_not_say_what_the_turn_worked_with_are_refused() {
     let (_, mut records) = one_call().await;
-    records.retain(|it| !matches!(it.body, RecordBody::Equipped { .. }));
+    records.retain(|it| !matches!(it.body, RecordBody::TurnEnvironment { .. }));
     let refused = replay(&SessionId::new("s"), &records, &Changes::default());
     assert_eq!(refused.unwrap_err(), ReplayError::NotEquipped { turn: 1 });
     let refused = replay(&SessionId::new("s"), &[], &Changes::default());

@@ -199,7 +199,9 @@ fn check_redriven(seed: u64, records: &[Record], ran: &Ran) {
     assert!(again.finished && again.machine.is_done(), "SEED={seed}");
     let mut outcome = *again.open.outcome.unwrap();
     // What was not heard was not recorded either.
-    outcome.unheard.clone_from(&ran.outcome.unheard);
+    outcome
+        .undelivered_steering
+        .clone_from(&ran.outcome.undelivered_steering);
     assert_eq!(outcome, ran.outcome, "SEED={seed}");
     let history = History::of(records);
     assert_eq!(history.open_turn(), None, "SEED={seed}");

@@ -135,7 +135,7 @@ fn tool_time_counts_and_no_call_may_outlive_the_deadline() {
 fn tokens_hold_and_leave_room_for_the_answer() {
     for max in [100, 1_000, 3_000, 10_000] {
         let mut sim = restless("default");
-        sim.profile.limits.max_tokens = Some(max);
+        sim.profile.limits.max_tokens_total = Some(max);
         let ran = sim.run();
         assert_eq!(ran.outcome.stop_reason, StopReason::MaxTokens, "max {max}");
         assert!(
@@ -165,7 +165,7 @@ fn money_holds_and_leaves_room_for_the_answer() {
 #[test]
 fn generated_tokens_are_capped_only_where_the_budget_runs_low() {
     let mut sim = restless("default");
-    sim.profile.limits.max_tokens = Some(40_000);
+    sim.profile.limits.max_tokens_total = Some(40_000);
     let ran = sim.run();
     let caps: Vec<_> = ran
         .requests
@@ -229,7 +229,7 @@ fn counts_of_zero_are_estimated_like_missing_ones() {
     };
     let limited = |usage| {
         let mut sim = restless_reporting(usage);
-        sim.profile.limits.max_tokens = Some(4_000);
+        sim.profile.limits.max_tokens_total = Some(4_000);
         sim.run().outcome
     };
     let missing = limited(None);

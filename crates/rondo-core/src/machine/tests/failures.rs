@@ -295,7 +295,7 @@ fn steering_that_comes_too_late_costs_no_answer_and_goes_back_to_its_sender() {
         let ended = outcome(hand.reply(text("the answer"))).unwrap();
         assert!(ended.answered);
         assert_eq!(ended.text, "the answer");
-        assert_eq!(ended.unheard, ["and this?"]);
+        assert_eq!(ended.undelivered_steering, ["and this?"]);
     }
 }
 

@@ -283,7 +283,7 @@ fn no_other_model_is_asked_once_the_time_or_the_tokens_are_over() {
     }
     let tokens = |max| {
         let mut sim = sim(vec![fail(ErrorClass::Auth), text("ok")]);
-        sim.profile.limits.max_tokens = Some(max);
+        sim.profile.limits.max_tokens_total = Some(max);
         sim.run().requests.len()
     };
     assert_eq!(tokens(1_000_000), 2);

@@ -27,7 +27,7 @@ struct Script {
     fallbacks: usize,
     max_steps: u32,
     max_tool_calls: Option<u32>,
-    max_tokens: Option<u64>,
+    max_tokens_total: Option<u64>,
     max_cost: Option<u64>,
     turn_timeout_ms: Option<u64>,
     fault_after: Option<usize>,
@@ -114,7 +114,12 @@ fn script() -> impl Strategy<Value = Script> {
         .prop_map(
             |(
                 (profile, fallbacks),
-                (max_steps, max_tool_calls, (max_tokens, max_cost), (turn_timeout_ms, fault_after)),
+                (
+                    max_steps,
+                    max_tool_calls,
+                    (max_tokens_total, max_cost),
+                    (turn_timeout_ms, fault_after),
+                ),
                 moves,
                 verdicts,
                 outcomes,
@@ -127,7 +132,7 @@ fn script() -> impl Strategy<Value = Script> {
                     fallbacks,
                     max_steps,
                     max_tool_calls,
-                    max_tokens,
+                    max_tokens_total,
                     max_cost,
                     turn_timeout_ms,
                     fault_after,
@@ -178,7 +183,7 @@ impl<'a> Play<'a> {
         sim.profile.limits.max_steps = script.max_steps;
         let limits = &mut sim.profile.limits;
         limits.max_tool_calls = script.max_tool_calls;
-        limits.max_tokens = script.max_tokens;
+        limits.max_tokens_total = script.max_tokens_total;
         limits.max_cost = script.max_cost.map(NanoUsd);
         if let Some(timeout) = script.turn_timeout_ms {
             limits.turn_timeout = Some(Duration::from_millis(timeout));
@@ -345,7 +350,11 @@ fn check_spending(script: &Script, log: &[(TimeMs, Action)]) -> Result<(), TestC
             }
             Action::CallModel(_) => {
                 prop_assert!(in_time, "a request after the deadline");
-                prop_assert!(script.max_tokens.is_none_or(|max| usage.total() <= max));
+                prop_assert!(
+                    script
+                        .max_tokens_total
+                        .is_none_or(|max| usage.total() <= max)
+                );
                 prop_assert!(script.max_cost.is_none_or(|max| PRICE.cost(usage).0 <= max));
             }
             Action::RunTools(calls) => {

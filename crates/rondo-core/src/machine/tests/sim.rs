@@ -313,7 +313,7 @@ fn blank_outcome() -> Outcome {
         elapsed_ms: 0,
         finish_reason: None,
         error: None,
-        unheard: vec![],
+        undelivered_steering: vec![],
         transcript: Transcript::new(),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl TurnMachine {
     /// Decides on each call of a reply; what cannot run is resolved at once.
-    pub(super) fn plan(&mut self, cx: &mut Cx<'_>, calls: Vec<ToolCall>) -> Batch {
+    pub(super) fn plan_calls(&mut self, cx: &mut Cx<'_>, calls: Vec<ToolCall>) -> Batch {
         let limits = self.config.profile.limits.clone();
         let per_step = limits.max_tool_calls_per_step.map_or(usize::MAX, to_index);
         let too_many = calls.len() > per_step;
