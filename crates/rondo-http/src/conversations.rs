@@ -1,7 +1,7 @@
 //! The encoded beginnings of the conversations that a model holds.
 
 use rondo_types::Message;
-use rondo_wire::Kept;
+use rondo_wire::EncodedPrefix;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,16 +30,16 @@ struct Shelf {
 
 #[derive(Debug)]
 struct Entry {
-    kept: Kept,
+    prefix: EncodedPrefix,
     used: u64,
 }
 
 impl Conversations {
     /// Takes what is kept of the conversation that these messages go on.
-    pub(crate) fn take(&self, messages: &[Arc<Message>]) -> Kept {
+    pub(crate) fn take(&self, messages: &[Arc<Message>]) -> EncodedPrefix {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.by_use.is_empty() {
-            return Kept::default();
+            return EncodedPrefix::default();
         }
         let mut latest = messages.iter().rev();
         let found = latest.find_map(|message| shelf.remove(Arc::as_ptr(message).addr()));
@@ -47,31 +47,34 @@ impl Conversations {
     }
 
     /// Keeps what the conversation's next request can use.
-    pub(crate) fn put(&self, kept: Kept) {
-        let Some(last) = kept.last_message().filter(|_| kept.bytes() >= BYTES_MIN) else {
+    pub(crate) fn put(&self, prefix: EncodedPrefix) {
+        let Some(last) = prefix
+            .last_message()
+            .filter(|_| prefix.bytes() >= BYTES_MIN)
+        else {
             return;
         };
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.remove(last);
-        shelf.insert(last, kept);
+        shelf.insert(last, prefix);
         shelf.clear(CONVERSATIONS_MAX, BYTES_MAX);
     }
 }
 
 impl Shelf {
-    fn remove(&mut self, last: usize) -> Option<Kept> {
-        let Entry { kept, used } = self.by_last_message.remove(&last)?;
+    fn remove(&mut self, last: usize) -> Option<EncodedPrefix> {
+        let Entry { prefix, used } = self.by_last_message.remove(&last)?;
         self.by_use.remove(&used);
-        self.bytes -= kept.bytes();
-        Some(kept)
+        self.bytes -= prefix.bytes();
+        Some(prefix)
     }
 
-    fn insert(&mut self, last: usize, kept: Kept) {
+    fn insert(&mut self, last: usize, prefix: EncodedPrefix) {
         self.uses += 1;
         let used = self.uses;
-        self.bytes += kept.bytes();
+        self.bytes += prefix.bytes();
         self.by_use.insert(used, last);
-        self.by_last_message.insert(last, Entry { kept, used });
+        self.by_last_message.insert(last, Entry { prefix, used });
     }
 
     /// Drops the longest unused until the bounds hold, and those whose messages are gone.
@@ -80,7 +83,7 @@ impl Shelf {
             let is_gone = self
                 .by_last_message
                 .get(&oldest)
-                .is_none_or(|it| it.kept.is_over());
+                .is_none_or(|it| it.prefix.is_over());
             let is_over = self.by_use.len() > conversations_max || self.bytes > bytes_max;
             if !is_gone && !is_over {
                 return;
@@ -97,7 +100,7 @@ mod tests {
     use rondo_wire::{Target, dialect};
 
     /// Encodes a conversation of one long message, and returns it with what is kept of it.
-    fn conversation() -> (Transcript, Kept) {
+    fn conversation() -> (Transcript, EncodedPrefix) {
         let messages = vec![Arc::new(Message::user("x".repeat(BYTES_MIN)))];
         let request = ModelRequest {
             model: "m".into(),
@@ -113,19 +116,19 @@ mod tests {
             provider: "p".into(),
             model: "m".into(),
         });
-        let mut kept = Kept::default();
+        let mut prefix = EncodedPrefix::default();
         let dialect = dialect("openai-chat").unwrap();
-        dialect.encode_onto(&mut kept, &request, &target);
-        (messages, kept)
+        dialect.encode_onto(&mut prefix, &request, &target);
+        (messages, prefix)
     }
 
     #[test]
     fn a_conversation_is_found_by_its_messages_once() {
         let conversations = Conversations::default();
-        let (mut messages, kept) = conversation();
+        let (mut messages, prefix) = conversation();
         let (other, _) = conversation();
-        let bytes = kept.bytes();
-        conversations.put(kept);
+        let bytes = prefix.bytes();
+        conversations.put(prefix);
         messages.extend((0..5).map(|_| Arc::new(Message::user("more"))));
         assert_eq!(conversations.take(&other).bytes(), 0);
         assert_eq!(conversations.take(&messages).bytes(), bytes);
@@ -135,15 +138,15 @@ mod tests {
     #[test]
     fn the_longest_unused_goes_first_at_either_bound() {
         let held: Vec<_> = (0..3).map(|_| conversation()).collect();
-        let bytes: usize = held.iter().map(|(_, kept)| kept.bytes()).sum();
+        let bytes: usize = held.iter().map(|(_, prefix)| prefix.bytes()).sum();
         for (conversations_max, bytes_max, left) in
             [(3, bytes, 3), (2, bytes, 2), (3, bytes - 1, 2), (0, 0, 0)]
         {
             let mut shelf = Shelf::default();
             let held: Vec<_> = (0..3).map(|_| conversation()).collect();
             let mut messages = Vec::new();
-            for (said, kept) in held {
-                shelf.insert(kept.last_message().unwrap(), kept);
+            for (said, prefix) in held {
+                shelf.insert(prefix.last_message().unwrap(), prefix);
                 messages.push(said);
             }
             shelf.clear(conversations_max, bytes_max);
@@ -161,11 +164,11 @@ mod tests {
     #[test]
     fn what_is_kept_goes_with_its_messages() {
         let conversations = Conversations::default();
-        let (messages, kept) = conversation();
-        conversations.put(kept);
+        let (messages, prefix) = conversation();
+        conversations.put(prefix);
         drop(messages);
-        let (_held, kept) = conversation();
-        conversations.put(kept);
+        let (_held, prefix) = conversation();
+        conversations.put(prefix);
         assert_eq!(conversations.0.lock().unwrap().by_use.len(), 1);
     }
 }

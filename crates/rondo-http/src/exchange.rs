@@ -139,9 +139,9 @@ impl Link {
     }
 
     async fn post(&self, request: &ModelRequest, target: &Target) -> Result<Response, ModelError> {
-        let mut kept = self.conversations.take(&request.messages);
-        let encoded = self.dialect.encode_onto(&mut kept, request, target);
-        self.conversations.put(kept);
+        let mut prefix = self.conversations.take(&request.messages);
+        let encoded = self.dialect.encode_onto(&mut prefix, request, target);
+        self.conversations.put(prefix);
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }

@@ -2,7 +2,7 @@ use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;
 use crate::openai_responses::OpenAiResponses;
-use crate::{Bounds, Encoded, Kept, Target};
+use crate::{Bounds, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs, Usage};
 
@@ -18,16 +18,16 @@ pub trait Dialect: Send + Sync {
     ///
     /// Never fails: what the wire cannot carry is lowered and noted.
     fn encode(&self, request: &ModelRequest, target: &Target) -> Encoded {
-        self.encode_onto(&mut Kept::default(), request, target)
+        self.encode_onto(&mut EncodedPrefix::default(), request, target)
             .joined()
     }
 
     /// Encodes a request to the same bytes as [`Dialect::encode`], at the cost of what is new in
-    /// it: takes what the conversation's latest request left in `kept`, and leaves what the next
-    /// one can use. What does not fit is not used, so `kept` may be of any conversation.
+    /// it: takes what the conversation's latest request left in `prefix`, and leaves what the next
+    /// one can use. What does not fit is not used, so `prefix` may be of any conversation.
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>>;

@@ -12,7 +12,7 @@
 //! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
 //! - `template`: the short way to read an event that is like the one before.
 //! - `json`: borrowed, tolerant JSON in both directions.
-//! - `kept`: the encoded beginning of a conversation, from one request to the next.
+//! - `encoded_prefix`: the encoded beginning of a conversation, from one request to the next.
 //! - `naming`: what the provider calls a response.
 //! - `names`, `ids`: names of tools and ids of calls that a wire refuses.
 //! - `failure`, `errors`: classes of errors that all dialects share, and their usual shape.
@@ -24,13 +24,13 @@ mod anthropic;
 mod body;
 mod bounds;
 mod dialect;
+mod encoded_prefix;
 mod errors;
 mod failure;
 mod framing;
 mod gemini;
 mod ids;
 mod json;
-mod kept;
 mod latch;
 mod lowering;
 mod names;
@@ -46,7 +46,7 @@ mod template;
 
 pub use bounds::Bounds;
 pub use dialect::{Decoder, Dialect, Headers, dialect, dialect_names};
-pub use kept::Kept;
+pub use encoded_prefix::EncodedPrefix;
 pub use lowering::{Lowering, LoweringCause, LoweringNote};
 pub use react::react_over;
 pub use target::{Encoded, MaxTokensField, Quirks, Target};

@@ -14,14 +14,14 @@ pub(super) enum Block {
     /// A call, by its place in the list of calls.
     Call(usize),
     /// Anything else.
-    Kept(Kept),
+    Opaque(OpaqueBlock),
     /// One that repeats a known one.
     Ignored,
 }
 
 /// A block that goes back as it came: byte for byte where it came at once.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kept {
+pub(super) enum OpaqueBlock {
     Whole(String),
     Grown {
         fields: Map<String, Value>,
@@ -30,7 +30,7 @@ pub(super) enum Kept {
     },
 }
 
-impl Kept {
+impl OpaqueBlock {
     /// Adds a delta whose type is not known: strings grow, anything else is set.
     pub(super) fn grow(&mut self, delta: &RawValue) {
         let Ok(Value::Object(delta)) = serde_json::from_str(delta.get()) else {

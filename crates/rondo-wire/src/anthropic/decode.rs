@@ -1,4 +1,4 @@
-use super::blocks::{Block, Kept, extra_fields, grow_extra};
+use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
 use super::plain::{Goal, Plain, Voice, plain};
 use crate::body::{Payloads, damaged, finished, malformed, unreadable};
@@ -36,7 +36,7 @@ pub(crate) struct AnthropicPayloads {
     /// Whether the request offered tools.
     offered: bool,
     /// Whether a block was kept as it came, which may be a call of the provider's own.
-    kept: bool,
+    has_opaque_block: bool,
     /// The block whose text or thinking the latest part is.
     open: Option<u32>,
     /// Whether the latest part is a text that the next one must not be joined to.
@@ -71,7 +71,7 @@ impl AnthropicPayloads {
             begun: BTreeSet::new(),
             calls: Vec::new(),
             offered: !target.tools.is_empty(),
-            kept: false,
+            has_opaque_block: false,
             open: None,
             closed_text: false,
             usage: None,
@@ -234,8 +234,8 @@ impl AnthropicPayloads {
                 self.start_call(&text("id"), text("name"), input, raw, out)
             }
             _ => {
-                self.kept = true;
-                Block::Kept(Kept::Whole(raw.get().to_owned()))
+                self.has_opaque_block = true;
+                Block::Opaque(OpaqueBlock::Whole(raw.get().to_owned()))
             }
         };
         if matches!(block, Block::Ignored) {
@@ -296,7 +296,9 @@ impl AnthropicPayloads {
 
     fn delta(&mut self, index: u32, delta: &Delta<'_>, event: &str, out: &mut Vec<ModelEvent>) {
         let thinking = match self.blocks.get_mut(&index) {
-            Some(Block::Kept(kept)) => return raw_delta(event).map_or((), |raw| kept.grow(raw)),
+            Some(Block::Opaque(block)) => {
+                return raw_delta(event).map_or((), |raw| block.grow(raw));
+            }
             Some(Block::Call(number)) => {
                 let number = *number;
                 return self.argue(number, owned(delta.partial_json), out);
@@ -362,10 +364,10 @@ impl AnthropicPayloads {
                 self.stop_thinking(is_open, extra, out);
             }
             Some(Block::Call(number)) => self.stop_call(number, out),
-            Some(Block::Kept(kept)) => {
+            Some(Block::Opaque(block)) => {
                 self.open = None;
                 self.closed_text = false;
-                let opaque = self.opaque(kept.into_json());
+                let opaque = self.opaque(block.into_json());
                 out.push(ModelEvent::OpaquePart {
                     candidate: CANDIDATE,
                     opaque,
@@ -508,7 +510,7 @@ impl Payloads for AnthropicPayloads {
         let Some(finish) = self.finish else {
             return Err(damaged("it ends without a stop reason"));
         };
-        let none_came = calls.is_empty() && !self.kept;
+        let none_came = calls.is_empty() && !self.has_opaque_block;
         if finish == FinishReason::ToolCalls && self.offered && none_came {
             return Err(damaged("it ends with a tool call, and none came"));
         }

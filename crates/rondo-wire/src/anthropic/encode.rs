@@ -5,7 +5,7 @@ use super::thinking::{self, Thinking, is_thinking};
 use crate::json::{Fields, Json, merge, set};
 use crate::lowering::{Lowering, Notes};
 use crate::openai_chat::encode::effort_text;
-use crate::{Encoded, Kept, Target};
+use crate::{Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::{Message, ModelRequest, Part, Role, ToolChoice, ToolSpec};
 use std::borrow::Cow;
@@ -22,11 +22,11 @@ const GONE: &str = "Not available any more.";
 
 /// Encodes a request as the body of `POST /v1/messages`.
 pub(super) fn encode(
-    kept: &mut Kept,
+    prefix: &mut EncodedPrefix,
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let mut conversation = Conversation::of(kept, request, target);
+    let mut conversation = Conversation::of(prefix, request, target);
     let choice = tool_choice(request, &conversation);
     let mut tools = tools(request, &mut conversation);
     let Conversation {
@@ -63,7 +63,7 @@ pub(super) fn encode(
     Encoded {
         path: "/v1/messages".to_owned(),
         headers: vec![("anthropic-version", "2023-06-01")],
-        body: kept.body(&body, "messages", &[], &messages),
+        body: prefix.body(&body, "messages", &[], &messages),
         notes: notes.into_list(),
     }
 }

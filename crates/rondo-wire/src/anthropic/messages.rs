@@ -3,9 +3,9 @@
 use super::server;
 use super::thinking::is_thinking;
 use crate::Target;
+use crate::encoded_prefix::{EncodedPrefix, Mark};
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
-use crate::kept::{Kept, Mark};
 use crate::lowering::{
     Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
 };
@@ -112,9 +112,13 @@ impl<'a> Turn<'a> {
 
 impl<'a> Conversation<'a> {
     /// Builds the messages behind those that are kept, and keeps those that stand.
-    pub(super) fn of(kept: &mut Kept, request: &'a ModelRequest, target: &'a Target) -> Self {
-        let from = kept.resume(request, target);
-        let mark = kept.mark();
+    pub(super) fn of(
+        prefix: &mut EncodedPrefix,
+        request: &'a ModelRequest,
+        target: &'a Target,
+    ) -> Self {
+        let from = prefix.resume(request, target);
+        let mark = prefix.mark();
         let mut conversation = Self {
             target,
             notes: Notes::resumed(mark.notes),
@@ -150,7 +154,7 @@ impl<'a> Conversation<'a> {
         let settled = settled.filter(|it| it.turns > 0 && stands(request, it.message));
         if let Some(settled) = settled {
             let messages = request.messages.get(from..settled.message);
-            conversation.settle(kept, messages.unwrap_or_default(), settled, opened);
+            conversation.settle(prefix, messages.unwrap_or_default(), settled, opened);
         }
         let last = request.messages.last();
         let paused = last.is_some_and(|last| conversation.may_go_on(last));
@@ -158,8 +162,8 @@ impl<'a> Conversation<'a> {
         conversation.end_with_user(paused);
         // Where the conversation goes on from an earlier place, what is kept would bear a mark.
         if from > 0 && conversation.turns.iter().filter(|it| it.is_user()).count() < 2 {
-            *kept = Kept::default();
-            return Self::of(kept, request, target);
+            *prefix = EncodedPrefix::default();
+            return Self::of(prefix, request, target);
         }
         conversation
     }
@@ -174,10 +178,16 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn settle(&mut self, kept: &mut Kept, messages: &[Arc<Message>], at: Start, opened: bool) {
+    fn settle(
+        &mut self,
+        prefix: &mut EncodedPrefix,
+        messages: &[Arc<Message>],
+        at: Start,
+        opened: bool,
+    ) {
         let tail = self.turns.split_off(at.turns);
         let mut turns = std::mem::replace(&mut self.turns, tail);
-        if opened && kept.bytes() == 0 {
+        if opened && prefix.bytes() == 0 {
             turns.insert(0, Turn::go_on());
         }
         let turns: Vec<_> = turns.into_iter().map(Turn::into_json).collect();
@@ -188,7 +198,7 @@ impl<'a> Conversation<'a> {
             tools: tools.map(|name| name.clone().into_owned()).collect(),
             opened,
         };
-        kept.settle(messages, &turns, mark);
+        prefix.settle(messages, &turns, mark);
     }
 
     /// `is_whole` is whether nothing is kept, so that what is added to the front is not either.

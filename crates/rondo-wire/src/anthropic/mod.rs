@@ -27,7 +27,7 @@ mod structured;
 mod thinking;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
@@ -45,11 +45,11 @@ impl Dialect for Anthropic {
 
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        encode::encode(kept, request, target)
+        encode::encode(prefix, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

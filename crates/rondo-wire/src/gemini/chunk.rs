@@ -142,17 +142,17 @@ impl UsageMetadata {
 /// A part, told apart by its fields.
 #[derive(Debug)]
 pub(super) enum WirePart<'a> {
-    /// Text or a thought, with the raw JSON object of its other fields, if there are any.
+    /// Text or a thought, with the raw JSON of its other fields, if there are any.
     Text {
         text: Text<'a>,
         thought: bool,
-        rest: Option<String>,
+        opaque: Option<String>,
     },
     /// A call that came whole.
     Call {
         call: WireCall<'a>,
         /// Whether rebuilding the part from name, arguments and id would lose something.
-        keep: bool,
+        is_opaque: bool,
     },
     /// A piece of a call (Vertex only), or one that nobody could run.
     PartialCall(PartialCall<'a>),
@@ -225,7 +225,7 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
         return WirePart::Other;
     };
     let thought = field("thought").is_some_and(|thought| thought.get() == "true");
-    let rest: Vec<String> = fields
+    let opaque: Vec<String> = fields
         .iter()
         .filter(|(key, value)| !matches!(key.as_ref(), "text" | "thought") && value.get() != "null")
         .map(|(key, value)| {
@@ -236,7 +236,7 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
     WirePart::Text {
         text,
         thought,
-        rest: (!rest.is_empty()).then(|| rest.join(",")),
+        opaque: (!opaque.is_empty()).then(|| opaque.join(",")),
     }
 }
 
@@ -272,7 +272,7 @@ fn read_call<'a>(
             ..partial
         })
     } else {
-        let keep = partial.has_unknown || !beside.is_empty();
-        WirePart::Call { call, keep }
+        let is_opaque = partial.has_unknown || !beside.is_empty();
+        WirePart::Call { call, is_opaque }
     })
 }

@@ -114,11 +114,11 @@ impl GeminiPayloads {
             WirePart::Text {
                 text,
                 thought,
-                rest,
-            } => self.text(candidate, text.0.into_owned(), thought, rest, out),
-            WirePart::Call { call, keep } => {
-                let kept = keep.then(|| raw.get().to_owned());
-                self.call(candidate, &call, kept, out)
+                opaque,
+            } => self.text(candidate, text.0.into_owned(), thought, opaque, out),
+            WirePart::Call { call, is_opaque } => {
+                let opaque = is_opaque.then(|| raw.get().to_owned());
+                self.call(candidate, &call, opaque, out)
             }
             WirePart::PartialCall(call) => self.piece(candidate, &call, out),
             WirePart::Other => {
@@ -136,10 +136,10 @@ impl GeminiPayloads {
         candidate: u32,
         text: String,
         thought: bool,
-        rest: Option<String>,
+        opaque: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let sealed = rest.map(|rest| seal_of(&rest, thought && text.is_empty()));
+        let sealed = opaque.map(|fields| seal_of(&fields, thought && text.is_empty()));
         let was_open = self.candidate(candidate)?.open;
         if sealed.is_some() && was_open {
             let opaque = self.opaque(EMPTY_SEAL.to_owned());
@@ -165,7 +165,7 @@ impl GeminiPayloads {
         &mut self,
         candidate: u32,
         call: &WireCall<'_>,
-        kept: Option<String>,
+        opaque: Option<String>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if let Some(open) = self.candidate(candidate)?.open_call.take() {
@@ -180,7 +180,7 @@ impl GeminiPayloads {
             call: number,
             arguments: call.args.map_or("{}", RawValue::get).to_owned(),
         });
-        self.candidate(candidate)?.calls.push((number, kept));
+        self.candidate(candidate)?.calls.push((number, opaque));
         Ok(())
     }
 
@@ -366,8 +366,8 @@ impl Payloads for GeminiPayloads {
                 continue;
             }
             lost |= state.announced && !state.called;
-            for (call, kept) in state.calls {
-                let opaque = kept.map(|json| self.opaque(json));
+            for (call, opaque) in state.calls {
+                let opaque = opaque.map(|json| self.opaque(json));
                 out.push(ModelEvent::ToolCallFinished { call, opaque });
             }
         }
@@ -417,11 +417,11 @@ fn plain<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
 
 /// Returns the seal of a part. An empty thought must say that it is one: without text there is no
 /// part that shows it.
-fn seal_of(rest: &str, empty_thought: bool) -> String {
+fn seal_of(fields: &str, empty_thought: bool) -> String {
     if empty_thought {
-        format!("{{\"thought\":true,{rest}}}")
+        format!("{{\"thought\":true,{fields}}}")
     } else {
-        format!("{{{rest}}}")
+        format!("{{{fields}}}")
     }
 }
 

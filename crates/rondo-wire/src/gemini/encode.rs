@@ -1,5 +1,5 @@
+use crate::encoded_prefix::{EncodedPrefix, Mark};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
-use crate::kept::{Kept, Mark};
 use crate::lowering::{
     Lowering, LoweringCause, Notes, closes_only, is_own, is_same_provider, results,
 };
@@ -32,7 +32,7 @@ const NAME_RULE: NameRule = NameRule {
 
 /// Encodes a request as the body of `generateContent`.
 pub(super) fn encode(
-    kept: &mut Kept,
+    prefix: &mut EncodedPrefix,
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
@@ -41,7 +41,7 @@ pub(super) fn encode(
         notes: Notes::default(),
         own: false,
     };
-    let contents = encoder.contents(request, kept);
+    let contents = encoder.contents(request, prefix);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(Vec::new()))];
     if !request.system.is_empty() {
         let parts = Json::List(vec![text_part(request.system.join("\n\n"))]);
@@ -63,7 +63,7 @@ pub(super) fn encode(
     Encoded {
         path: path(&request.model, target.streaming),
         headers: Vec::new(),
-        body: kept.body(&body, "contents", &[], &contents),
+        body: prefix.body(&body, "contents", &[], &contents),
         notes: encoder.notes.into_list(),
     }
 }
@@ -108,9 +108,9 @@ enum Kind {
 
 impl<'a> Encoder<'a> {
     /// Returns the contents that may yet change; those before them are kept.
-    fn contents(&mut self, request: &'a ModelRequest, kept: &mut Kept) -> Vec<Json<'a>> {
-        let from = kept.resume(request, self.target);
-        let mark = kept.mark();
+    fn contents(&mut self, request: &'a ModelRequest, prefix: &mut EncodedPrefix) -> Vec<Json<'a>> {
+        let from = prefix.resume(request, self.target);
+        let mark = prefix.mark();
         self.notes = Notes::resumed(mark.notes);
         self.own = mark.own;
         let mut list: Vec<Content<'a>> = Vec::new();
@@ -140,17 +140,17 @@ impl<'a> Encoder<'a> {
         self.notes.enter(None);
         // What is kept ends with the model, and more of the model is joined to it.
         if from > 0 && list.first().is_some_and(|it| it.kind == Kind::Model) {
-            *kept = Kept::default();
-            return self.contents(request, kept);
+            *prefix = EncodedPrefix::default();
+            return self.contents(request, prefix);
         }
-        self.settle(request, from, kept, &open, list)
+        self.settle(request, from, prefix, &open, list)
     }
 
     fn settle(
         &self,
         request: &ModelRequest,
         from: usize,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         open: &Open,
         list: Vec<Content<'a>>,
     ) -> Vec<Json<'a>> {
@@ -165,7 +165,7 @@ impl<'a> Encoder<'a> {
             ..Mark::default()
         };
         let settled = request.messages.get(from..open.message);
-        kept.settle(settled.unwrap_or_default(), &list, mark);
+        prefix.settle(settled.unwrap_or_default(), &list, mark);
         tail
     }
 
@@ -225,7 +225,7 @@ impl<'a> Encoder<'a> {
             Part::ToolCall(call) => Some(self.call(call)),
             Part::ToolResult(result) => Some(self.result(result)),
             Part::Media(media) => Some(media_part(media)),
-            Part::Opaque(opaque) => self.kept_part(opaque),
+            Part::Opaque(opaque) => self.opaque_part(opaque),
         }
     }
 
@@ -254,8 +254,8 @@ impl<'a> Encoder<'a> {
     }
 
     fn call(&mut self, call: &'a ToolCall) -> Json<'a> {
-        let kept = call.opaque.as_ref();
-        if let Some(part) = kept.and_then(|opaque| self.kept_part(opaque)) {
+        let own = call.opaque.as_ref();
+        if let Some(part) = own.and_then(|opaque| self.opaque_part(opaque)) {
             return part;
         }
         let args = raw_if_object(&call.arguments).map_or_else(
@@ -311,7 +311,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns a part as it came; for another model of its provider without its signature.
-    fn kept_part(&mut self, opaque: &'a Opaque) -> Option<Json<'a>> {
+    fn opaque_part(&mut self, opaque: &'a Opaque) -> Option<Json<'a>> {
         if opaque.origin == self.target.origin
             && let Some(part) = raw_if_object(&opaque.json)
         {

@@ -16,7 +16,7 @@ mod errors;
 mod partial;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, TimeMs};
 
@@ -34,11 +34,11 @@ impl Dialect for Gemini {
 
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        encode::encode(kept, request, target)
+        encode::encode(prefix, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

@@ -1,4 +1,4 @@
-use crate::Kept;
+use crate::EncodedPrefix;
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
@@ -28,18 +28,18 @@ const ID_RULE: IdRule = IdRule { chars_max: 40 };
 
 /// Encodes a request as the body of `POST /chat/completions`.
 pub(super) fn encode(
-    kept: &mut Kept,
+    prefix: &mut EncodedPrefix,
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let from = kept.resume(request, target);
-    let mark = kept.mark();
+    let from = prefix.resume(request, target);
+    let mark = prefix.mark();
     let mut encoder = Encoder {
         target,
         notes: Notes::resumed(mark.notes),
         own: mark.own,
     };
-    encoder.messages(request, from, kept);
+    encoder.messages(request, from, prefix);
     let mut body: Fields<'_> = vec![
         (Cow::Borrowed("model"), Json::str(&request.model)),
         (Cow::Borrowed("messages"), Json::List(Vec::new())),
@@ -64,7 +64,7 @@ pub(super) fn encode(
     Encoded {
         path: "/chat/completions".to_owned(),
         headers: Vec::new(),
-        body: kept.body(&body, "messages", system(request).as_slice(), &[]),
+        body: prefix.body(&body, "messages", system(request).as_slice(), &[]),
         notes: encoder.notes.into_list(),
     }
 }
@@ -78,7 +78,7 @@ struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    fn messages(&mut self, request: &'a ModelRequest, from: usize, kept: &mut Kept) {
+    fn messages(&mut self, request: &'a ModelRequest, from: usize, prefix: &mut EncodedPrefix) {
         let mut list = Vec::new();
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
@@ -89,7 +89,7 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        kept.settle_all(request, from, &list, self.own, &self.notes);
+        prefix.settle_all(request, from, &list, self.own, &self.notes);
     }
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {

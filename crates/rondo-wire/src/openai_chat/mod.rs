@@ -17,7 +17,7 @@ mod lenient;
 mod plain;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
@@ -35,11 +35,11 @@ impl Dialect for OpenAiChat {
 
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        encode::encode(kept, request, target)
+        encode::encode(prefix, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

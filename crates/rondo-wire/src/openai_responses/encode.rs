@@ -1,4 +1,4 @@
-use crate::Kept;
+use crate::EncodedPrefix;
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};
 use crate::lowering::{Lowering, LoweringCause, Notes, closes_only, is_own, results};
@@ -37,18 +37,18 @@ const ID_RULE: IdRule = IdRule { chars_max: 64 };
 
 /// Encodes a request as the body of `POST /responses`.
 pub(super) fn encode(
-    kept: &mut Kept,
+    prefix: &mut EncodedPrefix,
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let from = kept.resume(request, target);
-    let mark = kept.mark();
+    let from = prefix.resume(request, target);
+    let mark = prefix.mark();
     let mut encoder = Encoder {
         target,
         notes: Notes::resumed(mark.notes),
         own: mark.own,
     };
-    encoder.input(request, from, kept);
+    encoder.input(request, from, prefix);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("model"), Json::str(&request.model))];
     if !request.system.is_empty() {
         let system = request.system.join("\n\n");
@@ -72,7 +72,7 @@ pub(super) fn encode(
     Encoded {
         path: "/responses".to_owned(),
         headers: Vec::new(),
-        body: kept.body(&body, "input", &[], &[]),
+        body: prefix.body(&body, "input", &[], &[]),
         notes: encoder.notes.into_list(),
     }
 }
@@ -107,7 +107,7 @@ struct ShownPiece {
 }
 
 impl<'a> Encoder<'a> {
-    fn input(&mut self, request: &'a ModelRequest, from: usize, kept: &mut Kept) {
+    fn input(&mut self, request: &'a ModelRequest, from: usize, prefix: &mut EncodedPrefix) {
         let mut list = Vec::new();
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
@@ -128,7 +128,7 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        kept.settle_all(request, from, &list, self.own, &self.notes);
+        prefix.settle_all(request, from, &list, self.own, &self.notes);
     }
 
     fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {

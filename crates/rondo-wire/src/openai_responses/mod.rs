@@ -13,7 +13,7 @@ mod event;
 mod said;
 
 use crate::body::BodyDecoder;
-use crate::{Bounds, Decoder, Dialect, Encoded, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};
 use bytes::Bytes;
 use rondo_types::ModelRequest;
 
@@ -31,11 +31,11 @@ impl Dialect for OpenAiResponses {
 
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
-        encode::encode(kept, request, target)
+        encode::encode(prefix, request, target)
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {

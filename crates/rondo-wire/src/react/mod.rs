@@ -21,7 +21,7 @@ mod text;
 mod written;
 
 use crate::openai_chat::OpenAiChat;
-use crate::{Bounds, Decoder, Dialect, Encoded, Headers, Kept, Target};
+use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Headers, Target};
 use bytes::Bytes;
 use rondo_types::{ModelError, ModelRequest, Origin, TimeMs};
 
@@ -67,14 +67,14 @@ impl Dialect for React {
 
     fn encode_onto(
         &self,
-        kept: &mut Kept,
+        prefix: &mut EncodedPrefix,
         request: &ModelRequest,
         target: &Target,
     ) -> Encoded<Vec<Bytes>> {
         let rewritten = encode::rewrite(request, target, self.base().name());
         let below = self.below(target);
         let base = self.base();
-        let mut encoded = base.encode_onto(kept, &rewritten.request, &below);
+        let mut encoded = base.encode_onto(prefix, &rewritten.request, &below);
         encoded.notes = rewritten.notes(encoded.notes);
         encoded
     }

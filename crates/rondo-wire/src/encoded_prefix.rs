@@ -18,7 +18,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use rondo_types::{Message, ModelRequest, Origin};
 use std::sync::{Arc, Weak};
 
-/// Kept bytes below this are copied into the body, since a piece of its own costs more.
+/// EncodedPrefix bytes below this are copied into the body, since a piece of its own costs more.
 const PIECE_BYTES_MIN: usize = 16 * 1024;
 
 /// The encoded beginning of one conversation, for its next request.
@@ -26,7 +26,7 @@ const PIECE_BYTES_MIN: usize = 16 * 1024;
 /// Messages are told by their address, so it serves transcripts that share their messages, as those
 /// of one session do. It holds encoded bytes but none of the messages.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct EncodedPrefix {
     /// Whom the bytes are for.
     target: Option<(Origin, Quirks)>,
     /// The messages whose bytes are kept. Weak, so that the address of a message that is gone is
@@ -50,7 +50,7 @@ pub(crate) struct Mark {
     pub(crate) opened: bool,
 }
 
-impl Kept {
+impl EncodedPrefix {
     /// Returns the number of bytes that it holds.
     #[must_use]
     pub fn bytes(&self) -> usize {

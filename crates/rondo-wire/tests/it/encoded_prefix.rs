@@ -8,7 +8,7 @@ use rondo_types::{
     Media, MediaKind, MediaSource, Message, ModelRequest, Origin, Part, ReasoningPart, TextPart,
     ToolChoice, ToolContent, ToolErrorCode, ToolResult, Transcript,
 };
-use rondo_wire::{Kept, Quirks, Target, dialect};
+use rondo_wire::{EncodedPrefix, Quirks, Target, dialect};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -170,15 +170,15 @@ fn apply(change: Change, messages: &mut Transcript, request: &mut ModelRequest, 
 
 /// Encodes after each change, always onto what the encoding before left.
 fn follow(name: &str, changes: Vec<Change>) -> Result<(), TestCaseError> {
-    let mut kept = Kept::default();
+    let mut prefix = EncodedPrefix::default();
     let (mut messages, mut asked, mut to) = (Transcript::new(), request(), target(name));
     for change in changes {
         apply(change, &mut messages, &mut asked, &mut to);
         asked.messages.clone_from(&messages);
         let dialect = dialect(&to.origin.dialect).unwrap();
-        let onto = dialect.encode_onto(&mut kept, &asked, &to).joined();
+        let onto = dialect.encode_onto(&mut prefix, &asked, &to).joined();
         prop_assert_eq!(&onto, &dialect.encode(&asked, &to));
-        let again = dialect.encode_onto(&mut kept, &asked, &to).joined();
+        let again = dialect.encode_onto(&mut prefix, &asked, &to).joined();
         prop_assert_eq!(&onto, &again);
     }
     Ok(())
@@ -219,7 +219,7 @@ fn of_a_growing_conversation_all_but_its_end_is_kept() {
         ("gemini", 1),
         ("anthropic", 3),
     ] {
-        let mut kept = Kept::default();
+        let mut prefix = EncodedPrefix::default();
         let messages = steps(name, 40);
         let (dialect, to) = (dialect(name).unwrap(), target(name));
         for count in (1..=messages.len()).step_by(2) {
@@ -227,29 +227,29 @@ fn of_a_growing_conversation_all_but_its_end_is_kept() {
                 messages: messages[..count].to_vec(),
                 ..request()
             };
-            dialect.encode_onto(&mut kept, &asked, &to);
+            dialect.encode_onto(&mut prefix, &asked, &to);
             let last = count
                 .checked_sub(end + 1)
                 .map(|last| Arc::as_ptr(&messages[last]).addr());
-            assert_eq!(kept.last_message(), last, "{name}, {count} messages");
+            assert_eq!(prefix.last_message(), last, "{name}, {count} messages");
         }
     }
 }
 
 #[test]
 fn what_is_kept_is_sent_as_it_lies_in_memory() {
-    let mut kept = Kept::default();
+    let mut prefix = EncodedPrefix::default();
     let (dialect, to) = (dialect("openai-chat").unwrap(), target("openai-chat"));
     let messages = steps("openai-chat", 400);
     let asked = |count: usize| ModelRequest {
         messages: messages[..count].to_vec(),
         ..request()
     };
-    let body = dialect.encode_onto(&mut kept, &asked(799), &to).body;
+    let body = dialect.encode_onto(&mut prefix, &asked(799), &to).body;
     let at = body[1].as_ptr();
-    assert_eq!((body.len(), body[1].len()), (3, kept.bytes()));
+    assert_eq!((body.len(), body[1].len()), (3, prefix.bytes()));
     assert_eq!(
-        dialect.encode_onto(&mut kept, &asked(799), &to).body[1].as_ptr(),
+        dialect.encode_onto(&mut prefix, &asked(799), &to).body[1].as_ptr(),
         at
     );
 }
@@ -270,13 +270,13 @@ fn what_a_reply_lost_to_an_interruption_is_back_where_it_goes_on() {
     let interrupted = vec![first.clone(), paused.clone(), user(), said(false), user()];
     let gone_on = vec![first, paused, said(false), user(), said(false), user()];
     let (dialect, to) = (dialect("anthropic").unwrap(), target("anthropic"));
-    let mut kept = Kept::default();
+    let mut prefix = EncodedPrefix::default();
     for messages in [interrupted, gone_on] {
         let asked = ModelRequest {
             messages,
             ..request()
         };
-        let onto = dialect.encode_onto(&mut kept, &asked, &to).joined();
+        let onto = dialect.encode_onto(&mut prefix, &asked, &to).joined();
         assert_eq!(onto, dialect.encode(&asked, &to));
     }
 }
