@@ -1,7 +1,7 @@
 //! What all turns of an agent share.
 
 use crate::ids;
-use crate::run::{Run, Work};
+use crate::run::{Run, RunStart};
 use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
@@ -60,7 +60,7 @@ impl Parts {
             answer,
         };
         let history = Arc::new(Mutex::new(history));
-        Run::start(self.setup(task), Work::Ask(message), history, None)
+        Run::start(self.setup(task), RunStart::Ask(message), history, None)
     }
 
     pub(crate) fn setup(&self, task: Task) -> TurnSetup {

@@ -33,7 +33,7 @@ pub struct Run {
 }
 
 /// What a turn begins with.
-pub(crate) enum Work {
+pub(crate) enum RunStart {
     Ask(Message),
     CarryOn(CutOff, PutBack),
 }
@@ -46,13 +46,13 @@ impl Run {
     /// with the same history.
     pub(crate) fn start(
         setup: TurnSetup,
-        work: Work,
+        start: RunStart,
         history: Arc<Mutex<Transcript>>,
         ledger: Option<Arc<Ledger>>,
     ) -> Self {
-        let name = match &work {
-            Work::Ask(_) => setup.turn.clone(),
-            Work::CarryOn(cut_off, _) => cut_off.turn.clone(),
+        let name = match &start {
+            RunStart::Ask(_) => setup.turn.clone(),
+            RunStart::CarryOn(cut_off, _) => cut_off.turn.clone(),
         };
         let (sender, events) = events::channel(setup.session.clone(), name);
         let (handle, control) = control();
@@ -62,13 +62,13 @@ impl Run {
             if let Some(ledger) = ledger {
                 ledger.settled().await;
             }
-            match work {
-                Work::Ask(message) => {
+            match start {
+                RunStart::Ask(message) => {
                     let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
                     kept.clone_from(&outcome.transcript);
                     Ok(outcome)
                 }
-                Work::CarryOn(cut_off, put_back) => {
+                RunStart::CarryOn(cut_off, put_back) => {
                     if cut_off.needs_consent {
                         put_back(cut_off);
                         return Err(TurnError::Imported);

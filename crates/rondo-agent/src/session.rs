@@ -2,7 +2,7 @@
 
 use crate::cut_off::CutOff;
 use crate::ledger::Ledger;
-use crate::run::{PutBack, Work};
+use crate::run::{PutBack, RunStart};
 use crate::schema::AnswerSchema;
 use crate::typed::{Expected, Typed, TypedError, decoded};
 use crate::{Agent, Run, TurnError, parts};
@@ -177,7 +177,7 @@ impl Session {
     fn carry_on(&self, cut_off: CutOff) -> Run {
         let task = self.task(cut_off.number, None);
         let put_back = self.put_back();
-        self.begin(task, Work::CarryOn(cut_off, put_back))
+        self.begin(task, RunStart::CarryOn(cut_off, put_back))
     }
 
     /// Returns what makes a turn resumable again, unless another one was started since.
@@ -197,12 +197,17 @@ impl Session {
         let number = self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         // After the number: a resume that fails meanwhile must see that another turn began.
         drop(self.take_cut_off());
-        self.begin(self.task(number, answer), Work::Ask(message))
+        self.begin(self.task(number, answer), RunStart::Ask(message))
     }
 
-    fn begin(&self, task: parts::Task, work: Work) -> Run {
+    fn begin(&self, task: parts::Task, start: RunStart) -> Run {
         let setup = self.agent.parts.setup(task);
-        Run::start(setup, work, Arc::clone(&self.history), self.journal.clone())
+        Run::start(
+            setup,
+            start,
+            Arc::clone(&self.history),
+            self.journal.clone(),
+        )
     }
 
     fn task(&self, turn_number: u32, answer: Option<Expected>) -> parts::Task {

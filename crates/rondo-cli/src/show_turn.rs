@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::output;
-use crate::render::{DeniedCall, Ending, View};
+use crate::render::{DeniedCall, FinishedTurn, View};
 pub(crate) use crate::signals::Signals;
 use rondo_core::{EventReceiver, TurnHandle};
 use rondo_types::Outcome;
@@ -181,7 +181,7 @@ impl Ended {
         };
         let shared = Arc::clone(&outcome);
         let show = move || {
-            let shown = view.finish(&Ending {
+            let shown = view.finish(&FinishedTurn {
                 outcome: &shared,
                 exit,
                 denied: &denied,

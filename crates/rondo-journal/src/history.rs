@@ -30,7 +30,7 @@ struct Followed {
 
 /// What is kept of that, beside its place and hash.
 #[derive(Serialize, Deserialize)]
-struct Kept<H, E> {
+struct Snapshot<H, E> {
     history: H,
     ends: E,
 }
@@ -66,8 +66,8 @@ impl Store {
         if at > row.head || hash_at(&connection, &segments, at)? != Some(hash) {
             return Ok(None);
         }
-        let kept = serde_json::from_str::<Kept<History, Ends>>(&body).ok();
-        Ok(kept.map(|Kept { history, ends }| Followed {
+        let kept = serde_json::from_str::<Snapshot<History, Ends>>(&body).ok();
+        Ok(kept.map(|Snapshot { history, ends }| Followed {
             history,
             walk: Walk { at, hash, ends },
         }))
@@ -76,7 +76,7 @@ impl Store {
     fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), StoreError> {
         let Followed { history, walk } = followed;
         let ends = &walk.ends;
-        let Ok(body) = serde_json::to_string(&Kept { history, ends }) else {
+        let Ok(body) = serde_json::to_string(&Snapshot { history, ends }) else {
             return Ok(());
         };
         let (name, at, hash) = (session.clone(), walk.at, walk.hash);

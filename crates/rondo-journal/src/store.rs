@@ -1,8 +1,8 @@
 //! The journal of all sessions: opened, and shared by clones.
 
 use crate::error::StoreError;
+use crate::journal_file::{self, JournalFile};
 use crate::lock;
-use crate::place::{self, Place};
 use crate::reserve;
 use crate::schema;
 use crate::writer::{self, Writer};
@@ -139,12 +139,12 @@ impl Store {
         keep_private(dir)?;
         lock::refuse_network(dir)?;
         let path = dir.join(FILE_NAME);
-        place::refuse_others(&path, &locks)?;
+        journal_file::refuse_others(&path, &locks)?;
         private_file(&path)?;
         let connection = schema::open_writer(&path, &options)?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
-        let place = Place::of(&path)?;
-        let writer = writer::start(connection, place).map_err(StoreError::io(path))?;
+        let file = JournalFile::of(&path)?;
+        let writer = writer::start(connection, file).map_err(StoreError::io(path))?;
         reserve::make(dir);
         Ok(Self::of(dir, writer, reader))
     }

@@ -3,8 +3,8 @@
 use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
+use crate::journal_file::JournalFile;
 use crate::owned::NewSession;
-use crate::place::Place;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{AppendError, Fence, Record, Seq};
@@ -28,12 +28,12 @@ const COMMIT_RECORDS_MAX: usize = 8192;
 type Task = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
 enum Job {
-    Append(Append),
+    Append(QueuedAppend),
     Task(Task),
 }
 
-struct Append {
-    work: Work,
+struct QueuedAppend {
+    append: Append,
     reply: oneshot::Sender<Result<Seq, AppendError>>,
     /// Frees the place in the queue.
     _place: OwnedSemaphorePermit,
@@ -49,11 +49,11 @@ pub(crate) struct Writer {
     read_only: Option<PathBuf>,
 }
 
-pub(crate) fn start(connection: Connection, place: Place) -> io::Result<Writer> {
+pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<Writer> {
     let (jobs, waiting) = sync_channel(APPENDS_MAX + TASKS_MAX);
     let thread = thread::Builder::new()
         .name("rondo-journal".to_owned())
-        .spawn(move || Thread::new(connection, place, waiting).run())?;
+        .spawn(move || Thread::new(connection, file, waiting).run())?;
     Ok(Writer {
         jobs: Some(jobs),
         places: Arc::new(Semaphore::new(APPENDS_MAX)),
@@ -90,8 +90,8 @@ impl Writer {
     ) -> Result<Seq, AppendError> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
-        let job = Job::Append(Append {
-            work: Work {
+        let job = Job::Append(QueuedAppend {
+            append: Append {
                 fence: fence.clone(),
                 expected,
                 batch,
@@ -139,7 +139,7 @@ fn closed() -> AppendError {
 
 struct Thread {
     connection: Connection,
-    place: Place,
+    file: JournalFile,
     waiting: Receiver<Job>,
     /// Set by a failed sync: what the kernel dropped then, it will not say again, so nothing that
     /// follows may count as durable.
@@ -147,10 +147,10 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(connection: Connection, place: Place, waiting: Receiver<Job>) -> Self {
+    fn new(connection: Connection, file: JournalFile, waiting: Receiver<Job>) -> Self {
         Self {
             connection,
-            place,
+            file,
             waiting,
             is_broken: false,
         }
@@ -172,14 +172,14 @@ impl Thread {
     }
 
     /// Takes the appends that wait already, without waiting for more.
-    fn gather(&self, first: Append) -> (Vec<Append>, Option<Task>) {
-        let mut records = first.work.batch.len();
+    fn gather(&self, first: QueuedAppend) -> (Vec<QueuedAppend>, Option<Task>) {
+        let mut records = first.append.batch.len();
         let mut group = vec![first];
         while records < COMMIT_RECORDS_MAX {
             match self.waiting.try_recv() {
-                Ok(Job::Append(append)) => {
-                    records += append.work.batch.len();
-                    group.push(append);
+                Ok(Job::Append(next)) => {
+                    records += next.append.batch.len();
+                    group.push(next);
                 }
                 Ok(Job::Task(task)) => return (group, Some(task)),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
@@ -195,22 +195,22 @@ impl Thread {
         task(Ok(&mut self.connection));
     }
 
-    fn commit(&mut self, group: Vec<Append>) {
+    fn commit(&mut self, group: Vec<QueuedAppend>) {
         if self.is_broken {
             return group
                 .into_iter()
                 .for_each(|append| answer(append.reply, Err(closed())));
         }
-        if let Err(reason) = self.place.check() {
+        if let Err(reason) = self.file.check() {
             self.is_broken = true;
             return group.into_iter().for_each(|append| {
                 let error = io::Error::other(reason.clone());
                 answer(append.reply, Err(AppendError::Io(error)));
             });
         }
-        let (replies, work): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|it| (it.reply, it.work)).unzip();
-        match write(&mut self.connection, &work) {
+        let (replies, appends): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|it| (it.reply, it.append)).unzip();
+        match write(&mut self.connection, &appends) {
             Ok(results) => replies
                 .into_iter()
                 .zip(results)
@@ -238,7 +238,7 @@ fn answer(reply: oneshot::Sender<Result<Seq, AppendError>>, result: Result<Seq, 
 }
 
 /// What one append is about.
-struct Work {
+struct Append {
     fence: Fence,
     expected: Seq,
     batch: Vec<Record>,
@@ -249,24 +249,24 @@ struct Work {
 /// Writes a group in one transaction. A refused append leaves the others alone.
 fn write(
     connection: &mut Connection,
-    group: &[Work],
+    group: &[Append],
 ) -> Result<Vec<Result<Seq, AppendError>>, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut results = Vec::with_capacity(group.len());
-    for work in group {
-        results.push(append(&transaction, work)?);
+    for one in group {
+        results.push(append(&transaction, one)?);
     }
     transaction.commit()?;
     Ok(results)
 }
 
 /// One append: refused (inner error) before anything is written, or written whole.
-fn append(connection: &Connection, work: &Work) -> Result<Result<Seq, AppendError>, StoreError> {
-    let (fence, expected) = (&work.fence, work.expected);
-    if let Some(new) = &work.new
+fn append(connection: &Connection, one: &Append) -> Result<Result<Seq, AppendError>, StoreError> {
+    let (fence, expected) = (&one.fence, one.expected);
+    if let Some(new) = &one.new
         && expected == Seq(0)
     {
-        begin(connection, new, &work.batch)?;
+        begin(connection, new, &one.batch)?;
     }
     let Some(head) = head(connection, fence)? else {
         let session = fence.session.clone();
@@ -278,7 +278,7 @@ fn append(connection: &Connection, work: &Work) -> Result<Result<Seq, AppendErro
     }
     let mut last = (head.seq, head.hash);
     let (mut at, mut tally) = (0, head.tally);
-    for record in &work.batch {
+    for record in &one.batch {
         tally.note(&record.body);
         let entry = Entry::following(last, fence.epoch, record)
             .map_err(|error| StoreError::from(to_sql(error)))?;
@@ -286,7 +286,7 @@ fn append(connection: &Connection, work: &Work) -> Result<Result<Seq, AppendErro
         last = (entry.seq, entry.hash);
         at = entry.at.0;
     }
-    if !work.batch.is_empty() {
+    if !one.batch.is_empty() {
         advance(connection, head.id, last, at)?;
     }
     if tally != head.tally {

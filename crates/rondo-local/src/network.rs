@@ -118,13 +118,13 @@ impl Network {
     ) -> CandleResult<Vec<f32>> {
         let ids = Tensor::new(tokens, &Device::Cpu)?;
         let mut state = self.embeddings.embedding(&ids)?;
-        let place = Place {
+        let angles = RotaryAngles {
             cosines: self.cosines.narrow(0, position, tokens.len())?,
             sines: self.sines.narrow(0, position, tokens.len())?,
         };
         let mut scratch = Vec::new();
         for (layer, lane) in self.layers.iter().zip(cache) {
-            state = self.layer(layer, &state, &place, lane, &mut scratch)?;
+            state = self.layer(layer, &state, &angles, lane, &mut scratch)?;
         }
         let last = state.narrow(0, tokens.len() - 1, 1)?.contiguous()?;
         let last = rms_norm(&last, &self.norm, self.shape.norm_epsilon)?;
@@ -135,13 +135,13 @@ impl Network {
         &self,
         layer: &Layer,
         input: &Tensor,
-        place: &Place,
+        angles: &RotaryAngles,
         lane: &mut Lane,
         scratch: &mut Vec<f32>,
     ) -> CandleResult<Tensor> {
         let epsilon = self.shape.norm_epsilon;
         let normed = rms_norm(input, &layer.attention_norm, epsilon)?;
-        let state = (input + self.attention(layer, &normed, place, lane)?)?;
+        let state = (input + self.attention(layer, &normed, angles, lane)?)?;
         let normed = rms_norm(&state, &layer.feed_norm, epsilon)?;
         let feed = [&layer.gate, &layer.up, &layer.down];
         state + Matrix::feed_forward(feed, &normed, scratch)?
@@ -151,17 +151,20 @@ impl Network {
         &self,
         layer: &Layer,
         input: &Tensor,
-        place: &Place,
+        angles: &RotaryAngles,
         lane: &mut Lane,
     ) -> CandleResult<Tensor> {
         let shape = &self.shape;
         let entrance = [&layer.query, &layer.key, &layer.value];
         let [query, key, value] = Matrix::forward_all(entrance.map(|it| &it.weight), input)?;
-        let query = self.rotate(&self.split(&layer.query.shift(query)?, shape.heads)?, place)?;
+        let query = self.rotate(
+            &self.split(&layer.query.shift(query)?, shape.heads)?,
+            angles,
+        )?;
         let key_value_heads = shape.key_value_heads;
         let key = self.split(&layer.key.shift(key)?, key_value_heads)?;
         let value = self.split(&layer.value.shift(value)?, key_value_heads)?;
-        lane.append(&self.rotate(&key, place)?, &value)?;
+        lane.append(&self.rotate(&key, angles)?, &value)?;
         let mixed = attend(&query, lane)?;
         layer.output.forward(&mixed)
     }
@@ -173,18 +176,18 @@ impl Network {
             .contiguous()
     }
 
-    fn rotate(&self, heads: &Tensor, place: &Place) -> CandleResult<Tensor> {
+    fn rotate(&self, heads: &Tensor, angles: &RotaryAngles) -> CandleResult<Tensor> {
         let batch = heads.unsqueeze(0)?;
         let rotated = match self.shape.architecture {
-            Architecture::Qwen2 => rope(&batch, &place.cosines, &place.sines)?,
-            Architecture::Llama => rope_i(&batch, &place.cosines, &place.sines)?,
+            Architecture::Qwen2 => rope(&batch, &angles.cosines, &angles.sines)?,
+            Architecture::Llama => rope_i(&batch, &angles.cosines, &angles.sines)?,
         };
         rotated.squeeze(0)
     }
 }
 
-/// Where in the sequence the tokens of one computation stand.
-struct Place {
+/// The angles by which queries and keys are turned: where in the sequence their tokens stand.
+struct RotaryAngles {
     cosines: Tensor,
     sines: Tensor,
 }

@@ -40,10 +40,10 @@ impl fmt::Debug for Variables {
 /// A handle; its copies stand for the same place. The shell sets it after each command, and the
 /// tools and the gate that hold it follow from their next call on.
 #[derive(Debug, Clone)]
-pub struct Workdir(Arc<RwLock<Place>>);
+pub struct Workdir(Arc<RwLock<WorkdirState>>);
 
 #[derive(Debug)]
-struct Place {
+struct WorkdirState {
     directory: PathBuf,
     environment: Option<Variables>,
 }
@@ -52,7 +52,7 @@ impl Workdir {
     /// Starts in `directory`, absolute, with the environment of this process.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
-        Self(Arc::new(RwLock::new(Place {
+        Self(Arc::new(RwLock::new(WorkdirState {
             directory,
             environment: None,
         })))
@@ -82,11 +82,11 @@ impl Workdir {
         self.write(|place| place.environment = Some(environment));
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Place) -> T) -> T {
+    fn read<T>(&self, work: impl FnOnce(&WorkdirState) -> T) -> T {
         work(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn write(&self, work: impl FnOnce(&mut Place)) {
+    fn write(&self, work: impl FnOnce(&mut WorkdirState)) {
         work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }

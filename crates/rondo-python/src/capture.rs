@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 /// The output of one call.
 pub(crate) struct Capture {
-    stdout: Kept,
-    stderr: Kept,
+    stdout: BoundedOutput,
+    stderr: BoundedOutput,
     live: LiveOutput,
 }
 
@@ -14,8 +14,8 @@ impl Capture {
     /// Keeps at most `bytes_max` of each stream.
     pub(crate) fn new(bytes_max: usize, live: LiveOutput) -> Self {
         Self {
-            stdout: Kept::new(bytes_max),
-            stderr: Kept::new(bytes_max),
+            stdout: BoundedOutput::new(bytes_max),
+            stderr: BoundedOutput::new(bytes_max),
             live,
         }
     }
@@ -63,7 +63,7 @@ pub(crate) struct Texts {
 }
 
 /// One stream, bounded.
-struct Kept {
+struct BoundedOutput {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -72,7 +72,7 @@ struct Kept {
     partial: Vec<u8>,
 }
 
-impl Kept {
+impl BoundedOutput {
     fn new(bytes_max: usize) -> Self {
         Self {
             half: bytes_max / 2,
@@ -134,7 +134,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     fn kept(bytes_max: usize, pieces: &[&str]) -> String {
-        let mut kept = Kept::new(bytes_max);
+        let mut kept = BoundedOutput::new(bytes_max);
         pieces.iter().for_each(|it| kept.push(it.as_bytes()));
         kept.text()
     }

@@ -7,7 +7,7 @@ use crate::error::SessionError;
 use crate::settings::Settings;
 use crate::startup::Startup;
 use crate::terminal::Pty;
-use crate::unix::{self, Started};
+use crate::unix::{self, StartedInterpreter};
 use serde_json::Value;
 use std::io::{self, PipeWriter};
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ impl Interpreter {
         Ok(starting)
     }
 
-    fn new(started: Started, directory: PathBuf) -> Self {
+    fn new(started: StartedInterpreter, directory: PathBuf) -> Self {
         Self {
             directory,
             child: started.child,

@@ -8,7 +8,7 @@ use crate::error::{Loss, SessionError, Stop};
 use crate::interpreter::{Event, Interpreter};
 use crate::job::{Done, Job, Reply, Request, Typed};
 use crate::lent::{Lent, from_person, with_returns};
-use crate::settings::{Place, Settings};
+use crate::settings::{LiveSettings, Settings};
 use crate::terminal::Pty;
 use serde_json::{Value, json};
 use std::future::pending;
@@ -34,7 +34,7 @@ const LISTENER_PIECES_MAX: usize = 64;
 pub(crate) struct Owner {
     settings: Settings,
     /// Where the next job is to run.
-    place: Arc<Mutex<Place>>,
+    live: Arc<Mutex<LiveSettings>>,
     jobs: mpsc::Receiver<Job>,
     /// Changes when what runs is to be interrupted.
     interrupts: watch::Receiver<u64>,
@@ -95,7 +95,7 @@ type Outcome = Result<Done, SessionError>;
 impl Owner {
     pub(crate) fn new(
         settings: Settings,
-        place: Arc<Mutex<Place>>,
+        live: Arc<Mutex<LiveSettings>>,
         jobs: mpsc::Receiver<Job>,
         interrupts: watch::Receiver<u64>,
         starts: Arc<AtomicU64>,
@@ -105,7 +105,7 @@ impl Owner {
             listener,
             between: Capture::new(settings.output_bytes_max, LiveOutput::discard()),
             settings,
-            place,
+            live,
             jobs,
             interrupts,
             interpreter: None,
@@ -207,9 +207,9 @@ impl Owner {
 
     /// Takes where this job is to run.
     fn take_place(&mut self) {
-        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        self.settings.program.clone_from(&place.program);
-        self.settings.directory.clone_from(&place.directory);
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settings.program.clone_from(&live.program);
+        self.settings.directory.clone_from(&live.directory);
     }
 
     /// Returns the directory that the interpreter has to go to first.

@@ -6,7 +6,7 @@ use crate::error::SessionError;
 use crate::job::{Done, Job, Reply, Request};
 use crate::outcome;
 use crate::owner::{Listener, Owner};
-use crate::settings::{Place, Settings};
+use crate::settings::{LiveSettings, Settings};
 use crate::terminal::CellTerminal;
 use rondo_types::ToolOutcome;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub struct Session {
     interrupts: watch::Sender<u64>,
     starts: Arc<AtomicU64>,
     listener: Listener,
-    place: Arc<Mutex<Place>>,
+    live: Arc<Mutex<LiveSettings>>,
 }
 
 impl Session {
@@ -47,7 +47,7 @@ impl Session {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
-            place: Arc::new(Mutex::new(Place::of(&settings))),
+            live: Arc::new(Mutex::new(LiveSettings::of(&settings))),
             settings,
             jobs: Mutex::default(),
             interrupts: watch::Sender::new(0),
@@ -68,8 +68,8 @@ impl Session {
     /// Code may go elsewhere by itself (`os.chdir`), and stays there until this names a directory that is
     /// another than the one it named last.
     pub fn go_to(&self, program: PathBuf, directory: PathBuf) {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Place { program, directory };
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        *live = LiveSettings { program, directory };
     }
 
     /// Returns what threads and children write from here on while no cell and no call runs, as it
@@ -316,9 +316,9 @@ impl Session {
                 let interrupts = self.interrupts.subscribe();
                 let starts = Arc::clone(&self.starts);
                 let listener = self.listener.clone();
-                let place = Arc::clone(&self.place);
+                let live = Arc::clone(&self.live);
                 let settings = self.settings.clone();
-                let owner = Owner::new(settings, place, waiting, interrupts, starts, listener);
+                let owner = Owner::new(settings, live, waiting, interrupts, starts, listener);
                 tokio::spawn(owner.serve());
                 kept.insert(jobs).clone()
             }

@@ -28,12 +28,12 @@ pub struct Settings {
 
 /// What of a session's settings changes while it lives.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct LiveSettings {
     pub(crate) program: PathBuf,
     pub(crate) directory: PathBuf,
 }
 
-impl Place {
+impl LiveSettings {
     pub(crate) fn of(settings: &Settings) -> Self {
         Self {
             program: settings.program.clone(),

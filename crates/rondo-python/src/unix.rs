@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// An interpreter that was just started.
-pub(crate) struct Started {
+pub(crate) struct StartedInterpreter {
     pub(crate) child: Child,
     pub(crate) exits: tokio::signal::unix::Signal,
     pub(crate) socket: UnixStream,
@@ -37,7 +37,7 @@ pub(crate) fn start(
     settings: &Settings,
     startup: &Startup,
     bootstrap: &str,
-) -> io::Result<Started> {
+) -> io::Result<StartedInterpreter> {
     if !settings.program.is_absolute() {
         // It would be looked for wherever the search path says, in the session's directory too.
         let message = "its path must be absolute";
@@ -70,7 +70,7 @@ pub(crate) fn start(
     // The command holds the child's ends, which must be closed here for theirs to be the last.
     let child = command.spawn()?;
     drop(command);
-    Ok(Started {
+    Ok(StartedInterpreter {
         child,
         exits,
         socket: UnixStream::from_std(ours)?,

@@ -68,11 +68,11 @@ pub struct FoundSession {
     /// What is in force in it.
     pub settings: Settings,
     runtime: Runtime,
-    place: Place,
+    store: SessionStore,
 }
 
 /// Where a session is, before it is taken.
-enum Place {
+enum SessionStore {
     Memory,
     /// A new one, in a journal that is being opened: that takes a moment, in which other things are read.
     New(JoinHandle<Result<Store>>),
@@ -82,8 +82,8 @@ enum Place {
 impl FoundSession {
     fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
         let mut settings = runtime.settings(options.directory.clone())?;
-        let place = Place::find(source, &settings)?;
-        if let Place::Known(_, info) = &place
+        let store = SessionStore::find(source, &settings)?;
+        if let SessionStore::Known(_, info) = &store
             && !options.is_directory_named
             && let Some(own) = sessions::own_directory(info, &settings.directory)?
         {
@@ -92,7 +92,7 @@ impl FoundSession {
         Ok(Self {
             settings,
             runtime: runtime.clone(),
-            place,
+            store,
         })
     }
 
@@ -102,7 +102,7 @@ impl FoundSession {
     /// # Errors
     /// When that model is not known here, or the session's records cannot be read.
     pub fn keep_model(&mut self) -> Result<()> {
-        let Place::Known(store, info) = &self.place else {
+        let SessionStore::Known(store, info) = &self.store else {
             return Ok(());
         };
         match LastAsked::last(store, info)? {
@@ -116,7 +116,7 @@ impl FoundSession {
     /// # Errors
     /// When another process works on it, when its records are damaged, or the disk fails.
     pub fn open(self, title: String) -> Result<Session> {
-        let conversation = self.place.open(&self.settings, title)?;
+        let conversation = self.store.open(&self.settings, title)?;
         Ok(Session {
             settings: self.settings,
             conversation,
@@ -125,7 +125,7 @@ impl FoundSession {
     }
 }
 
-impl Place {
+impl SessionStore {
     fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
         let is_ephemeral = settings.values.ephemeral == Some(true);
         match source {

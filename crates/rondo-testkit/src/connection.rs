@@ -15,7 +15,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How a played response left its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum ConnectionEnd {
     KeepAlive,
     Close,
     Reset,
@@ -36,25 +36,29 @@ pub(crate) async fn serve(socket: TcpStream, index: usize, shared: Arc<Shared>) 
     while let Some(request) = reader.request(index).await {
         let (number, response) = shared.record(request);
         match exchange(&mut reader, &mut writer, &response).await {
-            Ending::KeepAlive => {}
-            Ending::Close | Ending::Stall => return,
-            Ending::PeerGone => return shared.mark_disconnected(number),
-            Ending::Vanish => return std::future::pending().await,
-            Ending::Reset => return reset(reader.half, writer),
+            ConnectionEnd::KeepAlive => {}
+            ConnectionEnd::Close | ConnectionEnd::Stall => return,
+            ConnectionEnd::PeerGone => return shared.mark_disconnected(number),
+            ConnectionEnd::Vanish => return std::future::pending().await,
+            ConnectionEnd::Reset => return reset(reader.half, writer),
         }
     }
 }
 
 /// Plays the response while watching whether the client goes away.
-async fn exchange(reader: &mut Reader, writer: &mut OwnedWriteHalf, response: &Response) -> Ending {
+async fn exchange(
+    reader: &mut Reader,
+    writer: &mut OwnedWriteHalf,
+    response: &Response,
+) -> ConnectionEnd {
     let ending = tokio::select! {
         biased;
-        ending = play(writer, response) => ending.unwrap_or(Ending::PeerGone),
-        () = reader.gone() => Ending::PeerGone,
+        ending = play(writer, response) => ending.unwrap_or(ConnectionEnd::PeerGone),
+        () = reader.gone() => ConnectionEnd::PeerGone,
     };
-    if ending == Ending::Stall {
+    if ending == ConnectionEnd::Stall {
         reader.gone().await;
-        return Ending::PeerGone;
+        return ConnectionEnd::PeerGone;
     }
     ending
 }
@@ -65,7 +69,7 @@ fn reset(reader: OwnedReadHalf, writer: OwnedWriteHalf) {
     }
 }
 
-async fn play(writer: &mut OwnedWriteHalf, response: &Response) -> io::Result<Ending> {
+async fn play(writer: &mut OwnedWriteHalf, response: &Response) -> io::Result<ConnectionEnd> {
     if let Some(ending) = play_steps(writer, &response.before, Framing::UntilClose).await? {
         return Ok(ending);
     }
@@ -76,10 +80,10 @@ async fn play(writer: &mut OwnedWriteHalf, response: &Response) -> io::Result<En
     match response.framing {
         Framing::Chunked => {
             writer.write_all(b"0\r\n\r\n").await?;
-            Ok(Ending::KeepAlive)
+            Ok(ConnectionEnd::KeepAlive)
         }
-        Framing::Length => Ok(Ending::KeepAlive),
-        Framing::UntilClose => Ok(Ending::Close),
+        Framing::Length => Ok(ConnectionEnd::KeepAlive),
+        Framing::UntilClose => Ok(ConnectionEnd::Close),
     }
 }
 
@@ -105,7 +109,7 @@ async fn play_steps(
     writer: &mut OwnedWriteHalf,
     steps: &[Step],
     framing: Framing,
-) -> io::Result<Option<Ending>> {
+) -> io::Result<Option<ConnectionEnd>> {
     for step in steps {
         match step {
             Step::Send(bytes) => send(writer, bytes, framing).await?,
@@ -115,10 +119,10 @@ async fn play_steps(
                 send(writer, bytes, framing).await?;
                 tokio::time::sleep(*every).await;
             },
-            Step::Stall => return Ok(Some(Ending::Stall)),
-            Step::Vanish => return Ok(Some(Ending::Vanish)),
-            Step::Close => return Ok(Some(Ending::Close)),
-            Step::Reset => return Ok(Some(Ending::Reset)),
+            Step::Stall => return Ok(Some(ConnectionEnd::Stall)),
+            Step::Vanish => return Ok(Some(ConnectionEnd::Vanish)),
+            Step::Close => return Ok(Some(ConnectionEnd::Close)),
+            Step::Reset => return Ok(Some(ConnectionEnd::Reset)),
         }
     }
     Ok(None)

@@ -161,10 +161,10 @@ pub fn preview(
 /// Keeps nothing until [`ChangeLog::enable`] is called, since a call then reads the file that it replaces.
 /// Of more than 32 changes, the latest are kept.
 #[derive(Debug, Clone, Default)]
-pub struct ChangeLog(Arc<Kept>);
+pub struct ChangeLog(Arc<ChangeStore>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct ChangeStore {
     is_enabled: AtomicBool,
     changes: Mutex<VecDeque<(CallId, FileChange)>>,
 }

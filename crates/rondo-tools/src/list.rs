@@ -3,7 +3,7 @@
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, VISITED_MAX, Walk};
-use crate::workspace::{Access, Place, Workspace, open_regular};
+use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
@@ -148,7 +148,7 @@ struct Rendered {
 }
 
 impl Listing {
-    fn add(&mut self, place: &Place<'_>, found: &Found) {
+    fn add(&mut self, place: &WorkspacePath<'_>, found: &Found) {
         self.total += 1;
         self.files += usize::from(!found.metadata.is_dir());
         if self.entries.len() >= ENTRIES_MAX {
@@ -171,7 +171,7 @@ impl Listing {
     }
 
     /// Counts the lines of all files or of none: a count of some would mislead.
-    fn count_lines(&mut self, place: &Place<'_>, call: &Call) -> Result<(), Failure> {
+    fn count_lines(&mut self, place: &WorkspacePath<'_>, call: &Call) -> Result<(), Failure> {
         let bytes = self
             .entries
             .iter()
@@ -297,7 +297,7 @@ impl Entry {
 }
 
 /// Counts lines as people do: a last one without its end counts too. `None` for what is no text.
-fn lines_of(place: &Place<'_>, relative: &Path, shown: &str) -> Option<u64> {
+fn lines_of(place: &WorkspacePath<'_>, relative: &Path, shown: &str) -> Option<u64> {
     let (file, _) = open_regular(place.dir(), relative, shown).ok()?;
     let mut reader = BufReader::new(file.take(COUNTED_BYTES_MAX));
     let probe = reader.fill_buf().ok()?;

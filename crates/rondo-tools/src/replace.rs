@@ -1,7 +1,7 @@
 //! A file written in the place of another, whole or not at all.
 
 use crate::failure::Failure;
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -20,18 +20,18 @@ pub(crate) struct Target {
 impl Target {
     /// Resolves a path to the file that is to be written: links beneath the root are followed, so
     /// that the file they lead to is written and not the link replaced.
-    pub(crate) fn open(place: &Place<'_>, create_parents: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(place: &WorkspacePath<'_>, create_parents: bool) -> Result<Self, Failure> {
         let shown = place.shown();
         Self::reach(place, create_parents)?
             .ok_or_else(|| Failure::Failed(format!("the directory of `{shown}` does not exist")))
     }
 
     /// Resolves a path as [`Self::open`] does, and makes nothing; none where its directory is missing.
-    pub(crate) fn find(place: &Place<'_>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn find(place: &WorkspacePath<'_>) -> Result<Option<Self>, Failure> {
         Self::reach(place, false)
     }
 
-    fn reach(place: &Place<'_>, create_parents: bool) -> Result<Option<Self>, Failure> {
+    fn reach(place: &WorkspacePath<'_>, create_parents: bool) -> Result<Option<Self>, Failure> {
         let shown = place.shown();
         let path = real_path(place, &shown)?;
         let Some(Component::Normal(name)) = path.components().next_back() else {
@@ -105,7 +105,7 @@ impl Target {
 }
 
 /// Returns the file that a place's links lead to, where it has any; directories that are missing have none.
-pub(crate) fn leads_to(place: &Place<'_>) -> Option<String> {
+pub(crate) fn leads_to(place: &WorkspacePath<'_>) -> Option<String> {
     let real = place.relative.ancestors().find_map(|above| {
         let is_root = above.as_os_str().is_empty();
         let real = match is_root {
@@ -122,7 +122,7 @@ pub(crate) fn leads_to(place: &Place<'_>) -> Option<String> {
         .then(|| place.show(&real.components().collect::<PathBuf>()))
 }
 
-fn real_path(place: &Place<'_>, shown: &str) -> Result<PathBuf, Failure> {
+fn real_path(place: &WorkspacePath<'_>, shown: &str) -> Result<PathBuf, Failure> {
     match place.dir().canonicalize(&place.relative) {
         Ok(path) => Ok(path),
         Err(err) if err.kind() == io::ErrorKind::NotFound => {

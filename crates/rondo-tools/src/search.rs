@@ -3,7 +3,7 @@
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
 use crate::walk::{Found, Walk};
-use crate::workspace::{Access, Place, Workspace, open_regular};
+use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -180,7 +180,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn directory(&mut self, place: &Place<'_>, glob: Option<&str>) -> Result<(), Failure> {
+    fn directory(&mut self, place: &WorkspacePath<'_>, glob: Option<&str>) -> Result<(), Failure> {
         let walk = Walk {
             place,
             glob,
@@ -202,7 +202,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn file(&mut self, place: &Place<'_>, relative: &Path) -> Result<(), Failure> {
+    fn file(&mut self, place: &WorkspacePath<'_>, relative: &Path) -> Result<(), Failure> {
         let shown = place.show(relative);
         let Ok((file, _)) = open_regular(place.dir(), relative, &shown) else {
             self.report.skipped += 1;

@@ -3,7 +3,7 @@
 use crate::blocking::Call;
 use crate::failure::Failure;
 use crate::rules::Rules;
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 use cap_std::fs::{DirEntry, Metadata};
 use ignore::overrides::{Override, OverrideBuilder};
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ const GLOB_BYTES_MAX: usize = 1_000;
 /// Goes by the root's handle all the way: the walkers of the `ignore` crate go by path, and a
 /// directory that becomes a link under them leads them outside.
 pub(crate) struct Walk<'a> {
-    pub(crate) place: &'a Place<'a>,
+    pub(crate) place: &'a WorkspacePath<'a>,
     pub(crate) glob: Option<&'a str>,
     pub(crate) depth: Option<usize>,
     pub(crate) call: &'a Call,

@@ -62,7 +62,7 @@ pub(crate) enum Access {
 
 /// A path beneath a root.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct WorkspacePath<'a> {
     root: &'a Root,
     is_working: bool,
     /// Never empty: the root itself is `.`.
@@ -121,7 +121,7 @@ impl Workspace {
     }
 
     /// Finds the root of a path that a model named. Opens nothing.
-    pub(crate) fn locate(&self, path: &str, access: Access) -> Result<Place<'_>, Failure> {
+    pub(crate) fn locate(&self, path: &str, access: Access) -> Result<WorkspacePath<'_>, Failure> {
         if path.len() > PATH_BYTES_MAX || path.contains('\0') {
             return Err(Failure::InvalidArgs("`path` is no path".to_owned()));
         }
@@ -134,7 +134,7 @@ impl Workspace {
         Ok(place)
     }
 
-    fn place(&self, path: &Path) -> Option<Place<'_>> {
+    fn place(&self, path: &Path) -> Option<WorkspacePath<'_>> {
         let (index, root, relative) = if path.is_absolute() {
             self.roots
                 .iter()
@@ -145,7 +145,7 @@ impl Workspace {
             (0, self.roots.first()?, path)
         };
         let is_root = relative.as_os_str().is_empty();
-        Some(Place {
+        Some(WorkspacePath {
             root,
             is_working: index == 0,
             relative: if is_root { Path::new(".") } else { relative }.to_path_buf(),
@@ -179,7 +179,7 @@ impl Root {
     }
 }
 
-impl Place<'_> {
+impl WorkspacePath<'_> {
     pub(crate) fn dir(&self) -> &Dir {
         &self.root.dir
     }

@@ -6,7 +6,7 @@ use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
 use crate::recovery::{self, Doubt, FileState};
 use crate::replace::{Target, leads_to};
-use crate::workspace::{Access, Place, Workspace};
+use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
@@ -181,7 +181,7 @@ fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOut
     Some(result(&place, &doubt.args, is_new))
 }
 
-fn result(place: &Place<'_>, args: &Args, is_new: bool) -> ToolOutput {
+fn result(place: &WorkspacePath<'_>, args: &Args, is_new: bool) -> ToolOutput {
     let status = if is_new { "created" } else { "replaced" };
     ToolOutput {
         value: json!({

@@ -22,12 +22,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-type Work = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
+type ToolFn = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
 /// A tool that is a function; built by [`tool`].
 pub struct FnTool {
     spec: ToolSpec,
-    work: Box<Work>,
+    work: Box<ToolFn>,
 }
 
 /// The arguments of a tool that takes none.

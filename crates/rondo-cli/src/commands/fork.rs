@@ -1,6 +1,6 @@
 //! `rondo fork`: a session that shares another's beginning and goes its own way from there.
 
-use super::ask::{self, AskMode, Started};
+use super::ask::{self, AskCommand, AskMode};
 use super::report::{current_dir, write_failed};
 use crate::cli::{ColorChoice, ForkArgs, OutputFormat, StepPlace};
 use crate::error::{CliError, Result};
@@ -51,7 +51,7 @@ pub(super) fn run(
         Some(_) => AskMode::Ask,
         None => AskMode::Resume,
     };
-    Ok(ask::run(Started {
+    Ok(ask::run(AskCommand {
         args: args.going_on(made.session.as_str()),
         mode,
         env,

@@ -1,6 +1,6 @@
 //! From the arguments to the command, and from its end to the exit code.
 
-use super::ask::{AskMode, Started};
+use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
     ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test, trust,
@@ -105,7 +105,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
     }
     let done = match cli.command {
         Command::Ask(args) => {
-            return ask::run(Started {
+            return ask::run(AskCommand {
                 args: *args,
                 mode: AskMode::Ask,
                 env,
@@ -114,7 +114,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
             });
         }
         Command::Resume(args) => {
-            return ask::run(Started {
+            return ask::run(AskCommand {
                 args: (*args).into(),
                 mode: AskMode::Resume,
                 env,

@@ -1,6 +1,6 @@
 //! `json` and `stream-json`: objects on lines of their own, a `result` last in every case.
 
-use super::view::{DeniedCall, Ending, View};
+use super::view::{DeniedCall, FinishedTurn, View};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -47,7 +47,7 @@ impl View for JsonView {
 
     fn tick(&mut self) {}
 
-    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
+    fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {
         let Some(event) = self.result.take() else {
             return Ok(());
         };

@@ -20,7 +20,7 @@ pub(crate) use question::fitted;
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use tool_line::tool_line;
-pub(crate) use view::{DeniedCall, Ending, View};
+pub(crate) use view::{DeniedCall, FinishedTurn, View};
 pub(crate) use wrap::wrapped;
 
 /// Returns the most columns that a character takes: whatever is not ASCII may be two wide.

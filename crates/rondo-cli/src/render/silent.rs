@@ -1,6 +1,6 @@
 //! A view that shows nothing.
 
-use super::view::{Ending, View};
+use super::view::{FinishedTurn, View};
 use rondo_types::TurnEvent;
 use std::io;
 
@@ -14,7 +14,7 @@ impl View for SilentView {
 
     fn tick(&mut self) {}
 
-    fn finish(&mut self, _: &Ending<'_>) -> io::Result<()> {
+    fn finish(&mut self, _: &FinishedTurn<'_>) -> io::Result<()> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::question::painted;
 use super::sanitize::{Keep, Sanitizer, plain};
 use super::spinner::Spinner;
 use super::tool_line::{cut, tool_line};
-use super::view::{Ending, View};
+use super::view::{FinishedTurn, View};
 use super::wrapped;
 use crate::changes::Changes;
 use crate::output::Output;
@@ -497,7 +497,7 @@ impl View for TextView {
         Some(self.screen.typed())
     }
 
-    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
+    fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {
         self.clear_spinner();
         self.end_text()?;
         self.say();

@@ -27,11 +27,11 @@ pub(crate) trait View: Send {
     ///
     /// # Errors
     /// When standard output takes nothing any more.
-    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()>;
+    fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()>;
 }
 
 /// How a turn ended.
-pub(crate) struct Ending<'a> {
+pub(crate) struct FinishedTurn<'a> {
     /// Its outcome.
     pub(crate) outcome: &'a Outcome,
     /// How the process will end.

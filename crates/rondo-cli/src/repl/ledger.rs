@@ -1,6 +1,6 @@
 //! What the turns of a session took, told from their events.
 
-use crate::render::{Ending, View};
+use crate::render::{FinishedTurn, View};
 use crate::story::{Item, Step, Turn};
 use rondo_types::{CallId, EventBody, TimeMs, TurnEvent, Usage};
 use serde_json::Value;
@@ -235,7 +235,7 @@ impl<V: View> View for BookkeepingView<V> {
         self.inner.changes()
     }
 
-    fn finish(&mut self, ending: &Ending<'_>) -> io::Result<()> {
+    fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {
         self.inner.finish(ending)
     }
 }

@@ -56,7 +56,7 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
 use rondo_runtime::{models, profiles, providers, secrets, sessions};
-use shell::{AS_BEFORE, Kept, LastCommand, Sharing};
+use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
@@ -98,7 +98,7 @@ struct Repl {
     queue: VecDeque<String>,
     /// What threads in Python printed and is not shown yet.
     late: Late,
-    shell: Option<Kept>,
+    shell: Option<RunningShell>,
     /// Of the last command.
     exit_code: i32,
     /// The cell that failed last, until one does not.

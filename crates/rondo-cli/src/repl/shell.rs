@@ -38,14 +38,14 @@ pub(super) const AS_BEFORE: &str = concat!(
 );
 
 /// The shell, and the files that it needs while it lives.
-pub(super) struct Kept {
+pub(super) struct RunningShell {
     shell: Shell,
     late: Late,
     color: bool,
     state_dir: PathBuf,
 }
 
-impl Kept {
+impl RunningShell {
     /// Shows what jobs print above the line that is edited, until there is no shell.
     pub(super) async fn tell_of_jobs(&mut self, above: &SyncSender<String>) {
         let next = async || self.shell.between_commands().await;
@@ -53,7 +53,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for RunningShell {
     fn drop(&mut self) {
         // Whatever is left says nothing to anybody.
         let _ = std::fs::remove_dir_all(&self.state_dir);
@@ -73,7 +73,7 @@ impl Repl {
         Ok(&self.shell.insert(kept).shell)
     }
 
-    fn start_shell(&self) -> Result<Kept> {
+    fn start_shell(&self) -> Result<RunningShell> {
         let program = ShellProgram::from_env().map_err(|err| {
             let error = CliError::caused(Exit::Error, anyhow::Error::new(err));
             error.hint("set `SHELL` to the path of a bash or zsh")
@@ -85,7 +85,7 @@ impl Repl {
         let workdir = self.talk.workdir.clone();
         let supervisor = SupervisorCommand::CurrentExe;
         let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
-        Ok(Kept {
+        Ok(RunningShell {
             shell: Shell::start(settings),
             late: Late::default(),
             color: self.talk.output.stdout_color,

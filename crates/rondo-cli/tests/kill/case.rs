@@ -4,7 +4,7 @@ use crate::Tally;
 use crate::check::{self, Journal};
 use crate::random::Random;
 use crate::target;
-use crate::work::Work;
+use crate::work::ScriptedTurn;
 use rondo_testkit::{Script, Server};
 use rustix::process::Pid;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ const DELAY_MS_MAX: u64 = 700;
 const NOTHING_CUT_OFF: i32 = 45;
 
 /// Where a case lives.
-pub(crate) struct Place {
+pub(crate) struct CaseDir {
     root: TempDir,
     mark: String,
 }
 
-impl Place {
+impl CaseDir {
     fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -78,9 +78,9 @@ impl Place {
 
 /// Runs a case and says what was found.
 pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
-    let place = Place::new();
-    let work = Arc::new(Work::random(&mut random));
-    let answers = Arc::clone(&work);
+    let dir = CaseDir::new();
+    let turn = Arc::new(ScriptedTurn::random(&mut random));
+    let answers = Arc::clone(&turn);
     let server = Server::start(Script::answering(move |it| answers.answer(it))).await;
     let url = server.url("/v1");
     let mut story = Vec::new();
@@ -103,12 +103,12 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
         };
         let is_traced = can_trace && !is_last && random.one_in(3);
         let mut child = match is_traced {
-            true => traced(&place, &mut random, &args, &mut story, &mut tally),
-            false => place.command(RONDO).args(&args).spawn().unwrap(),
+            true => traced(&dir, &mut random, &args, &mut story, &mut tally),
+            false => dir.command(RONDO).args(&args).spawn().unwrap(),
         };
         tally.runs += 1;
         if !is_last && !is_traced {
-            strike(&mut random, &child, &place, &mut story, &mut tally).await;
+            strike(&mut random, &child, &dir, &mut story, &mut tally).await;
         }
         let Some((code, said)) = end_of(&mut child).await else {
             tally
@@ -119,7 +119,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
         story.push(format!("ended with {code:?}"));
         tally.problems.extend(
             known
-                .grow(&place)
+                .grow(&dir)
                 .into_iter()
                 .map(|it| format!("{story:?}: {it}")),
         );
@@ -130,7 +130,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
                 .push(format!("{story:?}: the last process failed: {said}"));
         }
     }
-    let found = check::end(&place, &work, &known).await;
+    let found = check::end(&dir, &turn, &known).await;
     tally.calls += found.calls;
     tally.in_doubt += found.in_doubt;
     let told = found
@@ -145,7 +145,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
 const RONDO: &str = env!("CARGO_BIN_EXE_rondo");
 
 fn traced(
-    place: &Place,
+    dir: &CaseDir,
     random: &mut Random,
     args: &[&str],
     story: &mut Vec<String>,
@@ -154,7 +154,7 @@ fn traced(
     let (flags, what) = target::trace(random);
     story.push(format!("traced: {what}"));
     tally.traced += 1;
-    let mut command = place.command("strace");
+    let mut command = dir.command("strace");
     command.args(flags).arg(RONDO).args(args).spawn().unwrap()
 }
 
@@ -162,7 +162,7 @@ fn traced(
 async fn strike(
     random: &mut Random,
     child: &Child,
-    place: &Place,
+    dir: &CaseDir,
     story: &mut Vec<String>,
     tally: &mut Tally,
 ) {
@@ -172,7 +172,7 @@ async fn strike(
         let Some(agent) = pid.and_then(Pid::from_raw) else {
             return;
         };
-        if let Some(what) = target::strike(random, agent, place.mark()) {
+        if let Some(what) = target::strike(random, agent, dir.mark()) {
             tally.kills += 1;
             story.push(format!("killed: {what}"));
         }

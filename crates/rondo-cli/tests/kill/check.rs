@@ -1,8 +1,8 @@
 //! What must be true whatever was killed.
 
-use crate::case::Place;
+use crate::case::CaseDir;
 use crate::target::{self, Process};
-use crate::work::{ANSWER, Work};
+use crate::work::{ANSWER, ScriptedTurn};
 use rondo_core::ports::{Record, RecordBody};
 use rondo_journal::{Options, SessionState, Store};
 use rondo_types::{CallId, SessionId, StopReason, ToolErrorCode, ToolOutcome};
@@ -25,16 +25,16 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Reads the journal again, which may have grown and nothing else. Returns what is wrong.
-    pub(crate) fn grow(&mut self, place: &Place) -> Vec<String> {
-        match self.read(place) {
+    pub(crate) fn grow(&mut self, dir: &CaseDir) -> Vec<String> {
+        match self.read(dir) {
             Ok(problems) => problems,
             Err(err) => vec![format!("the journal cannot be read: {err}")],
         }
     }
 
-    fn read(&mut self, place: &Place) -> Result<Vec<String>, rondo_journal::StoreError> {
+    fn read(&mut self, dir: &CaseDir) -> Result<Vec<String>, rondo_journal::StoreError> {
         let mut problems = Vec::new();
-        let store = Store::open(&place.sessions(), Options::default())?;
+        let store = Store::open(&dir.sessions(), Options::default())?;
         let sessions = store.sessions(usize::MAX)?;
         if sessions.len() > 1 {
             problems.push(format!("there are {} sessions", sessions.len()));
@@ -59,8 +59,8 @@ impl Journal {
         Ok(problems)
     }
 
-    fn state(&self, place: &Place) -> Option<SessionState> {
-        let store = Store::open(&place.sessions(), Options::default()).ok()?;
+    fn state(&self, dir: &CaseDir) -> Option<SessionState> {
+        let store = Store::open(&dir.sessions(), Options::default()).ok()?;
         Some(store.session(self.session.as_ref()?).ok()?.state)
     }
 
@@ -86,19 +86,19 @@ pub(crate) struct Found {
     pub(crate) problems: Vec<String>,
 }
 
-pub(crate) async fn end(place: &Place, work: &Work, journal: &Journal) -> Found {
+pub(crate) async fn end(dir: &CaseDir, turn: &ScriptedTurn, journal: &Journal) -> Found {
     let mut found = Found::default();
     if journal.session.is_some() {
-        if journal.state(place) != Some(SessionState::Done) {
+        if journal.state(dir) != Some(SessionState::Done) {
             found
                 .problems
-                .push(format!("the turn is {:?}", journal.state(place)));
+                .push(format!("the turn is {:?}", journal.state(dir)));
         }
         check_turn(journal, &mut found.problems);
     }
-    let effects = std::fs::read_to_string(place.root().join("effects")).unwrap_or_default();
-    check_calls(&effects, work, journal, &mut found);
-    for orphan in orphans(place.mark()).await {
+    let effects = std::fs::read_to_string(dir.root().join("effects")).unwrap_or_default();
+    check_calls(&effects, turn, journal, &mut found);
+    for orphan in orphans(dir.mark()).await {
         found.problems.push(format!("{} was left", orphan.told()));
         let _ = kill_process(orphan.pid, Signal::KILL);
     }
@@ -127,7 +127,7 @@ fn check_turn(journal: &Journal, problems: &mut Vec<String>) {
 }
 
 /// A call ends once, and has its effect once where it is done; at most once where it is in doubt.
-fn check_calls(effects: &str, work: &Work, journal: &Journal, found: &mut Found) {
+fn check_calls(effects: &str, turn: &ScriptedTurn, journal: &Journal, found: &mut Found) {
     let count = |token: &str| effects.lines().filter(|line| *line == token).count();
     for (id, outcomes) in journal.outcomes() {
         found.calls += 1;
@@ -140,7 +140,7 @@ fn check_calls(effects: &str, work: &Work, journal: &Journal, found: &mut Found)
         let is_doubted = |it: &&ToolOutcome| matches!(it, ToolOutcome::Error(error) if error.code == ToolErrorCode::InDoubt);
         found.in_doubt += u64::from(outcomes.iter().any(is_doubted));
         if is_done
-            && work.has_effect(id.as_str())
+            && turn.has_effect(id.as_str())
             && count(id.as_str()) == 0
             && !was_struck(&outcomes)
         {

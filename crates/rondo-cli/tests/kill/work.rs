@@ -10,7 +10,7 @@ pub(crate) const TIMEOUT_SECONDS: u64 = 5;
 pub(crate) const ANSWER: &str = "all of it is done";
 
 /// A turn: the calls of each of its steps. Each leaves its tokens in a file outside of the workspace.
-pub(crate) struct Work {
+pub(crate) struct ScriptedTurn {
     steps: Vec<Vec<Call>>,
 }
 
@@ -35,7 +35,7 @@ const COMMANDS: [&str; 9] = [
 /// Of those, the ones that only their time ends; they get little.
 const ENDLESS: &str = "wait; sleep 600";
 
-impl Work {
+impl ScriptedTurn {
     pub(crate) fn random(random: &mut Random) -> Self {
         let steps = 1 + random.below(4);
         let steps = (0..steps).map(|step| {

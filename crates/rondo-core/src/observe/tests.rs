@@ -132,13 +132,13 @@ fn a_call() -> Vec<ModelEvent> {
 
 /// Hangs in its first call where it is told to, and says when.
 #[derive(Default)]
-struct Work {
+struct HangingTool {
     hang: Mutex<bool>,
     hangs: Notify,
 }
 
 #[async_trait]
-impl Tool for Work {
+impl Tool for HangingTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "work".into(),
@@ -176,7 +176,7 @@ impl Approver for Willing {
     }
 }
 
-fn setup(model: &Arc<Talker>, tool: &Arc<Work>, journal: &Arc<MemoryJournal>) -> TurnSetup {
+fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJournal>) -> TurnSetup {
     TurnSetup {
         session: SessionId::new("s"),
         turn: TurnId::new("t"),
@@ -296,7 +296,10 @@ async fn what_abandoned_work_writes_after_the_end_is_not_told() {
 
 #[tokio::test]
 async fn a_call_that_a_person_lets_run_again_is_told_to_start() {
-    let (model, tool) = (Talker::saying(vec![a_call()]), Arc::new(Work::default()));
+    let (model, tool) = (
+        Talker::saying(vec![a_call()]),
+        Arc::new(HangingTool::default()),
+    );
     *tool.hang.lock().unwrap() = true;
     let journal = Arc::new(MemoryJournal::default());
     let (_handle, first) = control();

@@ -124,9 +124,9 @@ pub enum Difference {
     /// The turn ends otherwise.
     Ending {
         /// How it ended.
-        recorded: Ending,
+        recorded: ReplayedEnd,
         /// How it would end; none where it would go on and the records do not tell how.
-        now: Option<Ending>,
+        now: Option<ReplayedEnd>,
     },
     /// The process would end with another exit code. Whoever knows what that follows from adds it.
     Exit {
@@ -139,7 +139,7 @@ pub enum Difference {
 
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct ReplayedEnd {
     /// Why.
     pub stop_reason: StopReason,
     /// The answer.
@@ -334,14 +334,14 @@ impl<'a> Began<'a> {
 }
 
 /// Returns how a turn ended by its records; none where it was cut off.
-fn recorded_ending(records: &[Record]) -> Option<Ending> {
+fn recorded_ending(records: &[Record]) -> Option<ReplayedEnd> {
     records.iter().rev().find_map(|record| match &record.body {
         RecordBody::Final {
             stop_reason,
             text,
             degraded,
             ..
-        } => Some(Ending {
+        } => Some(ReplayedEnd {
             stop_reason: *stop_reason,
             text: text.clone(),
             degraded: *degraded,

@@ -1,6 +1,6 @@
 use super::difference::{RequestDifference, RetainedRequest};
 use super::{
-    AskedCall, Changes, Difference, Ending, ReplayError, ReplayedTurn, recorded_ending,
+    AskedCall, Changes, Difference, ReplayError, ReplayedEnd, ReplayedTurn, recorded_ending,
     recorded_process,
 };
 use crate::catalog::Catalog;
@@ -412,7 +412,7 @@ impl Stage<'_> {
     fn played(mut self) -> Played {
         let transcript = as_recorded(&self.drive.state);
         let outcome = self.drive.state.open.outcome.map(|it| *it);
-        let now = outcome.as_ref().map(|outcome| Ending {
+        let now = outcome.as_ref().map(|outcome| ReplayedEnd {
             stop_reason: outcome.stop_reason,
             text: outcome.text.clone(),
             degraded: outcome.degraded,

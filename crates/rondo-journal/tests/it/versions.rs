@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A session's name, its turns, and the messages that its next turn begins with.
-type Kept = (&'static str, u32, usize);
+type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions.
-const VERSIONS: [(&str, &[Kept]); 2] = [
+const VERSIONS: [(&str, &[RecordedSession]); 2] = [
     (
         "v1",
         &[

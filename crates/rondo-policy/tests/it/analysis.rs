@@ -14,11 +14,11 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A project with a repository, next to something private.
-struct Place {
+struct ProjectTree {
     root: TempDir,
 }
 
-impl Place {
+impl ProjectTree {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join("project");
@@ -53,10 +53,10 @@ impl Place {
 
 #[test]
 fn what_only_looks_is_told() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let asked: Vec<_> = READ_ONLY
         .iter()
-        .map(|command| (command, judge(command, &place.dirs())))
+        .map(|command| (command, judge(command, &tree.dirs())))
         .filter(|(_, judgement)| *judgement != Judgement::ReadOnly)
         .collect();
     assert_eq!(asked, []);
@@ -64,11 +64,11 @@ fn what_only_looks_is_told() {
 
 #[test]
 fn what_may_do_more_is_never_taken_for_looking() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     assert!(NOT_READ_ONLY.len() >= 80);
     let taken: Vec<_> = NOT_READ_ONLY
         .iter()
-        .filter(|command| judge(command, &place.dirs()) == Judgement::ReadOnly)
+        .filter(|command| judge(command, &tree.dirs()) == Judgement::ReadOnly)
         .collect();
     assert_eq!(taken, Vec::<&&str>::new());
 }
@@ -77,9 +77,9 @@ fn what_may_do_more_is_never_taken_for_looking() {
 /// the command, which it is not yet, it may lead anywhere.
 #[test]
 fn a_path_that_is_another_in_each_process_is_asked_about_though_it_leads_inside_for_this_one() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let here = std::env::current_dir().unwrap();
-    let dirs = AllowedDirs::new(&place.project(), std::slice::from_ref(&here)).unwrap();
+    let dirs = AllowedDirs::new(&tree.project(), std::slice::from_ref(&here)).unwrap();
     let plain = format!("cat {}", here.join("Cargo.toml").display());
     assert_eq!(judge(&plain, &dirs), Judgement::ReadOnly);
     let taken: Vec<_> = [
@@ -122,12 +122,12 @@ fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn what_only_looks_changes_nothing_and_shows_nothing_from_outside() {
-    let place = Place::new();
-    let before = snapshot(place.root.path());
+    let tree = ProjectTree::new();
+    let before = snapshot(tree.root.path());
     for command in READ_ONLY {
         let out = Command::new("bash")
             .args(["-c", command])
-            .current_dir(place.project())
+            .current_dir(tree.project())
             .envs([("GIT_OPTIONAL_LOCKS", "0"), ("GIT_PAGER", "cat")])
             .stdin(std::process::Stdio::null())
             .output()
@@ -136,14 +136,14 @@ fn what_only_looks_changes_nothing_and_shows_nothing_from_outside() {
         let errors = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(!printed.contains("secret"), "{command}");
         assert!(!errors.contains("syntax error"), "{command}: {errors}");
-        assert_eq!(snapshot(place.root.path()), before, "{command}");
+        assert_eq!(snapshot(tree.root.path()), before, "{command}");
     }
 }
 
 #[test]
 fn effects_name_the_programs() {
-    let place = Place::new();
-    let judged = |command: &str| match judge(command, &place.dirs()) {
+    let tree = ProjectTree::new();
+    let judged = |command: &str| match judge(command, &tree.dirs()) {
         Judgement::Effects { commands, .. } => commands,
         other => panic!("{command}: {other:?}"),
     };
@@ -156,14 +156,14 @@ fn effects_name_the_programs() {
 
 #[test]
 fn length_and_nesting_are_bounded() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let echo = |length: usize| format!("echo {}", "x".repeat(length - 5));
     for (length, fits) in [
         (COMMAND_BYTES_MAX - 1, true),
         (COMMAND_BYTES_MAX, true),
         (COMMAND_BYTES_MAX + 1, false),
     ] {
-        let is_read_only = judge(&echo(length), &place.dirs()) == Judgement::ReadOnly;
+        let is_read_only = judge(&echo(length), &tree.dirs()) == Judgement::ReadOnly;
         assert_eq!(is_read_only, fits, "{length}");
     }
     for command in [
@@ -178,32 +178,32 @@ fn length_and_nesting_are_bounded() {
         "${a:-".repeat(1000),
         "while ".repeat(1000),
     ] {
-        assert_ne!(judge(&command, &place.dirs()), Judgement::ReadOnly);
+        assert_ne!(judge(&command, &tree.dirs()), Judgement::ReadOnly);
     }
 }
 
 #[test]
 fn a_repository_that_makes_git_run_programs_is_asked_about() {
-    let place = Place::new();
-    let config = place.project().join(".git/config");
+    let tree = ProjectTree::new();
+    let config = tree.project().join(".git/config");
     let usual = fs::read_to_string(&config).unwrap();
-    assert_eq!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+    assert_eq!(judge("git status", &tree.dirs()), Judgement::ReadOnly);
     fs::write(&config, format!("{usual}[core]\n\tfsmonitor = ./evil\n")).unwrap();
-    assert_ne!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+    assert_ne!(judge("git status", &tree.dirs()), Judgement::ReadOnly);
     fs::write(&config, usual).unwrap();
-    fs::write(place.project().join(".git/hooks/post-index-change"), "").unwrap();
-    assert_ne!(judge("git status", &place.dirs()), Judgement::ReadOnly);
+    fs::write(tree.project().join(".git/hooks/post-index-change"), "").unwrap();
+    assert_ne!(judge("git status", &tree.dirs()), Judgement::ReadOnly);
 }
 
 /// Git goes on to a repository around, or without `.git`, where it does not know what it found.
 #[test]
 fn a_repository_that_git_passes_over_hides_no_other() {
     let inside = |make: fn(&Path)| {
-        let place = Place::new();
-        let sub = place.project().join("sub");
+        let tree = ProjectTree::new();
+        let sub = tree.project().join("sub");
         fs::create_dir(&sub).unwrap();
         make(&sub);
-        let dirs = place.dirs().in_directory(Path::new("sub")).unwrap();
+        let dirs = tree.dirs().in_directory(Path::new("sub")).unwrap();
         judge("git status", &dirs)
     };
     let bare = |at: &Path| {
@@ -237,10 +237,10 @@ fn a_repository_that_git_passes_over_hides_no_other() {
     for (index, case) in cases.into_iter().enumerate() {
         assert_ne!(inside(case), Judgement::ReadOnly, "{index}");
     }
-    let place = Place::new();
-    let git = place.project().join("sub/.git");
+    let tree = ProjectTree::new();
+    let git = tree.project().join("sub/.git");
     bare(&git);
-    let dirs = place.dirs().in_directory(Path::new("sub")).unwrap();
+    let dirs = tree.dirs().in_directory(Path::new("sub")).unwrap();
     assert_eq!(judge("git status", &dirs), Judgement::ReadOnly);
     for (name, content) in [("HEAD", "ref: elsewhere"), ("HEAD", "")] {
         fs::write(git.join(name), content).unwrap();
@@ -266,25 +266,25 @@ fn a_repository_with_links_in_it_is_asked_about() {
         },
     ];
     for (index, case) in cases.into_iter().enumerate() {
-        let place = Place::new();
+        let tree = ProjectTree::new();
         let log = "git log -p --all";
-        assert_eq!(judge(log, &place.dirs()), Judgement::ReadOnly);
-        let hook = place.project().join(".git/hooks/pre-commit");
+        assert_eq!(judge(log, &tree.dirs()), Judgement::ReadOnly);
+        let hook = tree.project().join(".git/hooks/pre-commit");
         symlink("../../hook", hook).unwrap();
-        assert_eq!(judge(log, &place.dirs()), Judgement::ReadOnly);
-        case(&place.project().join(".git"));
-        assert_ne!(judge(log, &place.dirs()), Judgement::ReadOnly, "{index}");
+        assert_eq!(judge(log, &tree.dirs()), Judgement::ReadOnly);
+        case(&tree.project().join(".git"));
+        assert_ne!(judge(log, &tree.dirs()), Judgement::ReadOnly, "{index}");
     }
 }
 
 #[test]
 fn a_link_that_is_named_like_the_input_is_still_a_link() {
-    let place = Place::new();
-    assert_eq!(judge("cat -; ls < -", &place.dirs()), Judgement::ReadOnly);
-    symlink("../private/key", place.project().join("-")).unwrap();
+    let tree = ProjectTree::new();
+    assert_eq!(judge("cat -; ls < -", &tree.dirs()), Judgement::ReadOnly);
+    symlink("../private/key", tree.project().join("-")).unwrap();
     for command in ["cat < -", "stat -", "ls -"] {
         assert_ne!(
-            judge(command, &place.dirs()),
+            judge(command, &tree.dirs()),
             Judgement::ReadOnly,
             "{command}"
         );
@@ -293,45 +293,45 @@ fn a_link_that_is_named_like_the_input_is_still_a_link() {
 
 #[test]
 fn a_repository_outside_is_asked_about() {
-    let place = Place::new();
-    let inner = AllowedDirs::new(&place.project().join("src"), &[]).unwrap();
+    let tree = ProjectTree::new();
+    let inner = AllowedDirs::new(&tree.project().join("src"), &[]).unwrap();
     assert_ne!(judge("git log", &inner), Judgement::ReadOnly);
-    let bare = place.project().join("bare");
+    let bare = tree.project().join("bare");
     let made = Command::new("git")
         .args(["init", "-q", "--bare"])
         .arg(&bare)
         .status();
     assert!(made.unwrap().success());
-    let in_bare = place.dirs().in_directory(Path::new("bare")).unwrap();
+    let in_bare = tree.dirs().in_directory(Path::new("bare")).unwrap();
     assert_ne!(judge("git log", &in_bare), Judgement::ReadOnly);
 }
 
 #[test]
 fn a_name_that_reads_as_an_option_is_never_matched() {
-    let place = Place::new();
-    assert_eq!(judge("sort *", &place.dirs()), Judgement::ReadOnly);
-    fs::write(place.project().join("-oREADME.md"), "").unwrap();
-    assert_ne!(judge("sort *", &place.dirs()), Judgement::ReadOnly);
-    assert_eq!(judge("sort ./*", &place.dirs()), Judgement::ReadOnly);
+    let tree = ProjectTree::new();
+    assert_eq!(judge("sort *", &tree.dirs()), Judgement::ReadOnly);
+    fs::write(tree.project().join("-oREADME.md"), "").unwrap();
+    assert_ne!(judge("sort *", &tree.dirs()), Judgement::ReadOnly);
+    assert_eq!(judge("sort ./*", &tree.dirs()), Judgement::ReadOnly);
 }
 
 #[test]
 fn further_directories_can_be_allowed() {
-    let place = Place::new();
-    let private = place.root.path().join("private");
-    let dirs = AllowedDirs::new(&place.project(), std::slice::from_ref(&private)).unwrap();
+    let tree = ProjectTree::new();
+    let private = tree.root.path().join("private");
+    let dirs = AllowedDirs::new(&tree.project(), std::slice::from_ref(&private)).unwrap();
     assert_eq!(
         judge("cat ../private/key links/out/key", &dirs),
         Judgement::ReadOnly
     );
-    let outside = place.dirs().in_directory(&private).unwrap();
+    let outside = tree.dirs().in_directory(&private).unwrap();
     assert_ne!(judge("ls", &outside), Judgement::ReadOnly);
 }
 
 /// A parser that was used before took all memory there is for the first of these.
 #[test]
 fn what_cannot_be_parsed_is_given_up_at_once() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let long = |part: &str| part.repeat(COMMAND_BYTES_MAX / part.len());
     let nested = |open: &str, depth: usize, close: &str| {
         format!("{}ls{}", open.repeat(depth), close.repeat(depth))
@@ -383,7 +383,7 @@ fn what_cannot_be_parsed_is_given_up_at_once() {
         "cat <<a\na\n",
     ];
     commands.extend(parts.map(long));
-    let dirs = place.dirs();
+    let dirs = tree.dirs();
     let (tx, rx) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for command in commands {
@@ -433,8 +433,8 @@ proptest! {
 #[test]
 fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
     for name in ["config", "index", "HEAD"] {
-        let place = Place::new();
-        let path = place.project().join(".git").join(name);
+        let tree = ProjectTree::new();
+        let path = tree.project().join(".git").join(name);
         let _ = fs::remove_file(&path);
         assert!(
             Command::new("mkfifo")
@@ -443,7 +443,7 @@ fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
                 .unwrap()
                 .success()
         );
-        let dirs = place.dirs();
+        let dirs = tree.dirs();
         let (tx, rx) = std::sync::mpsc::channel();
         std::thread::spawn(move || tx.send(judge("git status", &dirs)));
         let judged = rx.recv_timeout(PATIENCE);

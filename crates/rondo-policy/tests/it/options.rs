@@ -45,12 +45,12 @@ fn table() -> BTreeMap<&'static str, Options> {
     programs
 }
 
-struct Place {
+struct ProjectTree {
     _root: TempDir,
     dirs: AllowedDirs,
 }
 
-impl Place {
+impl ProjectTree {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join("project");
@@ -129,13 +129,13 @@ impl Place {
 
 #[test]
 fn every_option_in_the_table_is_judged_as_it_says() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let mut wrong = Vec::new();
     for (program, options) in table() {
         for (listed, expected) in [(&options.allowed, true), (&options.asked, false)] {
             let other = listed
                 .iter()
-                .filter(|option| place.is_allowed(program, option) != expected);
+                .filter(|option| tree.is_allowed(program, option) != expected);
             wrong.extend(
                 other.map(|option| format!("{program} {option}: allowed is {}", !expected)),
             );
@@ -146,7 +146,7 @@ fn every_option_in_the_table_is_judged_as_it_says() {
 
 #[test]
 fn only_the_options_that_the_table_names_take_a_word_that_is_not_looked_at() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let mut wrong = Vec::new();
     for (program, options) in table() {
         // Their operands are no files.
@@ -154,7 +154,7 @@ fn only_the_options_that_the_table_names_take_a_word_that_is_not_looked_at() {
         let is_text = texts.split(' ').any(|name| name == program);
         for option in options.allowed.iter().filter(|_| !is_text) {
             let expected = options.words.contains(option);
-            if place.takes_word(program, option) != expected {
+            if tree.takes_word(program, option) != expected {
                 wrong.push(format!("{program} {option}: takes a word is {}", !expected));
             }
         }
@@ -164,7 +164,7 @@ fn only_the_options_that_the_table_names_take_a_word_that_is_not_looked_at() {
 
 #[test]
 fn an_option_that_is_not_in_the_table_is_asked_about() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let letters = ('!'..='~')
         .filter(char::is_ascii_alphanumeric)
         .map(|letter| format!("-{letter}"));
@@ -197,7 +197,7 @@ fn an_option_that_is_not_in_the_table_is_asked_about() {
             .chain(known.filter(|option| option.starts_with("--")));
         for option in unknown.filter(|option| !is_named(option)) {
             let is_long_form = options.allowed.contains(&option.trim_end_matches('='));
-            if !is_long_form && place.is_allowed(program, &option) {
+            if !is_long_form && tree.is_allowed(program, &option) {
                 wrong.push(format!("{program} {option}"));
             }
         }
@@ -207,7 +207,7 @@ fn an_option_that_is_not_in_the_table_is_asked_about() {
 
 #[test]
 fn a_value_behind_an_operand_may_be_an_operand_itself() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     for (command, is_read_only) in [
         ("awk -F : 1 README.md", true),
         ("awk 1 -F ../outside", false),
@@ -218,7 +218,7 @@ fn a_value_behind_an_operand_may_be_an_operand_itself() {
         ("grep x README.md -A 2", true),
         ("uniq README.md -f 1", false),
     ] {
-        assert_eq!(place.is_read_only(command), is_read_only, "{command}");
+        assert_eq!(tree.is_read_only(command), is_read_only, "{command}");
     }
 }
 
@@ -256,13 +256,13 @@ fn helped(program: &str) -> BTreeMap<String, bool> {
 
 #[test]
 fn an_option_of_an_installed_program_that_the_table_does_not_know_is_asked_about() {
-    let place = Place::new();
+    let tree = ProjectTree::new();
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for (program, options) in table() {
         for (option, takes_word) in helped(program) {
             seen += 1;
             let is_named = options.allowed.contains(&option.as_str());
-            if !is_named && option != "--" && place.is_allowed(program, &option) {
+            if !is_named && option != "--" && tree.is_allowed(program, &option) {
                 wrong.push(format!(
                     "{program} {option}: is not in the table, and runs unasked"
                 ));

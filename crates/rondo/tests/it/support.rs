@@ -249,12 +249,12 @@ pub(crate) fn bodies(server: &Server) -> Vec<Value> {
     bodies
 }
 
-type Work = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
+type ToolFn = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
 /// A tool that is a function.
 pub(crate) struct FnTool {
     spec: ToolSpec,
-    work: Box<Work>,
+    work: Box<ToolFn>,
 }
 
 impl FnTool {

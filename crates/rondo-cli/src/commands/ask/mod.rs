@@ -25,8 +25,8 @@ use prepare::{Prepared, prepare};
 use rondo_runtime::env::Env;
 use tokio::task::spawn_blocking;
 
-/// How a command was started.
-pub(super) struct Started {
+/// A command that asks, as it was typed.
+pub(super) struct AskCommand {
     pub(super) args: AskArgs,
     pub(super) mode: AskMode,
     pub(super) env: Env,
@@ -36,16 +36,16 @@ pub(super) struct Started {
 }
 
 /// Runs the command.
-pub(super) fn run(started: Started) -> Exit {
-    let format = started.format;
-    let early = Output::detect(&started.env, started.color, started.args.quiet);
+pub(super) fn run(command: AskCommand) -> Exit {
+    let format = command.format;
+    let early = Output::detect(&command.env, command.color, command.args.quiet);
     end_when_told();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let result = match runtime {
         Ok(runtime) => {
-            let done = runtime.block_on(prepare_and_ask(started, early));
+            let done = runtime.block_on(prepare_and_ask(command, early));
             // Blocking work that ignores its cancellation must not keep the process.
             runtime.shutdown_background();
             done
@@ -67,14 +67,14 @@ pub(super) fn run(started: Started) -> Exit {
 }
 
 /// Reads what the turn needs beside the signals, so that one of them ends with a result too.
-async fn prepare_and_ask(started: Started, early: Output) -> Result<Exit, Early> {
-    let Started {
+async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Early> {
+    let AskCommand {
         args,
         mode,
         env,
         color,
         format,
-    } = started;
+    } = command;
     let mut signals = Signals::listen();
     let preparing = spawn_blocking(move || prepare(&args, mode, env, color, early));
     let prepared = tokio::select! {

@@ -1,6 +1,6 @@
 //! Differences between a recording and its replay, in words.
 
-use rondo_core::replay::{Difference, Ending, PartDifference, RequestDifference, Rerun};
+use rondo_core::replay::{Difference, PartDifference, ReplayedEnd, RequestDifference, Rerun};
 use rondo_types::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -62,7 +62,7 @@ pub(super) fn full(difference: &Difference) -> String {
     }
 }
 
-fn ending_text(ending: &Ending) -> String {
+fn ending_text(ending: &ReplayedEnd) -> String {
     let less = match ending.degraded {
         true => ", less than it could be",
         false => "",
@@ -153,7 +153,7 @@ fn part_data(part: &PartDifference) -> Value {
     json!({ "part": part.part.to_string(), "recorded": part.recorded, "now": part.now })
 }
 
-fn ending_data(ending: &Ending) -> Value {
+fn ending_data(ending: &ReplayedEnd) -> Value {
     json!({
         "stop_reason": ending.stop_reason,
         "text": ending.text,

@@ -19,10 +19,10 @@ pub(in crate::commands) const EXTENSION: &str = "jsonl";
 pub(in crate::commands) struct Recorded {
     /// Its id.
     pub(in crate::commands) session: SessionId,
-    place: Place,
+    source: RecordSource,
 }
 
-enum Place {
+enum RecordSource {
     Journal(Store),
     File(PathBuf),
 }
@@ -37,7 +37,7 @@ impl Recorded {
         let reader = ExportReader::open(&mut file).map_err(|err| unreadable(path, err.into()))?;
         Ok(Self {
             session: reader.session().clone(),
-            place: Place::File(path.to_owned()),
+            source: RecordSource::File(path.to_owned()),
         })
     }
 
@@ -55,12 +55,12 @@ impl Recorded {
             records: Vec::new(),
             take,
         };
-        let is_torn = match &self.place {
-            Place::Journal(store) => {
+        let is_torn = match &self.source {
+            RecordSource::Journal(store) => {
                 store.records(&self.session, |record| turns.record(record))?;
                 false
             }
-            Place::File(path) => {
+            RecordSource::File(path) => {
                 let failed = |err| unreadable(path, Error::from(err));
                 let mut file = opened(path)?;
                 let mut reader = ExportReader::open(&mut file).map_err(failed)?;
@@ -128,6 +128,6 @@ pub(super) fn find(text: &str, settings: &Settings) -> Result<Recorded> {
     let session = sessions::find(&store, text)?.id;
     Ok(Recorded {
         session,
-        place: Place::Journal(store),
+        source: RecordSource::Journal(store),
     })
 }

@@ -51,17 +51,17 @@ impl Words {
         let Some(before) = line.get(..pos) else {
             return Vec::new();
         };
-        let place = Place::of(self.shared.mode(), before);
-        let word = place.word(before);
-        match place {
-            Place::Slash => of_names(slash::names(), &word, "/"),
-            Place::Argument(name) => self.arguments(name, &word),
-            Place::Program if !word.text.contains('/') => {
+        let kind = WordKind::of(self.shared.mode(), before);
+        let word = kind.word(before);
+        match kind {
+            WordKind::Slash => of_names(slash::names(), &word, "/"),
+            WordKind::Argument(name) => self.arguments(name, &word),
+            WordKind::Program if !word.text.contains('/') => {
                 of_names(self.programs.names(), &word, "")
             }
-            Place::Program | Place::Command => self.of_paths(&word, "", Quoting::Shell),
-            Place::Code => self.of_python(before),
-            Place::Text => match word.text.strip_prefix('@') {
+            WordKind::Program | WordKind::Command => self.of_paths(&word, "", Quoting::Shell),
+            WordKind::Code => self.of_python(before),
+            WordKind::Text => match word.text.strip_prefix('@') {
                 Some(_) => self.of_paths(&word, "@", Quoting::Attachment),
                 None => self.of_paths(&word, "", Quoting::None),
             },
@@ -114,7 +114,7 @@ impl Completer for Words {
 }
 
 /// What kind of word is being typed.
-enum Place<'a> {
+enum WordKind<'a> {
     /// The name of a command of the prompt.
     Slash,
     /// An argument of that command.
@@ -129,7 +129,7 @@ enum Place<'a> {
     Text,
 }
 
-impl<'a> Place<'a> {
+impl<'a> WordKind<'a> {
     fn of(mode: Mode, before: &'a str) -> Self {
         let text = before.trim_start();
         let agent = match mode {

@@ -11,12 +11,12 @@ const BYTES_MIN: u64 = 512;
 
 /// Where a journal was opened, and which file that was.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct JournalFile {
     path: PathBuf,
     file: (u64, u64),
 }
 
-impl Place {
+impl JournalFile {
     /// Notes which file is there now.
     pub(crate) fn of(path: &Path) -> Result<Self, StoreError> {
         let metadata = fs::metadata(path).map_err(StoreError::io(path))?;
