@@ -2,9 +2,9 @@
 
 use super::options::{self, Options, Said};
 use super::paths::AllowedDirs;
-use super::tables::{Operands, PROGRAMS, Program, SEARCHERS};
+use super::tables::{Operands, PROGRAMS, Program};
 use super::words::Value;
-use super::{git, scripts, singular};
+use super::{git_commands, scripts, singular};
 
 /// Tests of `find` without a value.
 const FIND_PLAIN: [&str; 24] = [
@@ -85,7 +85,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         "test" => check_test(words, dirs),
         "[" => check_test(closed(words)?, dirs),
         "find" => check_find(words, dirs),
-        "git" => git::check(words, dirs),
+        "git" => git_commands::check(words, dirs),
         "sed" => scripts::sed(words, dirs),
         "awk" | "gawk" | "mawk" => scripts::awk(words, dirs),
         "jq" => scripts::jq(words, dirs),
@@ -101,7 +101,6 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
             };
             let program = PROGRAMS
                 .iter()
-                .chain(SEARCHERS)
                 .find(|program| program.name == table)
                 .ok_or_else(|| format!("`{name}` is not on the list of read-only programs"))?;
             check_program(program, words, dirs)

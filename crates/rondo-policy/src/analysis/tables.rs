@@ -530,10 +530,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         options: NOTHING,
         operands: Operands::Text,
     },
-];
-
-/// Programs that look for a pattern.
-pub(super) const SEARCHERS: &[Program] = &[
+    // Those that look for a pattern.
     Program {
         name: "grep",
         options: Options {

@@ -4,7 +4,7 @@ use super::options::Options;
 use super::paths::AllowedDirs;
 use super::tables::NOTHING;
 use super::words::Value;
-use super::{programs, repository};
+use super::{git_directory, programs};
 
 const STATUS: Options = Options {
     flags: "sbvz",
@@ -402,7 +402,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         return Err("a pattern or a signature check of `git` is not understood".to_owned());
     }
     programs::check_paths(rest, &said.operands, &dirs)?;
-    repository::check(&dirs)
+    git_directory::check(&dirs)
 }
 
 fn inside(dirs: &AllowedDirs, directory: &str) -> Result<AllowedDirs, String> {
