@@ -1,3 +1,5 @@
+//! Tests: replies built from the events of their streams.
+
 use super::*;
 use proptest::prelude::*;
 use rondo_types::{FinishReason, Origin, Usage};

@@ -1,3 +1,5 @@
+//! Cuts a long text in its middle, with a note of how much is missing.
+
 /// Bytes of the line that says how much is missing, at most.
 const NOTE_BYTES_MAX: usize = 48;
 

@@ -1,3 +1,5 @@
+//! Estimates what messages add to a request, in bytes and tokens.
+
 use rondo_types::{Message, Part, Transcript};
 
 /// Bytes that make a token, for estimates. English text has about four; code, JSON and other

@@ -1,3 +1,5 @@
+//! Tests: texts that are cut in their middle.
+
 use super::*;
 use proptest::prelude::*;
 

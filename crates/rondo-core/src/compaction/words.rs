@@ -1,3 +1,5 @@
+//! The texts that compaction puts into a transcript or asks a model with.
+
 use rondo_types::Message;
 
 /// Heads a summary. It also tells a summary from other messages, so it is never reworded.

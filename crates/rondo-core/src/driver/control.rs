@@ -1,3 +1,5 @@
+//! How a running turn is cancelled and steered from outside.
+
 use crate::machine::Input;
 use crate::ports::ProcessEnd;
 use rondo_types::Outcome;

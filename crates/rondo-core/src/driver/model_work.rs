@@ -1,3 +1,5 @@
+//! One model request as a task: its timers, its queue, and its reply gathered event by event.
+
 use super::writer::ShownSoFar;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;

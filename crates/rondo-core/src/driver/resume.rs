@@ -1,3 +1,5 @@
+//! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
+
 use super::tool_work::idempotency_key;
 use super::{Driver, TurnControl, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};

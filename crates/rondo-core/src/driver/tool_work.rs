@@ -1,3 +1,5 @@
+//! One tool call as a task: its timeout, its cancel and grace period, and its idempotency key.
+
 use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{OutputSink, Tool, ToolInvocation};

@@ -1,3 +1,5 @@
+//! Gathers the records of a turn and appends them before the effect that they tell of.
+
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{AppendError, Fence, Journal, ProcessEnd, Record, RecordBody, Seq};

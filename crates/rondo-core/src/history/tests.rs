@@ -1,3 +1,5 @@
+//! Tests: what a session said, folded from its records.
+
 use super::*;
 use crate::compaction::{Change, Compaction};
 use crate::ports::Purpose;

@@ -1,3 +1,5 @@
+//! One turn folded from its records to the messages that it leaves in the transcript.
+
 use super::OpenTurn;
 use crate::machine::judge::{Judged, judge};
 use crate::machine::{PAUSES_MAX, assign_ids, render};

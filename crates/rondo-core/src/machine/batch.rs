@@ -1,3 +1,5 @@
+//! The tool calls of one reply: runs their stages and commits their results in call order.
+
 use super::io::{Action, Arguments, PlannedCall, PreparedCall};
 use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};

@@ -1,3 +1,5 @@
+//! What is left of steps, time, tokens and money, and what is held back for the last answer.
+
 use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;
 use crate::compaction::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};

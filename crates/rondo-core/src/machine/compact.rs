@@ -1,3 +1,5 @@
+//! When older messages must make room: summarises, drops or trims them before a request.
+
 use super::budget::Allowance;
 use super::finish::Ending;
 use super::io::{Action, ModelCall, StepEnd};

@@ -1,3 +1,5 @@
+//! What a failed request leads to: a retry, a fallback model, a shorter request, or the end.
+
 use super::finish::Ending;
 use super::io::Action;
 use super::judge::Problem;

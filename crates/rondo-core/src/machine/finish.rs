@@ -1,3 +1,5 @@
+//! Builds the outcome of a turn, and the answer where the model gave none.
+
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
 use rondo_types::{ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason};

@@ -1,3 +1,5 @@
+//! Notices calls that are repeated without progress.
+
 use rondo_types::{LoopGuard, ToolOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,5 @@
+//! The inputs and actions of the machine, and the configuration it runs under.
+
 use crate::ports::{Approval, Purpose, RecordBody, Verdict};
 use rondo_types::{
     CallId, EventBody, InitEvent, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile,

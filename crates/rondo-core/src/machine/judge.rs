@@ -1,3 +1,5 @@
+//! Decides what of a reply can be used: calls, an answer, a refusal, or nothing.
+
 use rondo_types::{Candidate, EmptyReply, FinishReason, Part, Reply};
 
 /// What of a reply can be used.

@@ -1,3 +1,5 @@
+//! Decides which calls of a reply may run, with what arguments, and in which stages.
+
 use super::batch::{Batch, BatchCall, CallState, done};
 use super::io::PreparedCall;
 use super::turn::{Cx, TurnMachine};

@@ -1,3 +1,5 @@
+//! Renders tool outcomes as the results that the model reads.
+
 use crate::compaction::cut_text;
 use rondo_types::{
     CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolResult,

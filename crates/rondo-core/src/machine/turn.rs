@@ -1,3 +1,5 @@
+//! The machine itself: takes one input at a time and goes through the step cycle.
+
 use super::batch::Batch;
 use super::budget::{Allowance, Spent};
 use super::compact::ContextPressure;

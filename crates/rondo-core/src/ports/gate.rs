@@ -1,3 +1,5 @@
+//! The ports to permission: the gate that judges a call, and the approver that asks a person.
+
 use async_trait::async_trait;
 use rondo_types::{CallId, SessionId, ToolSpec, TurnId};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The port to durable records: the journal, its records, and what an append may answer.
+
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use super::process::ProcessEnd;

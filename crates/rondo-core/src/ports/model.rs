@@ -1,3 +1,5 @@
+//! The port to models: a request in, a stream of events out.
+
 use futures_util::Stream;
 use rondo_types::{ModelError, ModelEvent, ModelInfo, ModelRequest, ServerAddress};
 use std::pin::Pin;

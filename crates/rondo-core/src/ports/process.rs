@@ -1,3 +1,5 @@
+//! How the process that ran a turn ends, for the turn's record.
+
 use rondo_types::CallId;
 use serde::{Deserialize, Serialize};
 

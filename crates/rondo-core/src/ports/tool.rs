@@ -1,3 +1,5 @@
+//! The port to tools: what a model can call, and what a call gets.
+
 use async_trait::async_trait;
 #[cfg(doc)]
 use rondo_types::Recovery;

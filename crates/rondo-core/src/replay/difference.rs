@@ -1,3 +1,5 @@
+//! Where a request that was made again differs from the recorded one.
+
 use crate::ports::RequestParts;
 use crate::request_hash::{RequestHash, Rest};
 use rondo_types::{Message, ModelRequest, Part};

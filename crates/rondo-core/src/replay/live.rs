@@ -1,3 +1,5 @@
+//! Runs the recorded calls of reading tools again and compares their results.
+
 use crate::ports::{Gate, GateRequest, OutputSink, Record, RecordBody, ToolInvocation, Verdict};
 use crate::toolbox::Toolbox;
 use rondo_types::{CallId, Effects, SessionId, ToolErrorCode, ToolOutcome};

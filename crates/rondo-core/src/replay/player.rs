@@ -1,3 +1,5 @@
+//! Drives one recorded turn again and compares what it does with its records.
+
 use super::difference::{RequestDifference, RetainedRequest};
 use super::{
     AskedCall, Changes, Difference, ReplayError, ReplayedEnd, ReplayedTurn, recorded_ending,

@@ -1,3 +1,5 @@
+//! A call as text for a person: in one line, or whole within bounds.
+
 use super::{BAR, line, visible};
 use serde_json::{Map, Value};
 

@@ -1,3 +1,5 @@
+//! Finds characters that a terminal does not show as they are, and spells them out.
+
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 

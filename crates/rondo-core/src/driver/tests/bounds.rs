@@ -1,3 +1,5 @@
+//! Tests: timeouts, deadlines, panics and calls that overlap.
+
 use super::fakes::{Act, Beat, Bench, answer, calls, finished, text};
 use rondo_types::{
     ErrorClass, EventBody, FinishReason, ModelEvent, ResponseName, StopReason, ToolErrorCode,

@@ -1,3 +1,5 @@
+//! Tests: cancelling and steering a running turn.
+
 use super::fakes::{Act, Beat, Bench, answer, calls, text};
 use rondo_types::{EventBody, StopReason, ToolErrorCode};
 use std::time::Duration;

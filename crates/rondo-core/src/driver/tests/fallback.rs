@@ -1,3 +1,5 @@
+//! Tests: going on with the next model, and what is recorded and told of it.
+
 use super::fakes::{Beat, Bench, Ran, answer, calls, text};
 use crate::ports::{Record, RecordBody};
 use rondo_types::{ErrorClass, EventBody, Message, StopReason};

@@ -1,3 +1,5 @@
+//! Tests: what is recorded, in what order, and what a failing journal stops.
+
 use super::fakes::{Bench, answer, calls};
 use crate::ports::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
 use async_trait::async_trait;

@@ -1,3 +1,5 @@
+//! Tests: limits on steps, time, tokens and money hold, with an answer in reserve.
+
 use super::sim::{Say, Sim, calls, text};
 use rondo_types::{ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolOutcome, Usage};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests: the order of calls and results, limits on calls, denials and edits.
+
 use super::sim::{Say, Sim, call_part, calls, reply, text};
 use crate::ports::{Approval, Verdict};
 use rondo_types::{

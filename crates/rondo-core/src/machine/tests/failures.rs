@@ -1,3 +1,5 @@
+//! Tests: retries, waits, and failures that no retry mends.
+
 use super::sim::{AnyObject, Say, Sim, calls, text};
 use crate::machine::{Action, Input, TurnMachine};
 use crate::pairing::is_paired;

@@ -1,3 +1,5 @@
+//! Tests: which replies are answers, which are corrected, and which end the turn.
+
 use super::sim::{Say, Sim, calls, empty, reply, text};
 use rondo_types::{
     Candidate, EventBody, FinishReason, Message, Part, Reply, Role, StopReason, TextPart, Usage,
