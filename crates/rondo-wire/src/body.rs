@@ -1,3 +1,5 @@
+//! Reads the body of a reply for any dialect: framing, bounds, and how it ended.
+
 use crate::framing::{BodyEnd, Frame, Framer};
 use crate::json::{mend_surrogates, raw};
 use crate::latch::{Latched, Reader};

@@ -1,3 +1,5 @@
+//! Bounds on what one reply may hold in memory.
+
 /// Bounds of what one reply may hold in memory; past one of them decoding ends with
 /// [`ErrorClass::TooLarge`](rondo_types::ErrorClass::TooLarge).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

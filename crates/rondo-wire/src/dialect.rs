@@ -1,3 +1,5 @@
+//! The interface of a dialect: encoding requests, decoding replies, reading errors.
+
 use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
 use crate::openai_chat::OpenAiChat;

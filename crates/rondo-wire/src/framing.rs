@@ -1,3 +1,5 @@
+//! Takes a body apart into payloads: events of a stream, a JSON value, or a list of them.
+
 use crate::Bounds;
 use crate::scan::JsonScan;
 use crate::sse::{SseReader, SseStop};

@@ -1,3 +1,5 @@
+//! Keeps a decoder from being used after it failed or was finished.
+
 use crate::Decoder;
 use rondo_types::{ModelError, ModelEvent, Usage};
 

@@ -1,3 +1,5 @@
+//! Notes on what a dialect left out or changed because its wire cannot carry it.
+
 use rondo_types::{Message, Opaque, Origin, Part, ToolResult};
 use serde::Serialize;
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Makes the names of tools acceptable to a wire.
+
 use std::borrow::Cow;
 
 /// What a wire accepts as the name of a tool.

@@ -1,3 +1,5 @@
+//! What the provider calls a response and which model answered, said once.
+
 use crate::json::{Text, nonempty};
 use rondo_types::{ModelEvent, ResponseName};
 

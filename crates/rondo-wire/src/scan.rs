@@ -1,3 +1,5 @@
+//! Finds where a JSON value ends, in pieces of any size.
+
 /// Finds the end of a JSON value by its brackets, over any number of pieces.
 ///
 /// Works on text that is not valid JSON too: brackets are only counted, not matched by kind.

@@ -1,3 +1,5 @@
+//! Reads a stream of server-sent events, in pieces of any size.
+
 use crate::Bounds;
 use crate::framing::{BodyEnd, Frame, Sink, too_large};
 use rondo_types::ModelError;

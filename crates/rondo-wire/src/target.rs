@@ -1,3 +1,5 @@
+//! The receiver of a request, with its quirks; and the request as it is encoded for it.
+
 use crate::LoweringNote;
 use bytes::Bytes;
 use rondo_types::Origin;

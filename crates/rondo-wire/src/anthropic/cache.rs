@@ -1,3 +1,5 @@
+//! Places the cache marks of a request.
+
 use super::messages::Turn;
 use crate::json::{Json, set};
 

@@ -1,3 +1,5 @@
+//! Decodes the events of a message, or a whole message.
+
 use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
 use super::plain::{Goal, Plain, Voice, plain};

@@ -1,3 +1,5 @@
+//! Encodes requests as the body of `POST /v1/messages`.
+
 use super::cache;
 use super::messages::{Conversation, Turn, text_block};
 use super::structured;

@@ -1,3 +1,5 @@
+//! How each model is told to think: not at all, by a budget, or by an effort.
+
 use rondo_types::Effort;
 use serde::Deserialize;
 

@@ -1,3 +1,5 @@
+//! Tests: bodies are framed alike however they are cut into pieces.
+
 use super::any_body;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Decodes `GenerateContentResponse`s into events.
+
 use super::chunk::{
     Chunk, PartialCall, PlainPart, UsageMetadata, WireCall, WireCandidate, WirePart, read_part,
 };

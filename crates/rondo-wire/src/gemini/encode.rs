@@ -1,3 +1,5 @@
+//! Encodes requests as the body of `generateContent`.
+
 use crate::encoded_prefix::{EncodedPrefix, Mark};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
 use crate::lowering::{

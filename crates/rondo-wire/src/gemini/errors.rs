@@ -1,3 +1,5 @@
+//! Reads the errors of Gemini, as a response or within a stream.
+
 use crate::Headers;
 use crate::failure::{self, Failure, body_delay_ms, details};
 use rondo_types::{ErrorClass, ModelError, TimeMs};

@@ -1,3 +1,5 @@
+//! Assembles the tool calls of a reply from their deltas.
+
 use super::chunk::{CallDelta, FunctionDelta};
 use crate::json::{Text, nonempty};
 use crate::scan::JsonScan;

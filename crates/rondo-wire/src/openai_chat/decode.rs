@@ -1,3 +1,5 @@
+//! Decodes chunks, and whole replies, into events.
+
 use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;

@@ -1,3 +1,5 @@
+//! Gathers `reasoning_details`, which go back unchanged.
+
 use serde_json::{Map, Value};
 
 /// The type of a detail that comes in pieces.

@@ -1,3 +1,5 @@
+//! Encodes requests as the body of `POST /chat/completions`.
+
 use crate::EncodedPrefix;
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_if_object, raw_object, set};

@@ -1,3 +1,5 @@
+//! Finds tool calls that a model wrote into its text.
+
 use crate::json::Text;
 use crate::scan::JsonScan;
 use serde::Deserialize;

@@ -1,3 +1,5 @@
+//! Decodes the events of a response, or a whole response.
+
 use super::event::{Event, Item, Named, Response, WireUsage, argument_text, message_text, pieces};
 use super::said::Said;
 use crate::body::{Payloads, damaged, malformed, unreadable};

@@ -1,3 +1,5 @@
+//! Encodes requests as the body of `POST /responses`.
+
 use crate::EncodedPrefix;
 use crate::ids::IdRule;
 use crate::json::{Fields, Json, merge, raw_if_object, set};

@@ -1,3 +1,5 @@
+//! Reads calls out of the text that the dialect below decodes.
+
 use super::call::TakenCall;
 use super::text::AnswerText;
 use super::written::Written;

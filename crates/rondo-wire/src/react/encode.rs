@@ -1,3 +1,5 @@
+//! Rewrites a conversation so that a dialect without tools carries calls and results as text.
+
 use super::prompt::with_tools;
 use super::quoting::{escape, nonce};
 use super::written::{Written, is_react};

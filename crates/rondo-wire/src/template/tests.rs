@@ -1,3 +1,5 @@
+//! Tests: events that are read by comparing them with one before.
+
 use super::*;
 
 const SAMPLE: &str = r#"{"n":7,"pad":"ab","delta":"one","c":[{"i":1,"o":22}],"z":null}"#;
