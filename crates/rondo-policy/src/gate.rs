@@ -1,3 +1,5 @@
+//! The gate: lets calls pass that only look, and asks about or refuses the others.
+
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::Environment;
 use crate::lookup::Lookup;

@@ -1,3 +1,5 @@
+//! Where commands and tools run: a directory and exported variables that a shell may change.
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! The directories that a command may look into, and whether a path lies in them.
+
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
