@@ -1,3 +1,5 @@
+//! Tests: a recorded session told as data, Markdown and a page.
+
 use super::*;
 use rondo_core::ports::{CellEnding, Record, RecordBody};
 use rondo_types::{

@@ -1,3 +1,5 @@
+//! Tests: which command a line stands for.
+
 use super::*;
 
 const TERMINAL: Streams = Streams {

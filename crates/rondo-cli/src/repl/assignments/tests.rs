@@ -1,3 +1,5 @@
+//! Tests: keys in lines for the shell are found and masked.
+
 use super::*;
 use rondo_runtime::secrets::KeyNames;
 

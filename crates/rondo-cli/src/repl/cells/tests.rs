@@ -1,3 +1,5 @@
+//! Tests: what is recorded of Python cells.
+
 use super::*;
 use rondo_python::Loss;
 

@@ -1,3 +1,5 @@
+//! Tests: the history of typed lines.
+
 use super::*;
 use reedline::SearchFilter;
 use rondo_core::redact::Secrets;
