@@ -1,3 +1,5 @@
+//! Why an embedded model cannot be opened or asked.
+
 use std::path::PathBuf;
 
 /// Why an embedded model cannot be opened or asked.

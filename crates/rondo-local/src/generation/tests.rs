@@ -1,3 +1,5 @@
+//! Tests: computing a prompt, and giving it up.
+
 use super::*;
 use crate::vocabulary::Vocabulary;
 use std::cell::Cell;

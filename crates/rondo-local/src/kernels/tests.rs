@@ -1,3 +1,5 @@
+//! Tests: the kernels compute what candle computes.
+
 use super::{Arch, BATCH_MAX, SINGLES_MAX, UNIT, Weights, gated, multiply};
 use crate::mapped::{self, Held};
 use candle_core::CpuStorage;

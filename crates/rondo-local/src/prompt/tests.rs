@@ -1,3 +1,5 @@
+//! Tests: conversations as prompts of the model.
+
 use super::*;
 use rondo_types::{
     CallId, Concurrency, Effects, Recovery, Sampling, ToolCall, ToolChoice, ToolContent, ToolResult,

@@ -1,3 +1,5 @@
+//! Tests: steps that are read while they are generated.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
