@@ -1,3 +1,5 @@
+//! The span of a tool call.
+
 use crate::clock::seconds;
 use crate::content;
 use crate::convention as name;

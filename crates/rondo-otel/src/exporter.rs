@@ -1,3 +1,5 @@
+//! Sends traces and metrics to a collector, within bounds on memory and time.
+
 use crate::post::{Metrics, Post, Spans};
 use crate::settings::{Settings, Target};
 use crate::telemetry::Telemetry;

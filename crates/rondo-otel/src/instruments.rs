@@ -1,3 +1,5 @@
+//! The histograms that are recorded.
+
 use crate::convention;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Histogram, Meter};

@@ -1,3 +1,5 @@
+//! The span of a model request.
+
 use crate::clock::seconds;
 use crate::content;
 use crate::convention as name;

@@ -1,3 +1,5 @@
+//! The observer that writes turns as traces and metrics.
+
 use crate::clock::Clock;
 use crate::convention;
 use crate::instruments::Instruments;

@@ -1,3 +1,5 @@
+//! The span of a turn, with those of its requests and calls.
+
 use crate::call::CallSpan;
 use crate::clock::seconds;
 use crate::content;

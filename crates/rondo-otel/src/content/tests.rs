@@ -1,3 +1,5 @@
+//! Tests: messages in the form of the conventions, within their bounds.
+
 use super::*;
 use rondo_types::{CallId, ToolCall, ToolContent, ToolResult};
 

@@ -1,3 +1,5 @@
+//! Tests: settings read from `OTEL_*` variables.
+
 use super::*;
 
 fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, SettingsError> {
