@@ -1,3 +1,5 @@
+//! The address that requests go to, and its form without secrets for messages.
+
 use crate::{HttpError, Network, Secret};
 use reqwest::Url;
 use rondo_types::ServerAddress;

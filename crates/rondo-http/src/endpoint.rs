@@ -1,3 +1,5 @@
+//! Where a provider is, and how to speak to it.
+
 use crate::{Network, Secret};
 use rondo_types::Price;
 use rondo_wire::{Bounds, Quirks};

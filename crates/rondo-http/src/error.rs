@@ -1,3 +1,5 @@
+//! Why an endpoint cannot be used at all.
+
 use std::path::PathBuf;
 
 /// Why an endpoint cannot be used at all; found before any request is sent.

@@ -1,3 +1,5 @@
+//! One request and its reply over HTTP, from encoding to the last event.
+
 use crate::base_url::BaseUrl;
 use crate::conversations::Conversations;
 use crate::failure::{Stage, network_error, redirect_error, setup_error};

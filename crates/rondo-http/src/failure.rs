@@ -1,3 +1,5 @@
+//! Failures of the network as errors of a model, without secrets.
+
 use crate::HttpError;
 use crate::base_url::BaseUrl;
 use rondo_types::{ErrorClass, ModelError};

@@ -1,3 +1,5 @@
+//! The bound on requests under way at one provider.
+
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -1,3 +1,5 @@
+//! The names of a provider's models, as it lists them.
+
 use crate::HttpModel;
 use crate::failure::Stage;
 use reqwest::Response;

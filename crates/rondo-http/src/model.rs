@@ -1,3 +1,5 @@
+//! A model behind an HTTP endpoint.
+
 use crate::base_url::BaseUrl;
 use crate::conversations::Conversations;
 use crate::exchange::{self, Link};

@@ -1,3 +1,5 @@
+//! How connections are made: timeout, proxies and certificates.
+
 use crate::Secret;
 use std::path::PathBuf;
 use std::time::Duration;

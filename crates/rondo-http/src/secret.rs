@@ -1,3 +1,5 @@
+//! Keys and passwords, which never show.
+
 use std::fmt;
 
 /// Shorter secrets are not searched for in texts: they would match by chance.

@@ -1,3 +1,5 @@
+//! The connections that requests share.
+
 use crate::{HttpError, Network, unix};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect, retry};
 use rustls::pki_types::CertificateDer;
