@@ -1,3 +1,5 @@
+//! One record as it is stored, with its hash chained to the one before.
+
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use rondo_core::ports::{Record, RecordBody, Seq};
 use rondo_types::{TimeMs, TurnId};

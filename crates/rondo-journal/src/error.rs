@@ -1,3 +1,5 @@
+//! Why a store could not do what it was asked.
+
 use rondo_types::SessionId;
 use rusqlite::ErrorCode;
 use std::io;

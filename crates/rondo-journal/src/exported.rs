@@ -1,3 +1,5 @@
+//! An exported session, read without a store.
+
 use crate::error::StoreError;
 use crate::export::{Entries, Header, Lines, read_header};
 use rondo_core::ports::Record;

@@ -1,3 +1,5 @@
+//! Reads the records of a session, those that a fork shares included, in bounded pages.
+
 use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;

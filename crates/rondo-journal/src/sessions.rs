@@ -1,3 +1,5 @@
+//! Finds and lists sessions.
+
 use crate::blob;
 use crate::entry::Entry;
 use crate::error::StoreError;

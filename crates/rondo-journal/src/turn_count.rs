@@ -1,3 +1,5 @@
+//! Counts the turns of a session as records are appended.
+
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::read::{self, SessionRow};
