@@ -1,3 +1,5 @@
+//! Tests: how agents are built, and what their gates allow.
+
 use super::*;
 use crate::approval::Nobody;
 use crate::{BuildError, FnTool, NoArgs, ToolContext};

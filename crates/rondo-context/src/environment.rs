@@ -1,3 +1,5 @@
+//! What a model is told of where it works.
+
 use std::fmt;
 
 /// Where the model works. It has no time of day: see the crate's documentation.

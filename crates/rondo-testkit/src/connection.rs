@@ -1,3 +1,5 @@
+//! Serves one connection: reads requests and plays scripted responses.
+
 use crate::recorded::{Recorded, parse_head};
 use crate::script::{Framing, Response, Step};
 use crate::server::Shared;

@@ -1,3 +1,5 @@
+//! A gate in a script, at which the server stops until the test opens it.
+
 use std::sync::Arc;
 use tokio::sync::watch;
 

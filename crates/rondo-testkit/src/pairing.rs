@@ -1,3 +1,5 @@
+//! Asserts that every tool call in a request has its result.
+
 use serde_json::Value;
 
 /// Asserts that every tool call in a request has exactly one result, right after its message and in

@@ -1,3 +1,5 @@
+//! A request as the scripted server read it.
+
 use bytes::Bytes;
 use serde_json::Value;
 

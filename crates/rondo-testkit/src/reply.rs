@@ -1,3 +1,5 @@
+//! What a scripted model says, for any provider's wire.
+
 use bytes::Bytes;
 use rondo_types::Usage;
 use serde_json::Value;

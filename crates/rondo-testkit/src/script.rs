@@ -1,3 +1,5 @@
+//! The responses of a scripted server and their steps.
+
 use crate::{Gate, Recorded};
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! The scripted HTTP server.
+
 use crate::connection;
 use crate::{Recorded, Script};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,3 +1,5 @@
+//! Errors of model requests.
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! The ids of sessions, turns and calls.
+
 use crate::TimeMs;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,3 +1,5 @@
+//! The limits of a turn.
+
 use crate::NanoUsd;
 use crate::time::{duration_ms, optional_duration_ms};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Messages and their parts.
+
 use crate::{CallId, ToolErrorCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! The events of a model's reply, the same for every dialect.
+
 use crate::{FinishReason, Opaque, ResponseName, Usage};
 use serde::{Deserialize, Serialize};
 

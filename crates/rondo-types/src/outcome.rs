@@ -1,3 +1,5 @@
+//! How a turn ended.
+
 use crate::{CallId, FinishReason, ModelError, NanoUsd, ToolContent, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 use std::fmt;

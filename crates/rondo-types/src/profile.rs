@@ -1,3 +1,5 @@
+//! A profile: a named set of limits, dialect, tools and rendering.
+
 use crate::time::duration_ms;
 use crate::{Limits, Sampling};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! A whole reply, with its finish reason.
+
 use crate::{Message, Part, Role, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 

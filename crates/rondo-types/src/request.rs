@@ -1,3 +1,5 @@
+//! A request to a model, in no provider's words.
+
 use crate::{Origin, Price, ToolSpec, Transcript};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

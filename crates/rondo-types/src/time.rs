@@ -1,3 +1,5 @@
+//! Instants and durations as numbers of milliseconds.
+
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Tools: what a model is told of them, and the outcomes of their calls.
+
 use crate::Media;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! The events of a turn, as listeners and `stream-json` get them.
+
 use crate::{
     CallId, ErrorClass, Finding, InDoubtDecision, Limits, SessionId, StopReason, TimeMs,
     ToolErrorCode, TurnId, Usage,

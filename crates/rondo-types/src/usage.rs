@@ -1,3 +1,5 @@
+//! Token counts.
+
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 

@@ -1,3 +1,5 @@
+//! Tests: JSON Schemas of Rust types, for tools and answers.
+
 use super::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Tests: tools that are functions.
+
 use super::*;
 use rondo_core::ports::OutputSink;
 use rondo_types::{CallId, SessionId, TurnId};

@@ -1,3 +1,5 @@
+//! A model of this crate as a provider of the design.
+
 use super::translate;
 use super::types::{AssistantInput, AssistantMessage, AssistantOutput, AssistantRole, LlmProvider};
 use async_trait::async_trait;

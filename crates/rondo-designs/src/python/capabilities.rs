@@ -1,3 +1,5 @@
+//! The interface to a Python session.
+
 use super::types::FunctionDeclaration;
 use async_trait::async_trait;
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome};

@@ -1,3 +1,5 @@
+//! A live Python session behind the design's capabilities.
+
 use super::capabilities::{
     BoundedDir, BoundedDoc, BoundedRepr, CapabilityError, CapabilityProvider, CapabilityResult,
     EvalResult, ExceptionInfo, GlobalInfo, TypeInfo,

@@ -1,3 +1,5 @@
+//! Runs one question, within its bounds.
+
 use super::bridge::{Bridge, ProviderModel, serve};
 use super::capabilities::CapabilityProvider;
 use super::types::LlmProvider;

@@ -1,3 +1,5 @@
+//! The messages and parts of the design.
+
 use async_trait::async_trait;
 use rondo_core::Model;
 use serde::{Deserialize, Serialize};

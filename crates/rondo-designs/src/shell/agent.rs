@@ -1,3 +1,5 @@
+//! The agent of the design: a model with a prompt, tools and a bound.
+
 use super::events::{Reader, StreamEvent};
 use super::messages::{ChatMessage, MessageError, chat_messages, transcript};
 use crate::run::{AllowAll, Run};

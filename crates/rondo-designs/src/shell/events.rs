@@ -1,3 +1,5 @@
+//! What is shown while a message is answered.
+
 use crate::run::text_of;
 use rondo_types::{CallId, EventBody};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Runs a command for the design's `exec` tool, and defines that tool.
+
 use super::ShellError;
 use crate::run::fresh_session;
 use rondo_core::ports::OutputSink;

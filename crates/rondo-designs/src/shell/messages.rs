@@ -1,3 +1,5 @@
+//! The messages of the design, in the shape of OpenAI's.
+
 use rondo_types::{
     CallId, Message, Origin, Part, Role, ToolCall as Call, ToolContent, ToolResult, Transcript,
 };

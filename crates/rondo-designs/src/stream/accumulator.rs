@@ -1,3 +1,5 @@
+//! Assembles a reply from the design's events.
+
 use super::types::{AccumulatedToolCall, AccumulatedTurn};
 use super::{FaeLlmError, FinishReason, TokenUsage};
 use rondo_core::accumulator::Accumulator;

@@ -1,3 +1,5 @@
+//! The loop of the design: asks, runs calls, and goes on within its limits.
+
 use super::executor::profile;
 use super::turns::Turns;
 use super::types::{AgentConfig, AgentLoopResult};

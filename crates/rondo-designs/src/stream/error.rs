@@ -1,3 +1,5 @@
+//! The errors of the design.
+
 use rondo_schema::ArgsError;
 use serde::{Deserialize, Serialize};
 

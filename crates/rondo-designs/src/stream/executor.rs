@@ -1,3 +1,5 @@
+//! Checks the arguments of calls, and runs calls outside of a loop.
+
 use super::turns::Turns;
 use super::types::{AccumulatedToolCall, ExecutedToolCall};
 use super::{FaeLlmError, ToolRegistry};

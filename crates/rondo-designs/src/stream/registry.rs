@@ -1,3 +1,5 @@
+//! The tools of a loop, by name.
+
 use super::{FaeLlmError, ToolDefinition};
 use rondo_core::{Tool, Toolbox};
 use rondo_types::Effects;

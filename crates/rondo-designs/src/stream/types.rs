@@ -1,3 +1,5 @@
+//! The configuration and results of a run.
+
 use super::{FinishReason, Message, TokenUsage};
 use rondo_types::{Outcome, StopReason as Stopped, ToolErrorCode, Transcript};
 use serde::{Deserialize, Serialize};

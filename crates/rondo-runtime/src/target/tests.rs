@@ -1,3 +1,5 @@
+//! Tests: which model, provider and address settings choose.
+
 use super::*;
 use crate::env::Env;
 use crate::notices::NoNotices;

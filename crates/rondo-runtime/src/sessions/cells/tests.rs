@@ -1,3 +1,5 @@
+//! Tests: the Python cells of a session, sorted by where they ran.
+
 use super::*;
 use rondo_types::{Recovery, ToolErrorCode};
 use serde_json::json;

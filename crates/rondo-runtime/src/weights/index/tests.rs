@@ -1,3 +1,5 @@
+//! Tests: weights that are fetched from a package index.
+
 use super::*;
 use crate::notices::NoNotices;
 use std::os::unix::fs::PermissionsExt as _;
