@@ -221,6 +221,46 @@ fn every_rule_finds_its_own_sample() {
     }
 }
 
+/// Crates whose files do not all say yet what they are for.
+const UNDESCRIBED: [&str; 3] = [
+    "crates/rondo-exec/",
+    "crates/rondo-launch/",
+    "crates/rondo-schema/",
+];
+
+#[test]
+fn every_source_file_says_first_what_it_is_for() {
+    let mut found = tree::files_ending("rs");
+    found.retain(|path| path.contains("/src/") && !begins_with_its_purpose(&tree::read(path)));
+    found.retain(|path| {
+        !UNDESCRIBED
+            .iter()
+            .any(|crate_dir| path.starts_with(crate_dir))
+    });
+    tree::assert_none("files whose first line is no `//! purpose`", &found);
+}
+
+#[test]
+fn a_file_without_its_purpose_is_found() {
+    assert!(begins_with_its_purpose("//! Reads X.\n\nuse y;\n"));
+    for source in [
+        "",
+        "use y;\n",
+        "//!\n//! Reads X.\n",
+        "// Reads X.\n",
+        "/// Reads X.\n",
+    ] {
+        assert!(!begins_with_its_purpose(source), "{source:?}");
+    }
+}
+
+fn begins_with_its_purpose(source: &str) -> bool {
+    let first = source.lines().next().unwrap_or_default();
+    first
+        .strip_prefix("//! ")
+        .is_some_and(|purpose| !purpose.trim().is_empty())
+}
+
 #[test]
 fn the_environment_is_read_in_functions_that_say_so() {
     let mut found = Vec::new();
