@@ -2,6 +2,7 @@
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use crate::providers::other_name;
 use rondo_types::{NanoUsd, Price};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,12 @@ pub fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<ModelFact
         SetupError::because(SetupErrorKind::Other, "failed to read the model table", err)
     })?;
     let name = format!("{provider}/{model}");
-    Ok(lookup(user, &name).or(lookup(&shipped.models, &name)))
+    let known = lookup(user, &name);
+    let known = match other_name(provider) {
+        Some(other) => known.or(lookup(user, &format!("{other}/{model}"))),
+        None => known,
+    };
+    Ok(known.or(lookup(&shipped.models, &name)))
 }
 
 /// Returns the names of all models that something is known of.
@@ -126,6 +132,26 @@ mod tests {
             shipped("ollama", "anything").price(),
             Some(Price::default())
         );
+    }
+
+    #[test]
+    fn facts_by_the_older_name_of_a_server_on_this_machine_hold_for_both() {
+        let fits = |context_tokens| ModelFacts {
+            context_tokens: Some(context_tokens),
+            ..ModelFacts::default()
+        };
+        let mut user = ModelTable::from([("local/m".to_owned(), fits(1000))]);
+        let of = |user: &ModelTable, provider| facts(user, provider, "m").unwrap().context_tokens;
+        assert_eq!(
+            (of(&user, "localhost"), of(&user, "local")),
+            (Some(1000), Some(1000))
+        );
+        user.insert("localhost/m".to_owned(), fits(2000));
+        assert_eq!(
+            (of(&user, "localhost"), of(&user, "local")),
+            (Some(2000), Some(1000))
+        );
+        assert_eq!(shipped("localhost", "any").price(), Some(Price::default()));
     }
 
     #[test]

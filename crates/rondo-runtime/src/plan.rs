@@ -3,6 +3,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
+use crate::providers::name_of_today;
 use crate::request_limits::RequestLimits;
 use crate::sessions::{CutOff, LastAsked};
 use crate::settings::Settings;
@@ -193,13 +194,22 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
     Ok(())
 }
 
+/// Returns whether both name the same model, by today's names of their providers.
+fn is_same_model(one: &str, other: &str) -> bool {
+    fn today(name: &str) -> Option<(&str, &str)> {
+        let (provider, model) = name.split_once('/')?;
+        Some((name_of_today(provider), model))
+    }
+    one == other || today(one).is_some_and(|one| Some(one) == today(other))
+}
+
 /// Returns a note where another model, or the same at another address, answers now than answered the
 /// latest turn.
 pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
     let model = asked.models.first()?;
     let recorded = asked.addresses.first().map_or("", String::as_str);
     let target = ModelTarget::make(settings).ok()?;
-    if target.full_name() == *model && !is_elsewhere(&target, recorded) {
+    if is_same_model(&target.full_name(), model) && !is_elsewhere(&target, recorded) {
         return None;
     }
     let at = |url: &str| match url.is_empty() {

@@ -8,6 +8,29 @@ use std::num::NonZeroUsize;
 
 const TABLE: &str = include_str!("../data/providers.toml");
 
+/// The provider of a server on this machine.
+pub(crate) const LOCALHOST: &str = "localhost";
+/// The older name of [`LOCALHOST`], which sessions and configuration files may have. Before a name of
+/// weights it means the model in the box.
+pub(crate) const LOCAL: &str = "local";
+
+/// Returns the other name of the same provider, where it has one.
+pub(crate) fn other_name(provider: &str) -> Option<&'static str> {
+    match provider {
+        LOCALHOST => Some(LOCAL),
+        LOCAL => Some(LOCALHOST),
+        _ => None,
+    }
+}
+
+/// Returns the name by which a provider is known today.
+pub(crate) fn name_of_today(provider: &str) -> &str {
+    match provider {
+        LOCAL => LOCALHOST,
+        name => name,
+    }
+}
+
 /// One provider, as the configuration writes it. A table of the configuration overrides single
 /// fields of the provider of that name.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,7 +94,11 @@ struct Table {
 
 /// Providers by name, in the order in which a default is looked for.
 #[derive(Debug, Clone)]
-pub struct Providers(Vec<(String, Provider)>);
+pub struct Providers {
+    all: Vec<(String, Provider)>,
+    /// [`LOCALHOST`] by its older name: found, and not listed.
+    local: Option<Provider>,
+}
 
 impl Providers {
     /// Puts the configuration's providers over those that ship with the binary.
@@ -80,34 +107,36 @@ impl Providers {
     /// When one of the configuration's own has no dialect or no address.
     pub fn load(configured: &BTreeMap<String, Provider>) -> Result<Self> {
         let table: Table = toml::from_str(TABLE).map_err(unreadable)?;
+        let own = |name: &str| configured.get(name).cloned().unwrap_or_default();
         let mut all = Vec::with_capacity(table.providers.len());
+        let mut local = None;
         for (name, value) in table.providers {
             let shipped = Provider::deserialize(value).map_err(unreadable)?;
-            let provider = match configured.get(&name) {
-                Some(own) => own.clone().or(shipped),
-                None => shipped,
-            };
-            all.push((name, provider));
+            if name == LOCALHOST {
+                local = Some(own(LOCAL).or(own(LOCALHOST)).or(shipped.clone()));
+            }
+            let by_other_name = other_name(&name).map(own).unwrap_or_default();
+            all.push((name.clone(), own(&name).or(by_other_name).or(shipped)));
         }
         for (name, own) in configured {
-            if all.iter().all(|(known, _)| known != name) {
+            if name != LOCAL && all.iter().all(|(known, _)| known != name) {
                 check(name, own)?;
                 all.push((name.clone(), own.clone()));
             }
         }
-        Ok(Self(all))
+        Ok(Self { all, local })
     }
 
     /// Returns the provider of that name.
     pub fn get(&self, name: &str) -> Option<&Provider> {
-        self.iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, provider)| provider)
+        let mut known = self.iter().filter(|(known, _)| *known == name);
+        let found = known.next().map(|(_, provider)| provider);
+        found.or_else(|| self.local.as_ref().filter(|_| name == LOCAL))
     }
 
     /// Iterates over names and providers.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Provider)> {
-        self.0
+        self.all
             .iter()
             .map(|(name, provider)| (name.as_str(), provider))
     }
@@ -214,6 +243,27 @@ mod tests {
             mine.api_key_command,
             Some(OneOrMany(vec!["pass".into(), "x".into()]))
         );
+    }
+
+    #[test]
+    fn the_older_name_of_a_server_on_this_machine_is_found_and_not_listed() {
+        let address = |own: &str, name: &str| {
+            let providers = Providers::load(&configured(own)).unwrap();
+            assert!(providers.names().contains("localhost"));
+            assert!(!providers.names().contains("local,"), "{own}");
+            providers.get(name).unwrap().base_url.clone().unwrap()
+        };
+        let usual = "http://127.0.0.1:8080/v1";
+        let older = "[local]\nbase_url = 'http://127.0.0.1:1/v1'";
+        let both = format!("{older}\n[localhost]\nbase_url = 'http://127.0.0.1:2/v1'");
+        for (own, local, localhost) in [
+            ("", usual, usual),
+            (older, "http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+            (&both, "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"),
+        ] {
+            assert_eq!(address(own, LOCAL), local, "{own}");
+            assert_eq!(address(own, LOCALHOST), localhost, "{own}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How many requests each provider takes at once, for all turns of the process together.
 
+use crate::providers::name_of_today;
 use crate::target::ModelTarget;
 use rondo_http::RequestLimit;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ impl RequestLimits {
     pub(crate) fn of(&self, target: &ModelTarget) -> RequestLimit {
         let max = target.provider.max_concurrent_requests;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = target.provider_name.clone();
+        let name = name_of_today(&target.provider_name).to_owned();
         let limit = known
             .entry(name)
             .or_insert_with(|| RequestLimit::new(max.unwrap_or(REQUESTS_MAX)));
@@ -55,7 +56,7 @@ mod tests {
         let max = |spec, max| limits.of(&target(spec, max)).max().get();
         assert_eq!(max("openai/a", None), 32);
         assert_eq!(max("groq/a", Some(3)), 3);
-        assert_eq!(max("local/a", None), 4);
+        assert_eq!(max("localhost/a", None), 4);
         assert_eq!(max("ollama/a", None), 4);
     }
 
@@ -65,5 +66,8 @@ mod tests {
         limits.of(&target("openai/a", Some(1)));
         let again = limits.clone().of(&target("openai/b", Some(2)));
         assert_eq!(again.max().get(), 1, "the first one made it");
+        limits.of(&target("localhost/a", Some(1)));
+        let older = limits.of(&target("local/a", Some(2)));
+        assert_eq!(older.max().get(), 1, "it is the same server");
     }
 }

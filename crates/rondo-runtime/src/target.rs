@@ -3,7 +3,7 @@
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::models::{self, ModelFacts};
-use crate::providers::{OneOrMany, Provider, Providers};
+use crate::providers::{LOCAL, LOCALHOST, OneOrMany, Provider, Providers, name_of_today};
 use crate::settings::Settings;
 use crate::weights::{Store, Wanted};
 use rondo_types::Profile;
@@ -11,8 +11,6 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 
-/// The provider of a server on this machine that only an address was given for.
-const LOCAL: &str = "local";
 /// The provider of any other server that only an address was given for.
 const OPENAI: &str = "openai";
 /// The dialect that puts calls into the text of another one.
@@ -68,7 +66,8 @@ impl ModelTarget {
         let mut all: Vec<Self> = Vec::new();
         for spec in settings.values.fallbacks.iter().flatten() {
             let named = parse_model(spec, explicit, &providers, settings)?;
-            let address = explicit.filter(|_| named.0 == self.provider_name);
+            let is_same = name_of_today(&named.0) == name_of_today(&self.provider_name);
+            let address = explicit.filter(|_| is_same);
             let target = Self::of(named, address, &providers, settings)?;
             let name = target.full_name();
             if self.full_name() != name && all.iter().all(|known| known.full_name() != name) {
@@ -89,7 +88,7 @@ impl ModelTarget {
         if name == OPENAI && is_loopback(&base_url) {
             // Whatever listens here is not OpenAI; it is treated as any local server.
             provider.quirks = providers
-                .get(LOCAL)
+                .get(LOCALHOST)
                 .map(|local| local.quirks.clone())
                 .unwrap_or_default();
             let own = settings.values.providers.get(OPENAI);
@@ -351,7 +350,7 @@ fn provider_of_model(model: &str) -> Option<&'static str> {
 }
 
 fn provider_of_url(url: &str) -> &'static str {
-    if is_loopback(url) { LOCAL } else { OPENAI }
+    if is_loopback(url) { LOCALHOST } else { OPENAI }
 }
 
 /// The vendor's own variable wins over what ships with the binary.

@@ -23,7 +23,7 @@
 //! #   let replies = [ReplyScript::calls([call]), ReplyScript::text(["It is 42."])];
 //! #   let server = Server::start(replies.map(|reply| openai::streamed(&reply))).await;
 //! #   let base_url = server.url("/v1");
-//!     let endpoint = Endpoint::new("local", "openai-chat", base_url);
+//!     let endpoint = Endpoint::new("localhost", "openai-chat", base_url);
 //!     let add = rondo::tool("add", "Adds two integers.", |args: Add, _cx| async move {
 //!         args.a.checked_add(args.b).ok_or("the sum is too large")
 //!     });

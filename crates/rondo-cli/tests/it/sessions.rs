@@ -1,6 +1,7 @@
 //! Sessions that outlive their process.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
+use crate::repl::said;
 use rondo_testkit::{Gate, Response, Script, Server, Step, assert_paired, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -421,4 +422,34 @@ async fn a_turn_goes_on_at_the_address_that_it_was_asked_at_and_no_failure_to_co
     assert_eq!(over.code, Some(45), "{over:?}");
     let replayed = env.run(&["replay", "latest", "--strict"]).await;
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
+/// `local` is the older name of `localhost`: a session keeps the one that it began with.
+#[tokio::test]
+async fn a_session_that_asked_a_server_by_its_older_name_is_resumed_and_goes_on() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("Resumed.")),
+        openai::streamed(&says("Gone on.")),
+        openai::streamed(&says("By its name of today.")),
+    ]))
+    .await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    let older = ["ask", "-m", "local/test", "--base-url", &url, "x"];
+    let mut child = env.command(&older).spawn().unwrap();
+    server.request(0).await;
+    child.kill().await.unwrap();
+    let resumed = env.run(&["resume"]).await;
+    assert_eq!(resumed.stdout, "Resumed.\n", "{resumed:?}");
+    let gone_on = env.run(&["ask", "-c", "y"]).await;
+    assert_eq!(gone_on.stdout, "Gone on.\n", "{gone_on:?}");
+    let replayed = env.run(&["replay", "latest", "--strict"]).await;
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let named = ["ask", "-c", "-m", "test", "--base-url", &url, "--json", "z"];
+    let named = env.run(&named).await;
+    assert_eq!(named.result()["model"], "localhost/test", "{named:?}");
+    let said: Vec<usize> = (0..4).map(|at| said(&server, at).len()).collect();
+    assert_eq!(said, [1, 1, 2, 3]);
 }

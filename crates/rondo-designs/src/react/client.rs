@@ -25,7 +25,7 @@ impl LlmClient {
     /// use rondo::design::react::LlmClient;
     /// use rondo::{Endpoint, ModelCard};
     ///
-    /// let endpoint = Endpoint::new("local", "openai-chat", "http://127.0.0.1:8080/v1");
+    /// let endpoint = Endpoint::new("localhost", "openai-chat", "http://127.0.0.1:8080/v1");
     /// let client = LlmClient::http(&endpoint, ModelCard::new("small"))?;
     /// # let _ = client;
     /// # Ok::<(), rondo::http::HttpError>(())

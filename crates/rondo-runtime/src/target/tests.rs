@@ -76,7 +76,7 @@ fn an_address_alone_is_an_openai_compatible_server() {
         &[],
         Some("Qwen/Qwen2.5"),
         Some(local),
-        "local/Qwen/Qwen2.5",
+        "localhost/Qwen/Qwen2.5",
         local,
     );
     let far = "https://llm.example/v1";
@@ -152,8 +152,13 @@ fn without_any_model_the_one_in_the_box_is_asked() {
     let target = choose(&[], None, None).unwrap();
     assert_eq!(target.full_name(), "local/qwen2.5-coder-1.5b");
     assert!(target.weights.is_some() && target.keyless());
-    let server = choose(&[], Some("local/any"), None).unwrap();
-    assert!(server.weights.is_none());
+    for server in ["localhost/any", "localhost/qwen2.5-coder-1.5b", "local/any"] {
+        let server = choose(&[], Some(server), None).unwrap();
+        assert!(server.weights.is_none());
+        assert_eq!(server.base_url, "http://127.0.0.1:8080/v1");
+    }
+    let named = choose(&[], Some("local/qwen2.5-coder-1.5b"), None).unwrap();
+    assert!(named.weights.is_some());
     let file = choose(&[], Some("./my.gguf"), None).unwrap();
     assert_eq!(file.full_name(), "local/./my.gguf");
 }
