@@ -41,18 +41,18 @@ pub(super) struct ContextPressure {
 impl TurnMachine {
     /// Returns whether the reply that is waited for is a summary.
     pub(super) fn is_summarising(&self) -> bool {
-        self.crowding.summarising.is_some()
+        self.pressure.summarising.is_some()
     }
 
     /// Notes that the model took a request.
     pub(super) fn note_fit(&mut self) {
-        self.crowding.overflows = 0;
+        self.pressure.overflows = 0;
     }
 
     /// Forgets what a model before took.
     pub(super) fn forget_fits(&mut self) {
-        self.crowding.fits = None;
-        self.crowding.overflows = 0;
+        self.pressure.fits = None;
+        self.pressure.overflows = 0;
     }
 
     /// Leaves out what is more of the past than a turn begins with.
@@ -131,13 +131,13 @@ impl TurnMachine {
     /// Makes room after a request was refused for its length, where that leaves less to send.
     pub(super) fn make_room_after_refusal(&mut self, class: ErrorClass) -> bool {
         let is_off = self.config.profile.compaction.at_percent == 0;
-        if class != ErrorClass::ContextTooLong || is_off || self.crowding.overflows >= OVERFLOWS_MAX
+        if class != ErrorClass::ContextTooLong || is_off || self.pressure.overflows >= OVERFLOWS_MAX
         {
             return false;
         }
         // What was refused was estimated too low, or nobody knew the bound.
         let sent = self.spent.next_input();
-        let tokens = match self.crowding.overflows {
+        let tokens = match self.pressure.overflows {
             0 => sent / 4 * 3,
             _ => sent / 2,
         };
@@ -145,8 +145,8 @@ impl TurnMachine {
         let helps = keep_from(&self.transcript, budget.target).is_some()
             || !trim(&self.transcript, budget).is_empty();
         if helps {
-            self.crowding.overflows += 1;
-            self.crowding.fits = Some(tokens);
+            self.pressure.overflows += 1;
+            self.pressure.fits = Some(tokens);
         }
         helps
     }
@@ -161,7 +161,7 @@ impl TurnMachine {
             let output = wanted.map_or(OUTPUT_TOKENS, u64::from).min(context / 4);
             context - output
         });
-        match (known, self.crowding.fits) {
+        match (known, self.pressure.fits) {
             (Some(known), Some(fits)) => Some(known.min(fits)),
             (known, fits) => known.or(fits),
         }
@@ -184,7 +184,7 @@ impl TurnMachine {
         let limits = &self.config.profile.limits;
         let left = limits.max_steps.saturating_sub(self.spent.steps);
         self.config.profile.compaction.summary_tokens > 0
-            && self.crowding.overflows < 2
+            && self.pressure.overflows < 2
             && left >= 2 + u32::from(limits.reserve_final)
             && self.finalising.is_none()
             && self.allowance(at) == Allowance::Step
@@ -204,7 +204,7 @@ impl TurnMachine {
             messages: u32::try_from(to).unwrap_or(u32::MAX),
             tokens: self.spent.next_input(),
         });
-        self.crowding.summarising = Some(to);
+        self.pressure.summarising = Some(to);
         self.send_summary_request(cx);
         true
     }
@@ -212,7 +212,7 @@ impl TurnMachine {
     /// Asks for the summary, or asks again after a failure that may pass.
     pub(super) fn send_summary_request(&mut self, cx: &mut Cx<'_>) {
         let request = self
-            .crowding
+            .pressure
             .summarising
             .and_then(|to| self.summary_request(to));
         let Some(request) = request else {
@@ -224,7 +224,7 @@ impl TurnMachine {
         let streaming = self.model().streaming;
         let call = ModelCall {
             request: Arc::new(request),
-            model: self.asked,
+            model: self.model_index,
             step: self.spent.steps,
             attempt: self.attempt,
             purpose: Purpose::Summary,
@@ -296,7 +296,7 @@ impl TurnMachine {
 
     fn summarised(&mut self, cx: &mut Cx<'_>, candidate: &Candidate) {
         self.last_finish = candidate.finish_reason;
-        let Some(to) = self.crowding.summarising else {
+        let Some(to) = self.pressure.summarising else {
             return;
         };
         let message = summary_message(&candidate.text());
@@ -307,7 +307,7 @@ impl TurnMachine {
         if is_cut_off || bytes > max || bytes >= transcript_bytes(&replaced) {
             return self.summary_failed(cx, "the summary was too long");
         }
-        self.crowding.summarising = None;
+        self.pressure.summarising = None;
         let change = Change::Summarised {
             message,
             model: self.model().full_name(),
@@ -329,7 +329,7 @@ impl TurnMachine {
 
     /// Goes on without the messages that could not be summed up.
     pub(super) fn summary_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
-        let summarising = self.crowding.summarising.take();
+        let summarising = self.pressure.summarising.take();
         if self.config.profile.compaction.only {
             return self.compact_only_failed(cx, reason);
         }

@@ -91,7 +91,12 @@ impl TurnMachine {
         if !may_go_elsewhere(class) || self.is_out_of_time(at) || self.is_out_of_tokens() {
             return None;
         }
-        let following = self.config.fallbacks.iter().enumerate().skip(self.asked);
+        let following = self
+            .config
+            .fallbacks
+            .iter()
+            .enumerate()
+            .skip(self.model_index);
         following
             .filter(|(_, model)| self.is_affordable(model.price))
             .find(|(_, model)| class != ErrorClass::ContextTooLong || self.may_hold_more(model))
@@ -110,7 +115,7 @@ impl TurnMachine {
     /// the list is walked once, so it is bounded by itself.
     fn fall_back(&mut self, cx: &mut Cx<'_>, next: usize, error: ModelError) {
         let from = self.model().full_name();
-        self.asked = next;
+        self.model_index = next;
         self.forget_fits();
         self.attempt = 0;
         self.spent.reprice(self.model().price);

@@ -20,9 +20,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnMachine {
     pub(super) config: TurnConfig,
-    /// Who is asked: 0 is the first model, then come the fallbacks; it never goes back.
-    #[serde(default)]
-    pub(super) asked: usize,
+    /// Index of the active model: 0 is the first, 1 and up are the fallbacks. It only increases.
+    #[serde(default, rename = "asked")]
+    pub(super) model_index: usize,
     pub(super) phase: Phase,
     pub(super) started_at: TimeMs,
     pub(super) transcript: Transcript,
@@ -35,8 +35,8 @@ pub struct TurnMachine {
     pub(super) pauses: u32,
     pub(super) findings: Vec<Finding>,
     pub(super) guard: Guard,
-    #[serde(default)]
-    pub(super) crowding: ContextPressure,
+    #[serde(default, rename = "crowding")]
+    pub(super) pressure: ContextPressure,
     pub(super) steering: Vec<String>,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
@@ -101,7 +101,7 @@ impl TurnMachine {
         let spent = Spent::new(config.model.price);
         Self {
             config,
-            asked: 0,
+            model_index: 0,
             phase: Phase::Idle,
             started_at: TimeMs::default(),
             transcript: Transcript::new(),
@@ -111,7 +111,7 @@ impl TurnMachine {
             pauses: 0,
             findings: Vec::new(),
             guard: Guard::default(),
-            crowding: ContextPressure::default(),
+            pressure: ContextPressure::default(),
             steering: Vec::new(),
             finalising: None,
             cancelled: false,
@@ -143,7 +143,7 @@ impl TurnMachine {
     /// Returns who is asked.
     #[must_use]
     pub fn model(&self) -> &ModelInfo {
-        let fallback = self.asked.checked_sub(1);
+        let fallback = self.model_index.checked_sub(1);
         fallback
             .and_then(|index| self.config.fallbacks.get(index))
             .unwrap_or(&self.config.model)
@@ -279,7 +279,7 @@ impl TurnMachine {
         let streaming = self.model().streaming;
         let call = ModelCall {
             request: Arc::new(self.request()),
-            model: self.asked,
+            model: self.model_index,
             step: self.spent.steps,
             attempt: self.attempt,
             purpose: Purpose::Step,
