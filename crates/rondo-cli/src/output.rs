@@ -78,6 +78,19 @@ impl Output {
         self.styled(&sanitize::plain(text))
     }
 
+    /// Writes lines of words to standard output, at once, broken at blanks where they are wider than the
+    /// terminal; what is piped stays as it is. What would steer a terminal is left out.
+    ///
+    /// # Errors
+    /// When nobody reads it, among others.
+    pub(crate) fn words(&self, text: &str) -> io::Result<()> {
+        let text = sanitize::plain(text);
+        match self.terminal_columns() {
+            Some(columns) => self.styled(&wrapped(&text, columns)),
+            None => self.styled(&text),
+        }
+    }
+
     /// Writes JSON to standard output, at once, its hidden characters escaped.
     ///
     /// # Errors

@@ -46,12 +46,12 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
     let target = ModelTarget::make(&settings);
     check_profile(target.as_ref().ok(), &settings, &mut report);
     let target = check_model(target, &settings, &mut report);
-    output.stdout(&report.text).map_err(write_failed)?;
+    output.words(&report.text).map_err(write_failed)?;
     let asked = target.as_ref().filter(|target| target.weights.is_none());
     if let (true, Some(target)) = (args.probe, asked) {
         let mut probed = Report::default();
         probe_now(target, &settings, &mut probed)?;
-        output.stdout(&probed.text).map_err(write_failed)?;
+        output.words(&probed.text).map_err(write_failed)?;
         report.failed |= probed.failed;
     }
     Ok(if report.failed {

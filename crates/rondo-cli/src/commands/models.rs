@@ -37,7 +37,7 @@ pub(super) fn run(args: &ModelsArgs, env: Env, output: &Output) -> Result<Exit> 
         }
         ModelsCommand::Info { model } => info(&wanted(model.as_deref())?, &store)?,
     };
-    output.stdout(&text).map_err(write_failed)?;
+    output.words(&text).map_err(write_failed)?;
     Ok(Exit::Answer)
 }
 

@@ -18,7 +18,7 @@ pub(super) fn run(args: &ProfilesArgs, settings: &Settings, output: &Output) -> 
         ProfilesCommand::List => list(settings)?,
         ProfilesCommand::Show { name } => show(&profiles::resolve(settings, name)?),
     };
-    output.stdout(&text).map_err(write_failed)?;
+    output.words(&text).map_err(write_failed)?;
     Ok(Exit::Answer)
 }
 

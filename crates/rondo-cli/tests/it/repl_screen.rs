@@ -203,3 +203,22 @@ async fn a_list_of_sessions_is_no_wider_than_its_terminal_and_whole_in_a_pipe() 
     assert!(piped.stdout.contains(&format!("[ROOT]/project/{deep}")));
     assert!(piped.stdout.contains(question), "{piped:?}");
 }
+
+#[tokio::test]
+async fn what_is_found_and_what_there_is_are_broken_at_words_in_a_narrow_terminal() {
+    let env = TestEnv::new();
+    for (columns, args) in [
+        (80, &["doctor"][..]),
+        (60, &["models", "list"]),
+        (60, &["profiles", "list"]),
+    ] {
+        let mut person = Person::start_wide(&env, columns, args);
+        assert!(person.code().await.is_some());
+        let shown = person.all();
+        assert!(person.broken_lines().is_empty(), "{args:?}: {shown}");
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        let piped = env.run(args).await;
+        assert_eq!(words(&shown), words(&piped.stdout), "{args:?}: {shown}");
+    }
+}
