@@ -116,7 +116,8 @@ impl TurnMachine {
             note: None,
             reason: reason.to_owned(),
         };
-        self.compact(
+        // What leaves is the wish for a summary itself, which is nothing that was said.
+        self.compact_untold(
             cx,
             Compaction {
                 from: index(from),
@@ -358,11 +359,16 @@ impl TurnMachine {
         }
     }
 
-    /// Makes a change, records it and tells of it; every message leaves the transcript here.
+    /// Makes a change, records it and tells of it.
     fn compact(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
+        cx.emit(told(&compaction));
+        self.compact_untold(cx, compaction);
+    }
+
+    /// Makes a change and records it; every message leaves the transcript here.
+    fn compact_untold(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
         compaction.apply(&mut self.transcript);
         self.spent.recount(&self.transcript);
-        cx.emit(told(&compaction));
         cx.record(RecordBody::Compacted(compaction));
     }
 }

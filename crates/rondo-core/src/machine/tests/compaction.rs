@@ -129,6 +129,11 @@ fn a_turn_that_is_only_for_it_and_fails_changes_nothing() {
         let before = sim.history.clone();
         let ran = sim.run();
         assert_eq!(ran.outcome.transcript, before);
+        assert_eq!(
+            compactions(&ran),
+            [],
+            "nothing of the conversation was left out"
+        );
         assert!(!ran.outcome.answered && ran.outcome.error.is_some());
     }
 }
