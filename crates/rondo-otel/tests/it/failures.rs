@@ -100,3 +100,24 @@ async fn a_turn_that_is_out_of_steps_without_an_answer_is_an_error() {
         Some("max_steps")
     );
 }
+
+#[tokio::test]
+async fn a_retry_after_a_broken_connection_has_no_status() {
+    let collector = Collector::start().await;
+    let answer = openai::streamed(&ReplyScript::text(["done"]));
+    let model = Server::start(Script::from(vec![faults::cut_after(Vec::new()), answer])).await;
+    let exporter = Exporter::start(&collector.settings()).unwrap();
+    let outcome = Bench::chat(&model).ask("asked", exporter.telemetry()).await;
+    assert_eq!(outcome.text, "done");
+    shut_down(exporter).await.unwrap();
+    let tree = collector.tree();
+    let retries: Vec<&str> = tree
+        .lines()
+        .filter(|line| line.contains("rondo.retry"))
+        .collect();
+    assert_eq!(retries.len(), 1, "{tree}");
+    assert!(
+        retries[0].contains("error.type=network rondo.attempt=1"),
+        "{tree}"
+    );
+}
