@@ -1,21 +1,20 @@
-//! Profiles: named sets of limits, dialect, tools and rendering, as TOML data in layers.
+//! Profiles: named sets of limits, dialect, tools and rendering, as data in layers.
 //!
-//! The built-in profiles are whole; a layer (the user's file, the environment, flags) is a table
+//! The built-in profiles are whole; a layer (the user's file, the environment, flags) is an object
 //! with any of the same keys, and the last one that sets a key wins.
+//!
+//! The built-in ones are written in `profiles/*.toml`. What is compiled in is `profiles/builtin.json`,
+//! the same as JSON, so that this crate needs no reader of TOML; a test compares the two and, with
+//! `RONDO_UPDATE_PROFILES=1`, writes it anew.
 
 use rondo_types::Profile;
+use serde::Deserialize as _;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The built-in profiles and their sources.
-const BUILTIN: [(&str, &str); 7] = [
-    ("python", include_str!("../profiles/python.toml")),
-    ("stream", include_str!("../profiles/stream.toml")),
-    ("react", include_str!("../profiles/react.toml")),
-    ("hub", include_str!("../profiles/hub.toml")),
-    ("shell", include_str!("../profiles/shell.toml")),
-    ("local", include_str!("../profiles/local.toml")),
-    ("default", include_str!("../profiles/default.toml")),
-];
+/// The built-in profiles, by name.
+const BUILTIN: &str = include_str!("../profiles/builtin.json");
 
 /// Values that one source sets.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +22,7 @@ pub struct Layer {
     /// Where they come from, to show to people: a file, a variable, a flag.
     pub source: String,
     /// The values, with the keys of a profile.
-    pub table: toml::Table,
+    pub table: Map<String, Value>,
 }
 
 /// A profile with all layers applied.
@@ -65,15 +64,6 @@ pub fn builtin_names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Returns the TOML text of a built-in profile.
-#[must_use]
-pub fn builtin_source(name: &str) -> Option<&'static str> {
-    BUILTIN
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, source)| *source)
-}
-
 /// Returns a built-in profile without any layer.
 ///
 /// # Errors
@@ -87,26 +77,28 @@ pub fn builtin(name: &str) -> Result<Profile, ProfileError> {
 /// # Errors
 /// When no profile has that name, or when a layer sets an unknown key or a value of the wrong kind.
 pub fn resolve(name: &str, layers: &[Layer]) -> Result<Resolved, ProfileError> {
-    let source = builtin_source(name).ok_or_else(|| ProfileError::Unknown {
-        name: name.to_owned(),
-    })?;
-    let invalid = |error: toml::de::Error| ProfileError::Invalid {
+    if !builtin_names().contains(&name) {
+        return Err(ProfileError::Unknown {
+            name: name.to_owned(),
+        });
+    }
+    let invalid = |error: serde_json::Error| ProfileError::Invalid {
         name: name.to_owned(),
         sources: layers
             .iter()
             .map(|layer| layer.source.as_str())
             .collect::<Vec<_>>()
             .join(", "),
-        message: error.message().to_owned(),
+        message: error.to_string(),
     };
-    let mut table: toml::Table = source.parse().map_err(invalid)?;
+    let mut table = whole(name).map_err(invalid)?;
     let mut sources = BTreeMap::new();
     note_sources(&table, "", &format!("profile {name}"), &mut sources);
     for layer in layers {
         merge(&mut table, &layer.table);
         note_sources(&layer.table, "", &layer.source, &mut sources);
     }
-    let profile: Profile = table.try_into().map_err(invalid)?;
+    let profile = Profile::deserialize(Value::Object(table)).map_err(invalid)?;
     if profile.limits.max_steps == 0 {
         return Err(ProfileError::Invalid {
             name: name.to_owned(),
@@ -117,10 +109,16 @@ pub fn resolve(name: &str, layers: &[Layer]) -> Result<Resolved, ProfileError> {
     Ok(Resolved { profile, sources })
 }
 
-fn merge(base: &mut toml::Table, over: &toml::Table) {
+fn whole(name: &str) -> serde_json::Result<Map<String, Value>> {
+    let all: BTreeMap<&str, &RawValue> = serde_json::from_str(BUILTIN)?;
+    let text = all.get(name).map_or("{}", |profile| profile.get());
+    serde_json::from_str(text)
+}
+
+fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
             _ => {
                 base.insert(key.clone(), value.clone());
             }
@@ -129,7 +127,7 @@ fn merge(base: &mut toml::Table, over: &toml::Table) {
 }
 
 fn note_sources(
-    table: &toml::Table,
+    table: &Map<String, Value>,
     prefix: &str,
     source: &str,
     sources: &mut BTreeMap<String, String>,
@@ -141,7 +139,7 @@ fn note_sources(
             format!("{prefix}.{key}")
         };
         match value {
-            toml::Value::Table(table) => note_sources(table, &path, source, sources),
+            Value::Object(table) => note_sources(table, &path, source, sources),
             _ => {
                 sources.insert(path, source.to_owned());
             }
@@ -156,7 +154,7 @@ mod tests {
     fn layer(source: &str, text: &str) -> Layer {
         Layer {
             source: source.into(),
-            table: text.parse().unwrap(),
+            table: toml::from_str(text).unwrap(),
         }
     }
 
@@ -166,7 +164,26 @@ mod tests {
             let profile = builtin(name).unwrap();
             assert_eq!(profile.name, *name);
         }
-        assert_eq!(builtin_names().len(), BUILTIN.len());
+    }
+
+    #[test]
+    fn what_is_compiled_in_is_what_the_files_say() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles");
+        let read = |name: &&'static str| {
+            let text = std::fs::read_to_string(format!("{directory}/{name}.toml")).unwrap();
+            (*name, toml::from_str::<Map<String, Value>>(&text).unwrap())
+        };
+        let written: BTreeMap<_, _> = builtin_names().iter().map(read).collect();
+        let written = serde_json::to_string_pretty(&written).unwrap() + "\n";
+        if std::env::var_os("RONDO_UPDATE_PROFILES").is_some() {
+            std::fs::write(format!("{directory}/builtin.json"), &written).unwrap();
+        }
+        assert_eq!(
+            BUILTIN, written,
+            "set RONDO_UPDATE_PROFILES=1 and test twice"
+        );
+        let files = std::fs::read_dir(directory).unwrap().count();
+        assert_eq!(files, builtin_names().len() + 1);
     }
 
     #[test]

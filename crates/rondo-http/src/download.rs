@@ -1,9 +1,14 @@
 //! Large files over HTTP, from any place in them on.
 
+use crate::address::{self, Address};
+use crate::client::{NetworkError, Response};
+use crate::pieces::Pieces;
 use crate::{Secret, Transport};
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_RANGE, LOCATION, RANGE};
-use reqwest::{Response, StatusCode, Url};
+use hyper::header::{AUTHORIZATION, CONTENT_RANGE, LOCATION, RANGE};
+use hyper::http::Uri;
+use hyper::{Request, StatusCode};
+use std::error::Error;
 use std::time::Duration;
 
 /// The bound on redirects that are followed for one file.
@@ -27,7 +32,7 @@ pub enum DownloadError {
         host: String,
         /// Why, without the address, which may hold a signature.
         #[source]
-        source: reqwest::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Nothing came for too long.
     #[error("nothing came from `{host}` for {} s", IDLE_TIMEOUT.as_secs())]
@@ -96,62 +101,64 @@ pub async fn download(
     bearer: Option<&Secret>,
     offset: u64,
 ) -> Result<Download, DownloadError> {
-    let first = Url::parse(url).map_err(|_| DownloadError::Address(url.to_owned()))?;
-    let mut place = first.clone();
+    let first = Address::parse(url).ok_or_else(|| DownloadError::Address(url.to_owned()))?;
+    let first = first.uri;
+    let mut at = first.clone();
     for _ in 0..=REDIRECTS_MAX {
-        let key = bearer.filter(|_| place.origin() == first.origin());
-        let response = request(transport, &place, key, offset).await?;
+        let key = bearer.filter(|_| address::origin(&at) == address::origin(&first));
+        let response = request(transport, &at, key, offset).await?;
         if response.status().is_redirection() {
-            place = redirected(&place, &response)?;
+            at = redirected(&at, &response)?;
             continue;
         }
-        return accept(&place, response, offset);
+        return accept(&at, response, offset);
     }
-    Err(DownloadError::Redirects { host: host(&place) })
+    Err(DownloadError::Redirects { host: host(&at) })
 }
 
 async fn request(
     transport: &Transport,
-    place: &Url,
+    at: &Uri,
     bearer: Option<&Secret>,
     offset: u64,
 ) -> Result<Response, DownloadError> {
-    let client = transport.client(place).await?;
-    let mut request = client.get(place.clone());
+    let client = transport.client(at).await?;
+    let mut request = Request::get(at);
     if offset > 0 {
         request = request.header(RANGE, format!("bytes={offset}-"));
     }
     if let Some(bearer) = bearer {
         request = request.header(AUTHORIZATION, format!("Bearer {}", bearer.expose()));
     }
-    match tokio::time::timeout(IDLE_TIMEOUT, request.send()).await {
-        Ok(sent) => sent.map_err(|source| connection(&host(place), source)),
-        Err(_) => Err(DownloadError::Idle { host: host(place) }),
+    let request = request
+        .body(Pieces::default())
+        .map_err(|error| connection(&host(at), error.into()))?;
+    match tokio::time::timeout(IDLE_TIMEOUT, client.send(request)).await {
+        Ok(sent) => sent.map_err(|source| connection(&host(at), source)),
+        Err(_) => Err(DownloadError::Idle { host: host(at) }),
     }
 }
 
-fn redirected(place: &Url, response: &Response) -> Result<Url, DownloadError> {
+fn redirected(at: &Uri, response: &Response) -> Result<Uri, DownloadError> {
     let location = response.headers().get(LOCATION);
-    let target = location.and_then(|value| place.join(value.to_str().ok()?).ok());
-    target
-        .filter(|url| matches!(url.scheme(), "http" | "https"))
-        .ok_or_else(|| DownloadError::Address(format!("a redirect of {}", host(place))))
+    let target = location.and_then(|value| address::resolve(at, value.to_str().ok()?));
+    target.ok_or_else(|| DownloadError::Address(format!("a redirect of {}", host(at))))
 }
 
-fn accept(place: &Url, response: Response, offset: u64) -> Result<Download, DownloadError> {
+fn accept(at: &Uri, response: Response, offset: u64) -> Result<Download, DownloadError> {
     let begins = match response.status() {
         StatusCode::OK => 0,
         StatusCode::PARTIAL_CONTENT if begins_at(&response, offset) => offset,
         status => {
             return Err(DownloadError::Status {
-                host: host(place),
+                host: host(at),
                 status: status.as_u16(),
             });
         }
     };
     Ok(Download {
         response,
-        host: host(place),
+        host: host(at),
         offset: begins,
     })
 }
@@ -163,13 +170,13 @@ fn begins_at(response: &Response, offset: u64) -> bool {
     text.is_some_and(|text| text.starts_with(&format!("bytes {offset}-")))
 }
 
-fn connection(host: &str, source: reqwest::Error) -> DownloadError {
+fn connection(host: &str, source: NetworkError) -> DownloadError {
     DownloadError::Connection {
         host: host.to_owned(),
-        source: source.without_url(),
+        source,
     }
 }
 
-fn host(url: &Url) -> String {
-    url.host_str().unwrap_or_default().to_owned()
+fn host(uri: &Uri) -> String {
+    uri.host().unwrap_or_default().to_owned()
 }

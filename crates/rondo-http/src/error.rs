@@ -46,9 +46,6 @@ pub enum HttpError {
     /// The TLS library refused its settings.
     #[error("failed to set up tls")]
     Tls(#[source] rustls::Error),
-    /// The HTTP library refused its settings.
-    #[error("failed to set up the http client")]
-    Client(#[source] reqwest::Error),
 }
 
 fn known() -> String {

@@ -1,16 +1,17 @@
 //! One request and its reply over HTTP, from encoding to the last event.
 
 use crate::base_url::BaseUrl;
+use crate::client::{NetworkError, Response};
 use crate::conversations::Conversations;
-use crate::failure::{Stage, network_error, redirect_error, setup_error};
+use crate::failure::{Stage, network_error, redirect_error, setup_error, unsendable_error};
 use crate::limit::Slot;
-use crate::pieces::with_body;
 use crate::secret::{Secret, scrub};
-use crate::{RequestLimit, Transport};
+use crate::{RequestLimit, Transport, address};
 use bytes::Bytes;
 use futures_util::stream;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{RequestBuilder, Response};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::http::{Uri, request};
+use hyper::{Method, Request};
 use rondo_core::ModelStream;
 use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
@@ -147,17 +148,20 @@ impl Link {
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }
-        let url = self.base_url.url(&encoded.path);
-        let client = self.transport.client(&url).await;
-        let mut builder = client
-            .map_err(|error| setup_error(&error))?
-            .post(url)
+        let mut builder = Request::builder()
+            .method(Method::POST)
+            .uri(self.uri(&encoded.path)?)
             .header(ACCEPT, accept(target.streaming))
             .header(CONTENT_TYPE, "application/json");
         for (name, value) in encoded.headers {
             builder = builder.header(name, value);
         }
         self.send(builder, encoded.body).await
+    }
+
+    pub(crate) fn uri(&self, path: &str) -> Result<Uri, ModelError> {
+        let uri = self.base_url.uri(path);
+        uri.ok_or_else(|| unsendable_error("its address is too long"))
     }
 
     /// Sends a request and returns its response if it is a success. The body is in pieces; there
@@ -168,12 +172,21 @@ impl Link {
     /// the turn's decision, which is recorded.
     pub(crate) async fn send(
         &self,
-        builder: RequestBuilder,
+        builder: request::Builder,
         body: Vec<Bytes>,
     ) -> Result<Response, ModelError> {
-        let builder = builder.headers(self.headers.clone());
-        let sent = with_body(builder, &body).send().await;
-        let response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
+        let mut request = builder
+            .body(body.into())
+            .map_err(|error| unsendable_error(&error.to_string()))?;
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name, value.clone());
+        }
+        let uri = request.uri().clone();
+        let client = self.transport.client(&uri).await;
+        let sent = client.map_err(|error| setup_error(&error))?.send(request);
+        let response = sent
+            .await
+            .map_err(|error| self.network_error(&error, Stage::Sending))?;
         let status = response.status();
         tracing::debug!(
             status = status.as_u16(),
@@ -184,18 +197,18 @@ impl Link {
             return Ok(response);
         }
         if status.is_redirection() {
-            return Err(self.redirected(&response));
+            return Err(self.redirected(&uri, &response));
         }
         Err(self.refused(response).await)
     }
 
-    fn redirected(&self, response: &Response) -> ModelError {
+    fn redirected(&self, uri: &Uri, response: &Response) -> ModelError {
         let target = response
             .headers()
             .get(LOCATION)
             .and_then(|value| value.to_str().ok())
-            .and_then(|text| response.url().join(text).ok())
-            .map(|url| url.origin().ascii_serialization());
+            .and_then(|text| address::resolve(uri, text))
+            .and_then(|target| address::origin(&target));
         redirect_error(
             response.status().as_u16(),
             target.as_deref(),
@@ -211,7 +224,7 @@ impl Link {
         self.dialect.error(status, &header, &body, now())
     }
 
-    pub(crate) fn network_error(&self, error: &reqwest::Error, stage: Stage) -> ModelError {
+    pub(crate) fn network_error(&self, error: &NetworkError, stage: Stage) -> ModelError {
         let timeout = self.transport.network().connect_timeout;
         network_error(error, stage, &self.base_url, timeout)
     }

@@ -2,6 +2,9 @@
 
 use crate::HttpError;
 use crate::base_url::BaseUrl;
+use crate::client::NetworkError;
+use crate::connector::Unresolved;
+use hyper_util::client::legacy;
 use rondo_types::{ErrorClass, ModelError};
 use std::error::Error;
 use std::io;
@@ -27,13 +30,14 @@ pub(crate) enum Stage {
 /// one of this machine that is not running.
 /// A TLS failure after the handshake is one of the line, not of trust.
 pub(crate) fn network_error(
-    error: &reqwest::Error,
+    error: &NetworkError,
     stage: Stage,
     base_url: &BaseUrl,
     connect_timeout: Duration,
 ) -> ModelError {
     let name = base_url.name();
-    let causes = causes(error);
+    let causes = causes(error.as_ref());
+    let is_connecting = find::<legacy::Error>(&causes).is_some_and(legacy::Error::is_connect);
     if let Some(cause) = find::<rustls::Error>(&causes) {
         return ModelError {
             retryable: false,
@@ -43,10 +47,10 @@ pub(crate) fn network_error(
             ))
         };
     }
-    if error.is_dns() {
+    if find::<Unresolved>(&causes).is_some() {
         return network(format!("failed to resolve {name}: {}", innermost(&causes)));
     }
-    if error.is_timeout() && error.is_connect() {
+    if is_connecting && kind(&causes) == Some(io::ErrorKind::TimedOut) {
         return network(format!(
             "connecting to {name} timed out after {connect_timeout:?}"
         ));
@@ -64,7 +68,7 @@ pub(crate) fn network_error(
             ..network(message)
         };
     }
-    network(match (kind(&causes), error.is_connect(), stage) {
+    network(match (kind(&causes), is_connecting, stage) {
         (Some(io::ErrorKind::TimedOut), false, _) => format!("{name} fell silent {}", when(stage)),
         (_, true, _) => format!("failed to connect to {name}: {}", innermost(&causes)),
         (Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), ..) => {
@@ -87,6 +91,15 @@ pub(crate) fn setup_error(error: &HttpError) -> ModelError {
     ModelError {
         retryable: false,
         ..ModelError::new(class, error.to_string())
+    }
+}
+
+/// Says that a request cannot be put into the form that is sent.
+pub(crate) fn unsendable_error(why: &str) -> ModelError {
+    let message = format!("the request cannot be sent: {why}");
+    ModelError {
+        retryable: false,
+        ..ModelError::new(ErrorClass::Internal, message)
     }
 }
 
@@ -118,11 +131,11 @@ fn when(stage: Stage) -> &'static str {
 
 type Cause<'e> = &'e (dyn Error + 'static);
 
-/// Returns the chain below `error`; what an [`io::Error`] wraps is a link of its own, which
+/// Returns `error` and the chain below it; what an [`io::Error`] wraps is a link of its own, which
 /// `source` would leave out.
-fn causes(error: &reqwest::Error) -> Vec<Cause<'_>> {
+fn causes<'e>(error: &'e (dyn Error + Send + Sync + 'static)) -> Vec<Cause<'e>> {
     let mut causes = Vec::new();
-    let mut next = error.source();
+    let mut next: Option<Cause<'e>> = Some(error);
     while let Some(cause) = next
         && causes.len() < CAUSES_MAX
     {

@@ -1,8 +1,9 @@
 //! The names of a provider's models, as it lists them.
 
 use crate::HttpModel;
+use crate::client::Response;
 use crate::failure::Stage;
-use reqwest::Response;
+use hyper::{Method, Request};
 use rondo_core::Model;
 use rondo_types::{ErrorClass, ModelError};
 use serde_json::Value;
@@ -22,10 +23,9 @@ const LISTING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
     let link = model.link();
     let listing = async {
-        let url = link.base_url.url(path(&model.info().origin.dialect));
-        let client = link.transport.client(&url).await;
-        let client = client.map_err(|error| crate::failure::setup_error(&error))?;
-        let response = link.send(client.get(url), Vec::new()).await?;
+        let uri = link.uri(path(&model.info().origin.dialect))?;
+        let request = Request::builder().method(Method::GET).uri(uri);
+        let response = link.send(request, Vec::new()).await?;
         let body = whole_body(model, response).await?;
         names(&body).ok_or_else(|| {
             let message = format!("{} sent no list of models", link.base_url.name());

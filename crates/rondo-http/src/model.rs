@@ -4,7 +4,7 @@ use crate::base_url::BaseUrl;
 use crate::conversations::Conversations;
 use crate::exchange::{self, Link};
 use crate::{Auth, Endpoint, HttpError, ModelCard, RequestLimit, Secret, Transport};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rondo_core::{Model, ModelStream};
 use rondo_types::{ModelInfo, ModelRequest, Origin, ServerAddress};
 use rondo_wire::Target;
@@ -52,7 +52,7 @@ impl HttpModel {
         };
         let base_url = BaseUrl::parse(&endpoint.base_url, &endpoint.provider, transport.network())?;
         let link = Link {
-            headers: headers(endpoint)?,
+            headers: headers(endpoint, &base_url)?,
             secrets: secrets(endpoint, &base_url),
             base_url,
             target: target(endpoint, origin.clone()),
@@ -129,8 +129,12 @@ fn target(endpoint: &Endpoint, origin: Origin) -> Target {
     }
 }
 
-fn headers(endpoint: &Endpoint) -> Result<HeaderMap, HttpError> {
+fn headers(endpoint: &Endpoint, base_url: &BaseUrl) -> Result<HeaderMap, HttpError> {
     let mut headers = HeaderMap::new();
+    if let Some(user) = base_url.user() {
+        let value = Secret::new(format!("Basic {}", user.expose()));
+        insert(&mut headers, AUTHORIZATION.as_str(), &value, endpoint)?;
+    }
     match &endpoint.auth {
         Auth::None => {}
         Auth::Bearer(secret) => {
@@ -171,6 +175,7 @@ fn secrets(endpoint: &Endpoint, base_url: &BaseUrl) -> Vec<Secret> {
     let values = endpoint.headers.iter().map(|(_, value)| value);
     let mut secrets: Vec<Secret> = key.into_iter().chain(values).cloned().collect();
     secrets.extend(base_url.secrets());
+    secrets.extend(base_url.user());
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
     secrets
 }

@@ -2,25 +2,23 @@
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use reqwest::RequestBuilder;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Gives a request its body, of a known length and without copying it; none where there is nothing.
-pub(crate) fn with_body(builder: RequestBuilder, pieces: &[Bytes]) -> RequestBuilder {
-    match pieces {
-        [] => builder,
-        [whole] => builder.body(whole.clone()),
-        pieces => builder.body(reqwest::Body::wrap(Pieces {
-            left: pieces.iter().cloned().collect(),
-        })),
-    }
+/// A body of a known length that is not copied; there is none where there are no pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    left: VecDeque<Bytes>,
 }
 
-struct Pieces {
-    left: VecDeque<Bytes>,
+impl From<Vec<Bytes>> for Pieces {
+    fn from(pieces: Vec<Bytes>) -> Self {
+        Self {
+            left: pieces.into(),
+        }
+    }
 }
 
 impl Body for Pieces {

@@ -1,22 +1,20 @@
-//! The connections that requests share.
+//! The connections that all models of a [`Network`] share.
 
-use crate::{HttpError, Network, unix};
-use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect, retry};
+use crate::client::Client;
+use crate::connector::Connector;
+use crate::{HttpError, Network};
+use hyper::http::Uri;
+use hyper::http::uri::Scheme;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// How long an idle connection is kept for the next step.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// The bound on idle connections kept to one host: as many as conversations may be held at once
-/// without a new connection for each of their steps.
-const POOL_IDLE_PER_HOST_MAX: usize = 1024;
-/// The time between probes that find out whether a silent peer still lives.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The bound on certificate authorities read from a file.
 const CA_CERTIFICATES_MAX: usize = 10_000;
 /// The bound on that file, in bytes.
@@ -26,10 +24,9 @@ const CA_BYTES_MAX: u64 = 32 << 20;
 ///
 /// There are two clients: one for `http`, which trusts nobody and costs nothing, and one for
 /// `https`, which reads the system's certificate authorities (milliseconds) when it is first used.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Transport(Arc<Clients>);
 
-#[derive(Debug)]
 struct Clients {
     network: Network,
     authorities: Vec<CertificateDer<'static>>,
@@ -68,8 +65,8 @@ impl Transport {
         self.0.secure.initialized()
     }
 
-    pub(crate) async fn client(&self, url: &Url) -> Result<&Client, HttpError> {
-        if url.scheme() == "http" {
+    pub(crate) async fn client(&self, uri: &Uri) -> Result<&Client, HttpError> {
+        if uri.scheme() == Some(&Scheme::HTTP) {
             return Ok(&self.0.plain);
         }
         let clients = &self.0;
@@ -80,6 +77,15 @@ impl Transport {
                 build(&clients.network, roots)
             })
             .await
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("network", &self.0.network)
+            .field("secure", &self.is_secure_built())
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,7 +109,7 @@ fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpErr
         path: path.to_owned(),
         source,
     };
-    let pem = unix::read_regular(path, CA_BYTES_MAX).map_err(|error| fail(error.into()))?;
+    let pem = read_regular(path).map_err(|error| fail(error.into()))?;
     let found = CertificateDer::pem_slice_iter(&pem)
         .take(CA_CERTIFICATES_MAX)
         .collect::<Result<Vec<_>, _>>()
@@ -114,26 +120,8 @@ fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpErr
     Ok(found)
 }
 
-/// Redirects are not followed: they would carry the key to wherever they point. Retries are the
-/// turn's decision, so the library's own are off. What it still does by itself is to take another
-/// connection where a kept one had ended before any byte of the request was written to it.
 fn build(network: &Network, roots: RootCertStore) -> Result<Client, HttpError> {
-    let builder = Client::builder()
-        .tls_backend_preconfigured(tls(roots)?)
-        .http1_only()
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .connect_timeout(network.connect_timeout)
-        .tcp_nodelay(true)
-        .tcp_keepalive(KEEPALIVE)
-        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
-        .user_agent(concat!("rondo/", env!("CARGO_PKG_VERSION")));
-    with_proxies(builder, network)?
-        .build()
-        .map_err(|error| HttpError::Client(error.without_url()))
+    Ok(Client::new(Connector::new(network, tls(roots)?)?))
 }
 
 fn tls(roots: RootCertStore) -> Result<ClientConfig, HttpError> {
@@ -146,18 +134,19 @@ fn tls(roots: RootCertStore) -> Result<ClientConfig, HttpError> {
     Ok(config)
 }
 
-fn with_proxies(mut builder: ClientBuilder, network: &Network) -> Result<ClientBuilder, HttpError> {
-    let proxies = &network.proxies;
-    let except = || proxies.except.as_deref().and_then(NoProxy::from_string);
-    if let Some(address) = &proxies.http {
-        let proxy =
-            Proxy::http(address.expose()).map_err(|_| HttpError::Proxy { scheme: "http" })?;
-        builder = builder.proxy(proxy.no_proxy(except()));
+/// Reads a regular file of no more than [`CA_BYTES_MAX`] bytes; a pipe or a terminal in its place is
+/// not waited for.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
     }
-    if let Some(address) = &proxies.https {
-        let proxy =
-            Proxy::https(address.expose()).map_err(|_| HttpError::Proxy { scheme: "https" })?;
-        builder = builder.proxy(proxy.no_proxy(except()));
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(CA_BYTES_MAX.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > CA_BYTES_MAX {
+        let message = format!("it is larger than {CA_BYTES_MAX} bytes");
+        return Err(io::Error::other(message));
     }
-    Ok(builder)
+    Ok(bytes)
 }

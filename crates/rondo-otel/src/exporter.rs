@@ -65,12 +65,9 @@ pub enum ExporterError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// TLS cannot be set up.
-    #[error("failed to set up TLS")]
-    Tls(#[source] rustls::Error),
     /// The HTTP client cannot be built.
     #[error("failed to set up the HTTP client")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] rondo_http::HttpError),
     /// There can be no runtime.
     #[error("failed to start a runtime")]
     Runtime(#[source] std::io::Error),
@@ -88,7 +85,8 @@ pub enum ShutdownError {
 }
 
 impl Exporter {
-    /// Starts to send what turns do. Certificate authorities are read here, for https alone.
+    /// Starts to send what turns do. The system's certificate authorities are read with the first
+    /// delivery by https.
     ///
     /// # Errors
     /// When an address, a header or a certificate cannot be used. A collector that cannot be

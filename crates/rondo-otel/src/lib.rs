@@ -35,7 +35,6 @@
 #![warn(missing_docs)]
 
 mod call;
-mod client;
 mod clock;
 mod content;
 pub mod convention;

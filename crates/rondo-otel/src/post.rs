@@ -2,8 +2,9 @@
 //!
 //! The SDK calls this from threads of its own and waits, so each address has a small runtime.
 
+use crate::ExporterError;
 use crate::settings::{Settings, Target};
-use crate::{ExporterError, client};
+use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
@@ -15,8 +16,7 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use prost::Message as _;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use rondo_http::{Destination, HttpError, Network, Receipt, Secret, Transport};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +31,7 @@ const BACKOFF: Duration = Duration::from_millis(200);
 
 /// The way to one address.
 pub(crate) struct Post {
-    client: Client,
-    url: Url,
-    headers: HeaderMap,
+    destination: Destination,
     timeout: Duration,
     /// Taken when the value is dropped, which may happen where a runtime must not be waited for.
     runtime: Option<Runtime>,
@@ -47,7 +45,7 @@ enum Undelivered {
     #[error("the collector cannot be reached")]
     Unreachable,
     #[error("the collector answered {0}")]
-    Refused(StatusCode),
+    Refused(u16),
     #[error("the collector did not answer in time")]
     TimedOut,
     #[error("the exporter was stopped")]
@@ -60,18 +58,12 @@ impl Post {
         settings: &Settings,
         told: &Arc<AtomicBool>,
     ) -> Result<Self, ExporterError> {
-        let url: Url = target.url.parse().map_err(|_| ExporterError::Address)?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(ExporterError::Address);
-        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(ExporterError::Runtime)?;
         Ok(Self {
-            client: client::build(&url, settings)?,
-            url,
-            headers: headers(&target.headers)?,
+            destination: destination(target, settings)?,
             timeout: settings.timeout,
             runtime: Some(runtime),
             told: Arc::clone(told),
@@ -82,7 +74,7 @@ impl Post {
         let Some(runtime) = &self.runtime else {
             return Err(failure(&Undelivered::Stopped));
         };
-        let trying = async { timeout(self.timeout, self.try_often(body)).await };
+        let trying = async { timeout(self.timeout, self.try_often(body.into())).await };
         let sent = runtime.block_on(trying);
         sent.unwrap_or(Err(Undelivered::TimedOut)).map_err(|error| {
             if !self.told.swap(true, Ordering::Relaxed) {
@@ -92,33 +84,25 @@ impl Post {
         })
     }
 
-    async fn try_often(&self, body: Vec<u8>) -> Result<(), Undelivered> {
+    async fn try_often(&self, body: Bytes) -> Result<(), Undelivered> {
         let mut wait = BACKOFF;
         let mut attempt = 1;
         loop {
-            let response = self.send(body.clone()).await?;
-            let status = response.status();
-            if status.is_success() {
+            let sent = self.destination.post(body.clone()).await;
+            let Receipt {
+                status,
+                retry_after,
+            } = sent.map_err(|_| Undelivered::Unreachable)?;
+            if (200..300).contains(&status) {
                 return Ok(());
             }
             if !may_pass(status) || attempt == ATTEMPTS_MAX {
                 return Err(Undelivered::Refused(status));
             }
-            sleep(asked_wait(&response).unwrap_or(wait)).await;
+            sleep(retry_after.unwrap_or(wait)).await;
             wait = wait.saturating_mul(2);
             attempt += 1;
         }
-    }
-
-    async fn send(&self, body: Vec<u8>) -> Result<Response, Undelivered> {
-        let request = self
-            .client
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/x-protobuf")
-            .body(body);
-        let sent = request.send().await;
-        sent.map_err(|_| Undelivered::Unreachable)
     }
 }
 
@@ -140,27 +124,31 @@ fn failure(error: &Undelivered) -> OTelSdkError {
     OTelSdkError::InternalFailure(error.to_string())
 }
 
-fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExporterError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in pairs {
-        let fail = || ExporterError::Header { name: name.clone() };
-        let key = HeaderName::try_from(name).map_err(|_| fail())?;
-        let mut value = HeaderValue::try_from(value).map_err(|_| fail())?;
-        value.set_sensitive(true);
-        headers.insert(key, value);
-    }
-    Ok(headers)
+/// Proxies are not for telemetry; certificate authorities are read with the first delivery by https.
+fn destination(target: &Target, settings: &Settings) -> Result<Destination, ExporterError> {
+    let network = Network {
+        ca_file: settings.certificate.clone(),
+        ..Network::default()
+    };
+    let secret = |(name, value): &(String, String)| (name.clone(), Secret::new(value));
+    let headers = target.headers.iter().map(secret).chain([(
+        "content-type".to_owned(),
+        Secret::new("application/x-protobuf"),
+    )]);
+    let headers: Vec<_> = headers.collect();
+    Transport::new(network)
+        .and_then(|transport| Destination::new(transport, "otel", &target.url, &headers))
+        .map_err(|error| match error {
+            HttpError::BaseUrl { .. } => ExporterError::Address,
+            HttpError::Header { name, .. } => ExporterError::Header { name },
+            HttpError::CaFile { path, source } => ExporterError::Certificate { path, source },
+            other => ExporterError::Client(other),
+        })
 }
 
 /// What the specification allows to be sent again.
-fn may_pass(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 502 | 503 | 504)
-}
-
-fn asked_wait(response: &Response) -> Option<Duration> {
-    let value = response.headers().get(RETRY_AFTER)?;
-    let seconds = value.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+fn may_pass(status: u16) -> bool {
+    matches!(status, 429 | 502 | 503 | 504)
 }
 
 /// Spans, to their address.

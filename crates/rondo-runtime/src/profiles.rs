@@ -6,6 +6,7 @@ use crate::settings::{DEFAULT_PROFILE, Settings, Source};
 use crate::table::Layer;
 use rondo_core::profile::{self, Resolved};
 use rondo_types::{Effort, NanoUsd};
+use serde_json::Map;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -73,35 +74,51 @@ fn layers_of(source: &Source, name: &str, renamed: bool) -> Vec<profile::Layer> 
         if renamed {
             table.insert("name".to_owned(), Value::String(name.to_owned()));
         }
-        layers.push(profile::Layer {
-            source: format!("{} [profiles.{name}]", source.name),
-            table,
-        });
+        layers.push((format!("{} [profiles.{name}]", source.name), table));
     }
     let table = profile_table(&source.layer);
     if !table.is_empty() {
-        layers.push(profile::Layer {
-            source: source.name.clone(),
-            table,
-        });
+        layers.push((source.name.clone(), table));
     }
-    layers
+    let plain = |(source, table): (String, Table)| profile::Layer {
+        source,
+        table: as_json(table),
+    };
+    layers.into_iter().map(plain).collect()
+}
+
+fn as_json(table: Table) -> Map<String, serde_json::Value> {
+    let json = |(key, value)| (key, value_as_json(value));
+    table.into_iter().map(json).collect()
+}
+
+/// Dates are written out, and a number that is none becomes null: no profile takes either.
+fn value_as_json(value: Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.into(),
+        Value::Integer(number) => number.into(),
+        Value::Float(number) => number.into(),
+        Value::Boolean(flag) => flag.into(),
+        Value::Datetime(date) => date.to_string().into(),
+        Value::Array(items) => items.into_iter().map(value_as_json).collect(),
+        Value::Table(table) => as_json(table).into(),
+    }
 }
 
 /// Leaves out the numbers that are not lower than what the layers below and the profile say.
 fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) -> Result<()> {
     let failed = |err| SetupError::caused(SetupErrorKind::Config, err);
     let below = profile::resolve(base, below).map_err(failed)?.profile;
-    let below =
-        Table::try_from(&below).map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
+    let below = serde_json::to_value(&below)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Other, err))?;
     for layer in own {
         for (section, values) in &mut layer.table {
-            let (Some(below), Value::Table(values)) = (below.get(section), values) else {
+            let (Some(below), Some(values)) = (below.get(section), values.as_object_mut()) else {
                 continue;
             };
             values.retain(|key, value| {
-                let in_force = below.get(key).and_then(Value::as_integer);
-                in_force.is_none_or(|it| value.as_integer().is_some_and(|own| own < it))
+                let in_force = below.get(key).and_then(serde_json::Value::as_u64);
+                in_force.is_none_or(|it| value.as_u64().is_some_and(|own| own < it))
             });
         }
     }

@@ -67,7 +67,7 @@ mod sent {
         }
     }
 
-    /// Certificate authorities may be read, which takes a while.
+    /// A file of certificate authorities may be read, which takes a while.
     async fn started(settings: Settings) -> Result<Exporter, String> {
         let starting = spawn_blocking(move || Exporter::start(&settings));
         let exporter = starting.await.map_err(|err| err.to_string())?;

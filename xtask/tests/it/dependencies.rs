@@ -15,11 +15,11 @@ const LAYERS: [&[&str]; 9] = [
         "rondo-http",
         "rondo-journal",
         "rondo-local",
-        "rondo-otel",
         "rondo-python",
         "rondo-tools",
     ],
-    &["rondo-agent"],
+    // Telemetry goes over the same connections as requests.
+    &["rondo-agent", "rondo-otel"],
     &["rondo-designs", "rondo-runtime"],
     &["rondo"],
     &["rondo-cli"],

@@ -29,8 +29,11 @@ fn crates_take_their_dependencies_from_the_workspace_unchanged() {
         let manifest = parse(&path);
         for kind in KINDS {
             for (name, value) in table(&manifest, kind) {
-                let is_test = kind == "dev-dependencies" && adds_paused_time(&value);
-                if !is_test && !is_plain(&value) {
+                let is_added = match kind {
+                    "dev-dependencies" => adds_only(&value, is_for_tests),
+                    _ => name == "tokio" && adds_only(&value, is_for_processes),
+                };
+                if !is_added && !is_plain(&value) {
                     found.push(format!("{path}: `{name}`"));
                 }
             }
@@ -50,12 +53,15 @@ fn a_changed_dependency_is_found() {
         "x = { workspace = true, features = [\"y\"] }"
     )));
     assert!(!is_plain(&entry("x = \"1\"")));
-    assert!(adds_paused_time(&entry(
-        "x = { workspace = true, features = [\"test-util\"] }"
-    )));
-    assert!(!adds_paused_time(&entry(
-        "x = { workspace = true, features = [\"full\"] }"
-    )));
+    let added = |feature: &str| {
+        entry(&format!(
+            "x = {{ workspace = true, features = [\"{feature}\"] }}"
+        ))
+    };
+    assert!(adds_only(&added("test-util"), is_for_tests));
+    assert!(!adds_only(&added("test-util"), is_for_processes));
+    assert!(adds_only(&added("process"), is_for_processes));
+    assert!(!adds_only(&added("full"), is_for_tests));
 }
 
 #[test]
@@ -132,12 +138,23 @@ fn is_plain(value: &Value) -> bool {
 }
 
 /// Paused time is for tests; in a release it would make every look at the clock dearer.
-fn adds_paused_time(value: &Value) -> bool {
+fn is_for_tests(feature: &str) -> bool {
+    feature == "test-util" || is_for_processes(feature)
+}
+
+/// Processes and signals bring crates that those who only ask models over HTTP do not need.
+fn is_for_processes(feature: &str) -> bool {
+    ["process", "signal"].contains(&feature)
+}
+
+/// Returns whether an entry takes the workspace's dependency and adds no features but such.
+fn adds_only(value: &Value, may: impl Fn(&str) -> bool) -> bool {
     value.as_table().is_some_and(|entry| {
-        let features = Value::Array(vec![Value::String("test-util".to_owned())]);
+        let features = entry.get("features").and_then(Value::as_array);
+        let all = |features: &Vec<Value>| features.iter().all(|it| it.as_str().is_some_and(&may));
         entry.len() == 2
             && entry.get("workspace") == Some(&Value::Boolean(true))
-            && entry.get("features") == Some(&features)
+            && features.is_some_and(all)
     })
 }
 

@@ -1,13 +1,28 @@
-//! Finds characters that a terminal does not show as they are, and spells them out.
+//! Characters that a terminal does not show as what they are.
 
-use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
-use icu_properties::{CodePointMapData, CodePointSetData};
+use unicode_general_category::{GeneralCategory, get_general_category as category};
 
 /// Marks that may stand on one character. Scripts need up to three; a heap of them covers other lines.
 const MARKS_MAX: usize = 3;
 
 /// A character without ink that no property tells from others.
 const BRAILLE_BLANK: char = '\u{2800}';
+
+/// What Unicode lets programs show nothing for although its category is that of a letter or a mark: of
+/// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt) all that is neither a format nor
+/// unassigned. Unicode has set aside where more of them may come (`U+2060`, `U+FFF0`, `U+E0000`), and
+/// what is unassigned is hidden anyway.
+const IGNORED: [(char, char); 9] = [
+    ('\u{34f}', '\u{34f}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180d}'),
+    ('\u{180f}', '\u{180f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{e0100}', '\u{e01ef}'),
+];
 
 /// Returns whether a terminal shows nothing of a character, shows a blank, or shows others elsewhere
 /// because of it.
@@ -20,7 +35,9 @@ pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
-    let is_ignored = CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c);
+    let is_ignored = IGNORED
+        .iter()
+        .any(|(first, last)| (*first..=*last).contains(&c));
     let is_without_ink = matches!(
         category(c),
         GeneralCategory::Control
@@ -77,10 +94,6 @@ fn is_mark(c: char) -> bool {
             category(c),
             GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark
         )
-}
-
-fn category(c: char) -> GeneralCategory {
-    CodePointMapData::<GeneralCategory>::new().get(c)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod errors;
 mod faults;
 mod limit;
 mod probes;
+mod proxies;
 mod requests;
 mod secrets;
 mod support;

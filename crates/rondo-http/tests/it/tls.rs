@@ -19,7 +19,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 const SERVER_CERTIFICATE: &[u8] = include_bytes!("certs/server.pem");
 const SERVER_KEY: &[u8] = include_bytes!("certs/server.key");
 
-fn authority_file() -> PathBuf {
+pub(crate) fn authority_file() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests/it/certs/authority.pem"]
         .iter()
         .collect()
@@ -38,7 +38,7 @@ fn acceptor() -> TlsAcceptor {
 }
 
 /// Puts TLS before a plain server; lives as long as the returned set.
-async fn tls_before(plain: SocketAddr) -> (SocketAddr, JoinSet<()>) {
+pub(crate) async fn tls_before(plain: SocketAddr) -> (SocketAddr, JoinSet<()>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = acceptor();
@@ -55,7 +55,7 @@ async fn tls_before(plain: SocketAddr) -> (SocketAddr, JoinSet<()>) {
     (address, tasks)
 }
 
-fn secure_endpoint(address: SocketAddr, ca_file: Option<PathBuf>) -> Endpoint {
+pub(crate) fn secure_endpoint(address: SocketAddr, ca_file: Option<PathBuf>) -> Endpoint {
     let base_url = format!("https://localhost:{}/v1", address.port());
     let mut endpoint = Endpoint::new("p", "openai-chat", base_url);
     endpoint.network.ca_file = ca_file;

@@ -1,0 +1,106 @@
+//! One request and its response over connections that are kept for the next.
+
+use crate::connector::Connector;
+use crate::pieces::Pieces;
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::http::response::Parts;
+use hyper::{Request, StatusCode};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// How long an idle connection is kept for the next step.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// The bound on idle connections kept to one host: as many as conversations may be held at once
+/// without a new connection for each of their steps.
+const POOL_IDLE_PER_HOST_MAX: usize = 1024;
+
+/// Who asks.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARGO_PKG_VERSION")));
+
+/// Why no response came, or no more of one.
+pub(crate) type NetworkError = Box<dyn Error + Send + Sync>;
+
+/// Connections of one kind. Clones share them.
+///
+/// Redirects are not followed: they would carry the key to wherever they point. Retries are the
+/// turn's decision. What the library does by itself is to take another connection where a kept one
+/// had ended before any byte of the request was written to it.
+#[derive(Clone)]
+pub(crate) struct Client {
+    connector: Connector,
+    connections: legacy::Client<Connector, Pieces>,
+}
+
+impl Client {
+    pub(crate) fn new(connector: Connector) -> Self {
+        let connections = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .pool_max_idle_per_host(POOL_IDLE_PER_HOST_MAX)
+            .build(connector.clone());
+        Self {
+            connector,
+            connections,
+        }
+    }
+
+    /// Sends a request and returns its response once its head is there.
+    pub(crate) async fn send(
+        &self,
+        mut request: Request<Pieces>,
+    ) -> Result<Response, NetworkError> {
+        let proxy = self.connector.forwarding_proxy(request.uri());
+        let password = proxy.as_ref().and_then(|proxy| proxy.basic_auth()).cloned();
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert(AGENT);
+        if let Some(password) = password {
+            headers.entry(PROXY_AUTHORIZATION).or_insert(password);
+        }
+        let (head, body) = self.connections.request(request).await?.into_parts();
+        Ok(Response { head, body })
+    }
+}
+
+/// A response whose body is still to be read.
+#[derive(Debug)]
+pub(crate) struct Response {
+    head: Parts,
+    body: Incoming,
+}
+
+impl Response {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(crate) fn version(&self) -> hyper::Version {
+        self.head.version
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// Returns the next piece of the body; `None` at its end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when it is dropped.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, NetworkError> {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
+            let Some(frame) = frame.transpose()? else {
+                return Ok(None);
+            };
+            // Trailers say nothing that is asked for.
+            if let Ok(bytes) = frame.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! How a connection comes about: names, TCP, proxies and TLS, all within one timeout.
+
+use crate::{HttpError, Network, Secret};
+use hyper::http::Uri;
+use hyper::http::uri::Scheme;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use rustls::ClientConfig;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::timeout;
+use tower_service::Service;
+
+/// The time between probes that find out whether a silent peer still lives.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+type BoxError = Box<dyn Error + Send + Sync>;
+type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+/// Connects to a server or a proxy itself.
+type Direct = HttpsConnector<HttpConnector<Resolver>>;
+
+/// Connects to where an address says, by a proxy where the network has one for it.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    direct: Direct,
+    tls: Arc<ClientConfig>,
+    proxies: Arc<Matcher>,
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(crate) fn new(network: &Network, tls: ClientConfig) -> Result<Self, HttpError> {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(KEEPALIVE));
+        // Time is left for the other addresses of a host of which one is silent.
+        tcp.set_connect_timeout(Some(network.connect_timeout));
+        let tls = Arc::new(tls);
+        Ok(Self {
+            direct: (tcp, Arc::clone(&tls)).into(),
+            tls,
+            proxies: Arc::new(matcher(network)?),
+            timeout: network.connect_timeout,
+        })
+    }
+
+    /// Returns the proxy that a request to an address goes to as it is, with the address in full.
+    /// What is encrypted goes through a tunnel instead, where the proxy sees none of it.
+    pub(crate) fn forwarding_proxy(&self, uri: &Uri) -> Option<Intercept> {
+        self.proxies
+            .intercept(uri)
+            .filter(|_| uri.scheme() == Some(&Scheme::HTTP))
+    }
+}
+
+/// Reads the proxies' addresses. The library passes over one that it cannot read, which would send
+/// requests past the proxy.
+fn matcher(network: &Network) -> Result<Matcher, HttpError> {
+    let proxies = &network.proxies;
+    let text = |secret: &Option<Secret>| {
+        let text = secret.as_ref().map(Secret::expose);
+        text.unwrap_or_default().to_owned()
+    };
+    let matcher = Matcher::builder()
+        .http(text(&proxies.http))
+        .https(text(&proxies.https))
+        .no(proxies.except.clone().unwrap_or_default())
+        .build();
+    let everywhere = Matcher::builder()
+        .http(text(&proxies.http))
+        .https(text(&proxies.https))
+        .build();
+    for (scheme, proxy) in [("http", &proxies.http), ("https", &proxies.https)] {
+        let host = Uri::from_static(if scheme == "http" {
+            "http://h"
+        } else {
+            "https://h"
+        });
+        let is_read = everywhere
+            .intercept(&host)
+            .is_some_and(|found| matches!(found.uri().scheme_str(), Some("http" | "https")));
+        if proxy.is_some() && !is_read {
+            return Err(HttpError::Proxy { scheme });
+        }
+    }
+    Ok(matcher)
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = BoxError;
+    type Future = BoxFuture<Stream, BoxError>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.direct.poll_ready(cx)
+    }
+
+    fn call(&mut self, address: Uri) -> Self::Future {
+        let connecting = self.connecting(address);
+        let within = self.timeout;
+        Box::pin(async move {
+            let connected = timeout(within, connecting).await;
+            connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
+        })
+    }
+}
+
+impl Connector {
+    fn connecting(&mut self, address: Uri) -> BoxFuture<Stream, BoxError> {
+        let Some(proxy) = self.proxies.intercept(&address) else {
+            return stream(self.direct.call(address), false);
+        };
+        if address.scheme() == Some(&Scheme::HTTP) {
+            return stream(self.direct.call(proxy.uri().clone()), true);
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone());
+        if let Some(auth) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(auth.clone());
+        }
+        let mut secure = HttpsConnector::from((tunnel, Arc::clone(&self.tls)));
+        stream(secure.call(address), false)
+    }
+}
+
+fn stream<I: Io + 'static>(
+    connecting: impl Future<Output = Result<I, BoxError>> + Send + 'static,
+    is_forwarded: bool,
+) -> BoxFuture<Stream, BoxError> {
+    Box::pin(async move {
+        Ok(Stream {
+            io: Box::new(connecting.await?),
+            is_forwarded,
+        })
+    })
+}
+
+trait Io: Read + Write + Connection + Send + Unpin {}
+impl<I: Read + Write + Connection + Send + Unpin> Io for I {}
+
+/// A connection, with TLS where the address asks for it.
+pub(crate) struct Stream {
+    io: Box<dyn Io>,
+    /// Whether requests are for a proxy to pass on, and name their addresses in full.
+    is_forwarded: bool,
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        self.io.connected().proxy(self.is_forwarded)
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+}
+
+/// The system's resolver, whose failures can be told from others.
+#[derive(Clone)]
+struct Resolver(GaiResolver);
+
+/// A host's name has no address.
+#[derive(Debug)]
+pub(crate) struct Unresolved(io::Error);
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no address for the name")
+    }
+}
+
+impl Error for Unresolved {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl Service<Name> for Resolver {
+    type Response = GaiAddrs;
+    type Error = Unresolved;
+    type Future = BoxFuture<GaiAddrs, Unresolved>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
+        self.0.poll_ready(cx).map_err(Unresolved)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let resolving = self.0.call(name);
+        Box::pin(async move { resolving.await.map_err(Unresolved) })
+    }
+}
