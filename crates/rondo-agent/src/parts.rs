@@ -5,7 +5,7 @@ use crate::run::{Run, RunStart};
 use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
-use rondo_core::ports::MemoryJournal;
+use rondo_core::ports::NoJournal;
 use rondo_core::{Journal, TurnSetup};
 use rondo_types::{Message, SessionId, Transcript};
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Parts {
         let task = Task {
             session: ids::new_session(),
             turn_number: turns_of(&history).saturating_add(1),
-            journal: Arc::new(MemoryJournal::default()),
+            journal: Arc::new(NoJournal::default()),
             answer,
         };
         let history = Arc::new(Mutex::new(history));

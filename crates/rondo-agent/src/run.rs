@@ -105,6 +105,7 @@ impl Run {
     /// # Cancel safety
     /// Dropping the future ends the turn.
     pub async fn outcome(mut self) -> Result<Outcome, TurnError> {
+        self.events.close();
         let Some(task) = &mut self.task else {
             return Err(TurnError::NoRuntime);
         };

@@ -9,7 +9,7 @@ use crate::{Agent, Run, TurnError, parts};
 use rondo_core::Journal;
 use rondo_core::history::History;
 use rondo_core::history::last_turn;
-use rondo_core::ports::{MemoryJournal, Record};
+use rondo_core::ports::{NoJournal, Record};
 use rondo_types::{Message, Outcome, SessionId, Transcript};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -216,7 +216,7 @@ impl Session {
             turn_number,
             journal: match &self.journal {
                 Some(journal) => Arc::clone(journal) as _,
-                None => Arc::new(MemoryJournal::default()),
+                None => Arc::new(NoJournal::default()),
             },
             answer,
         }

@@ -178,13 +178,20 @@ impl EventReceiver {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
+    /// Drops the events that wait and all that come: nobody will take them.
+    pub fn close(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.receiver_gone = true;
+        queue.waiting = VecDeque::new();
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
         let mut queue = self.shared.queue();
         if let Some(event) = queue.waiting.pop_front() {
             queue.delta_bytes -= delta_text(&event.body).map_or(0, str::len);
             return Poll::Ready(Some(event));
         }
-        if queue.senders == 0 || queue.closed {
+        if queue.senders == 0 || queue.closed || queue.receiver_gone {
             return Poll::Ready(None);
         }
         queue.listener = Some(context.waker().clone());
@@ -202,9 +209,7 @@ impl Stream for EventReceiver {
 
 impl Drop for EventReceiver {
     fn drop(&mut self) {
-        let mut queue = self.shared.queue();
-        queue.receiver_gone = true;
-        queue.waiting.clear();
+        self.close();
     }
 }
 

@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// How long an idle connection is kept for the next step.
@@ -63,7 +64,10 @@ impl Client {
             headers.entry(PROXY_AUTHORIZATION).or_insert(password);
         }
         let (head, body) = self.connections.request(request).await?.into_parts();
-        Ok(Response { head, body })
+        Ok(Response {
+            head,
+            body: Some(body),
+        })
     }
 }
 
@@ -71,7 +75,8 @@ impl Client {
 #[derive(Debug)]
 pub(crate) struct Response {
     head: Parts,
-    body: Incoming,
+    /// What is left to read of the body.
+    body: Option<Incoming>,
 }
 
 impl Response {
@@ -92,15 +97,36 @@ impl Response {
     /// # Cancel safety
     /// Nothing is lost when it is dropped.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, NetworkError> {
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// As [`Response::chunk`]. Behind the end of the body there is only its end.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, NetworkError>> {
         loop {
-            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
-            let Some(frame) = frame.transpose()? else {
-                return Ok(None);
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(Ok(None));
+            };
+            let Some(frame) = ready!(Pin::new(body).poll_frame(cx)).transpose()? else {
+                self.body = None;
+                return Poll::Ready(Ok(None));
             };
             // Trailers say nothing that is asked for.
             if let Ok(bytes) = frame.into_data() {
-                return Ok(Some(bytes));
+                return Poll::Ready(Ok(Some(bytes)));
             }
         }
+    }
+
+    /// Returns whether the body was read to its end.
+    pub(crate) fn is_read(&self) -> bool {
+        self.body.is_none()
+    }
+
+    /// Reads no more of the body; its connection is closed.
+    pub(crate) fn abandon(&mut self) {
+        self.body = None;
     }
 }

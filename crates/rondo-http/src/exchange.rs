@@ -8,7 +8,8 @@ use crate::limit::Slot;
 use crate::secret::{Secret, scrub};
 use crate::{RequestLimit, Transport, address};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Stream};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::http::{Uri, request};
 use hyper::{Method, Request};
@@ -17,9 +18,11 @@ use rondo_types::{ModelError, ModelEvent, ModelRequest, TimeMs};
 use rondo_wire::{Bounds, Decoder, Dialect, Target};
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// The bound on what is read of an error's body.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -50,7 +53,7 @@ pub(crate) fn open(
     limit: Option<RequestLimit>,
     request: Arc<ModelRequest>,
 ) -> ModelStream {
-    let exchange = Exchange {
+    Box::pin(Exchange {
         link,
         pending: VecDeque::new(),
         slot: None,
@@ -58,10 +61,11 @@ pub(crate) fn open(
             Some(limit) => Phase::New(limit, request),
             None => Phase::Unsent(request),
         },
-    };
-    Box::pin(stream::try_unfold(exchange, Exchange::next))
+    })
 }
 
+/// Written as a state machine by hand: a future for each event would be made, moved and dropped a
+/// thousand times a reply, and each would be as large as all that sending needs.
 struct Exchange {
     link: Arc<Link>,
     /// At most the events of one piece of the body.
@@ -74,11 +78,12 @@ struct Exchange {
 enum Phase {
     New(RequestLimit, Arc<ModelRequest>),
     /// As many requests as may be are under way.
-    Queued(RequestLimit, Arc<ModelRequest>),
+    Queued(BoxFuture<'static, Option<Slot>>, Arc<ModelRequest>),
     Unsent(Arc<ModelRequest>),
+    Sending(BoxFuture<'static, Result<Body, ModelError>>),
     Reading(Body),
     /// The reply is whole; the rest of the body is of no interest.
-    Draining(Response),
+    Draining(Response, Timer),
     Failed(ModelError),
     Done,
 }
@@ -88,57 +93,177 @@ struct Body {
     response: Response,
     decoder: Box<dyn Decoder>,
     /// When the reply counts as it is; set once it is whole.
-    end_by: Option<Instant>,
+    end_by: Option<Timer>,
 }
 
-impl Exchange {
-    async fn next(mut self) -> Result<Option<(ModelEvent, Self)>, ModelError> {
+/// An instant that is waited for only where there is nothing else to do.
+struct Timer {
+    at: Instant,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    fn after(duration: Duration) -> Self {
+        Self {
+            at: Instant::now() + duration,
+            sleep: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(self.at)));
+        sleep.as_mut().poll(cx)
+    }
+}
+
+impl Stream for Exchange {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
         loop {
-            if let Some(event) = self.pending.pop_front() {
-                return Ok(Some((event, self)));
+            if let Some(event) = this.pending.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
             }
-            self.phase = match self.phase {
+            let next = match &mut this.phase {
                 Phase::New(limit, request) => {
-                    self.slot = limit.try_enter();
-                    if self.slot.is_some() {
-                        Phase::Unsent(request)
-                    } else {
-                        self.pending.push_back(ModelEvent::Queued);
-                        Phase::Queued(limit, request)
+                    let (limit, request) = (limit.clone(), Arc::clone(request));
+                    this.enter(limit, request)
+                }
+                Phase::Queued(entering, request) => {
+                    this.slot = ready!(entering.as_mut().poll(cx));
+                    this.pending.push_back(ModelEvent::Sent);
+                    Phase::Unsent(Arc::clone(request))
+                }
+                Phase::Unsent(request) => {
+                    Phase::Sending(Arc::clone(&this.link).start(Arc::clone(request)).boxed())
+                }
+                Phase::Sending(sending) => match ready!(sending.as_mut().poll(cx)) {
+                    Ok(body) => Phase::Reading(body),
+                    Err(error) => Phase::Failed(error),
+                },
+                Phase::Reading(body) => {
+                    match ready!(body.poll(&this.link, &mut this.pending, cx)) {
+                        Ok(true) => continue,
+                        Ok(false) => this.drain(),
+                        Err(error) => Phase::Failed(error),
                     }
                 }
-                Phase::Queued(limit, request) => {
-                    self.slot = limit.enter().await;
-                    self.pending.push_back(ModelEvent::Sent);
-                    Phase::Unsent(request)
-                }
-                Phase::Unsent(request) => self.link.start(&request).await,
-                Phase::Reading(body) => read(&self.link, body, &mut self.pending).await,
-                Phase::Draining(response) => {
-                    drain(response).await;
+                Phase::Draining(response, timer) => {
+                    ready!(poll_drain(response, timer, cx));
                     Phase::Done
                 }
-                Phase::Failed(error) => return Err(self.link.scrubbed(error)),
-                Phase::Done => return Ok(None),
+                Phase::Failed(_) => {
+                    let failed = std::mem::replace(&mut this.phase, Phase::Done);
+                    let Phase::Failed(error) = failed else {
+                        continue;
+                    };
+                    this.slot = None;
+                    return Poll::Ready(Some(Err(this.link.scrubbed(error))));
+                }
+                Phase::Done => {
+                    this.slot = None;
+                    return Poll::Ready(None);
+                }
             };
+            this.phase = next;
         }
     }
 }
 
+impl Exchange {
+    fn enter(&mut self, limit: RequestLimit, request: Arc<ModelRequest>) -> Phase {
+        self.slot = limit.try_enter();
+        if self.slot.is_some() {
+            return Phase::Unsent(request);
+        }
+        self.pending.push_back(ModelEvent::Queued);
+        Phase::Queued(async move { limit.enter().await }.boxed(), request)
+    }
+
+    /// The protocol's end was read. Where the body did not end with it, its end is waited for.
+    fn drain(&mut self) -> Phase {
+        match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::Reading(body) if !body.response.is_read() => {
+                Phase::Draining(body.response, Timer::after(DRAIN_TIMEOUT))
+            }
+            _ => Phase::Done,
+        }
+    }
+}
+
+impl Body {
+    /// Reads one piece, and returns whether there is more to come. Events before a failure are
+    /// delivered before it.
+    fn poll(
+        &mut self,
+        link: &Link,
+        pending: &mut VecDeque<ModelEvent>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, ModelError>> {
+        let piece = match (self.response.poll_chunk(cx), &mut self.end_by) {
+            (Poll::Ready(piece), _) => piece,
+            (Poll::Pending, Some(timer)) => {
+                ready!(timer.poll(cx));
+                return Poll::Ready(self.conclude(pending));
+            }
+            (Poll::Pending, None) => return Poll::Pending,
+        };
+        match piece {
+            Ok(piece) => Poll::Ready(self.take(piece.as_deref(), pending)),
+            // Nothing that was said can be missing.
+            Err(_) if self.decoder.is_whole() => Poll::Ready(self.conclude(pending)),
+            Err(error) => Poll::Ready(Err(link.network_error(&error, Stage::Reading))),
+        }
+    }
+
+    fn take(
+        &mut self,
+        piece: Option<&[u8]>,
+        pending: &mut VecDeque<ModelEvent>,
+    ) -> Result<bool, ModelError> {
+        let decoder = &mut self.decoder;
+        let mut events = Vec::from(std::mem::take(pending));
+        let more = match piece {
+            Some(bytes) => decoder.push(bytes, &mut events).map(|()| !decoder.ended()),
+            None => Ok(false),
+        };
+        let more = match more {
+            Ok(false) => decoder.finish(&mut events).map(|()| false),
+            other => other,
+        };
+        if decoder.is_whole() && (self.end_by.is_none() || says_more(&events)) {
+            self.end_by = Some(Timer::after(END_GRACE));
+        }
+        *pending = events.into();
+        more
+    }
+
+    /// Ends a whole reply whose body did not end.
+    fn conclude(&mut self, pending: &mut VecDeque<ModelEvent>) -> Result<bool, ModelError> {
+        tracing::debug!("the server did not end the body of a whole reply");
+        self.response.abandon();
+        let mut events = Vec::new();
+        let concluded = self.decoder.conclude(&mut events);
+        pending.extend(events);
+        concluded.map(|()| false)
+    }
+}
+
 impl Link {
-    async fn start(&self, request: &ModelRequest) -> Phase {
+    async fn start(self: Arc<Self>, request: Arc<ModelRequest>) -> Result<Body, ModelError> {
         let target = Target {
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             ..self.target.clone()
         };
-        match self.post(request, &target).await {
-            Ok(response) => Phase::Reading(Body {
-                response,
-                decoder: self.dialect.decoder(&target, self.bounds),
-                end_by: None,
-            }),
-            Err(error) => Phase::Failed(error),
-        }
+        let response = self.post(&request, &target).await?;
+        Ok(Body {
+            response,
+            decoder: self.dialect.decoder(&target, self.bounds),
+            end_by: None,
+        })
     }
 
     async fn post(&self, request: &ModelRequest, target: &Target) -> Result<Response, ModelError> {
@@ -244,66 +369,22 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Reads one piece of the body. Events before a failure are delivered before it.
-async fn read(link: &Link, mut body: Body, pending: &mut VecDeque<ModelEvent>) -> Phase {
-    let chunk = body.response.chunk();
-    let piece = match body.end_by {
-        Some(end_by) => timeout_at(end_by, chunk).await,
-        None => Ok(chunk.await),
-    };
-    let piece = match piece {
-        Ok(Ok(piece)) => piece,
-        Ok(Err(error)) if !body.decoder.is_whole() => {
-            return Phase::Failed(link.network_error(&error, Stage::Reading));
-        }
-        // Nothing that was said can be missing.
-        Ok(Err(_)) | Err(_) => return conclude(body, pending),
-    };
-    let decoder = &mut body.decoder;
-    let mut events = Vec::new();
-    let more = match &piece {
-        Some(bytes) => decoder.push(bytes, &mut events).map(|()| !decoder.ended()),
-        None => Ok(false),
-    };
-    let more = match more {
-        Ok(false) => decoder.finish(&mut events).map(|()| false),
-        other => other,
-    };
-    if decoder.is_whole() && (body.end_by.is_none() || says_more(&events)) {
-        body.end_by = Some(Instant::now() + END_GRACE);
-    }
-    pending.extend(events);
-    match more {
-        Ok(true) => Phase::Reading(body),
-        Ok(false) if piece.is_some() => Phase::Draining(body.response),
-        Ok(false) => Phase::Done,
-        Err(error) => Phase::Failed(error),
-    }
-}
-
-/// Ends a whole reply whose body did not end.
-fn conclude(mut body: Body, pending: &mut VecDeque<ModelEvent>) -> Phase {
-    tracing::debug!("the server did not end the body of a whole reply");
-    let mut events = Vec::new();
-    let concluded = body.decoder.conclude(&mut events);
-    pending.extend(events);
-    match concluded {
-        Ok(()) => Phase::Done,
-        Err(error) => Phase::Failed(error),
-    }
-}
-
 /// Returns whether the reply went on. Counts alone do not hold up its end.
 fn says_more(events: &[ModelEvent]) -> bool {
     let more = |event: &ModelEvent| !matches!(event, ModelEvent::Usage(_));
     events.iter().any(more)
 }
 
-async fn drain(mut response: Response) {
-    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-    if timeout(DRAIN_TIMEOUT, rest).await.is_err() {
-        tracing::debug!("the server did not end the body of a whole reply");
+/// Reads what is left of a body, for as long as the timer lets it.
+fn poll_drain(response: &mut Response, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
+    while let Poll::Ready(piece) = response.poll_chunk(cx) {
+        if !matches!(piece, Ok(Some(_))) {
+            return Poll::Ready(());
+        }
     }
+    ready!(timer.poll(cx));
+    tracing::debug!("the server did not end the body of a whole reply");
+    Poll::Ready(())
 }
 
 async fn error_body(mut response: Response) -> Vec<u8> {
