@@ -73,7 +73,9 @@ impl Run {
                         put_back(cut_off);
                         return Err(TurnError::Imported);
                     }
-                    let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control)).await;
+                    // Apart, since it is large: every turn would have room for it.
+                    let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control));
+                    let resumed = Box::pin(resumed).await;
                     if resumed.is_err() {
                         put_back(cut_off);
                     }

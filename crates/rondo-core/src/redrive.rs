@@ -384,7 +384,7 @@ impl Drive<'_> {
                 prompt,
                 until,
             } => open.asks.push(OpenAsk {
-                call,
+                call: *call,
                 prompt,
                 until,
             }),

@@ -10,11 +10,10 @@ use std::sync::Arc;
 /// The tools of a turn, by name, in the order they were added.
 #[derive(Clone, Default)]
 pub struct Toolbox {
-    by_name: HashMap<String, Offered>,
+    by_name: Arc<HashMap<String, Offered>>,
     schemas: Arc<Schemas>,
 }
 
-#[derive(Clone)]
 struct Offered {
     tool: Arc<dyn Tool>,
     spec: Arc<ToolSpec>,
@@ -57,7 +56,7 @@ impl Toolbox {
             specs.push(spec);
         }
         Ok(Self {
-            by_name,
+            by_name: Arc::new(by_name),
             schemas: Arc::new(Schemas::new(Arc::new(specs))),
         })
     }
@@ -65,14 +64,13 @@ impl Toolbox {
     /// Returns the same tools with these secrets kept out of their results.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
-        let tools = self.by_name.into_iter();
+        let tools = self.by_name.iter().map(|(name, Offered { tool, spec })| {
+            let tool = redacted(Arc::clone(tool), secrets);
+            let spec = Arc::clone(spec);
+            (name.clone(), Offered { tool, spec })
+        });
         Self {
-            by_name: tools
-                .map(|(name, Offered { tool, spec })| {
-                    let tool = redacted(tool, secrets);
-                    (name, Offered { tool, spec })
-                })
-                .collect(),
+            by_name: Arc::new(tools.collect()),
             schemas: self.schemas,
         }
     }

@@ -52,10 +52,7 @@ impl Client {
     }
 
     /// Sends a request and returns its response once its head is there.
-    pub(crate) async fn send(
-        &self,
-        mut request: Request<Pieces>,
-    ) -> Result<Response, NetworkError> {
+    pub(crate) fn send(&self, mut request: Request<Pieces>) -> Sending {
         let proxy = self.connector.forwarding_proxy(request.uri());
         let password = proxy.as_ref().and_then(|proxy| proxy.basic_auth()).cloned();
         let headers = request.headers_mut();
@@ -63,11 +60,22 @@ impl Client {
         if let Some(password) = password {
             headers.entry(PROXY_AUTHORIZATION).or_insert(password);
         }
-        let (head, body) = self.connections.request(request).await?.into_parts();
-        Ok(Response {
+        Sending(self.connections.request(request))
+    }
+}
+
+/// A request on its way; nothing happens before it is polled, and dropping it ends it.
+pub(crate) struct Sending(legacy::ResponseFuture);
+
+impl Future for Sending {
+    type Output = Result<Response, NetworkError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (head, body) = ready!(Pin::new(&mut self.0).poll(cx))?.into_parts();
+        Poll::Ready(Ok(Response {
             head,
             body: Some(body),
-        })
+        }))
     }
 }
 
@@ -118,6 +126,12 @@ impl Response {
                 return Poll::Ready(Ok(Some(bytes)));
             }
         }
+    }
+
+    /// Lets go of the headers, which hold the buffer that they were read into: the connection would
+    /// need another one for the body.
+    pub(crate) fn forget_headers(&mut self) {
+        self.head.headers = HeaderMap::new();
     }
 
     /// Returns whether the body was read to its end.

@@ -4,7 +4,7 @@ use crate::{HttpError, Network, Secret};
 use hyper::http::Uri;
 use hyper::http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
@@ -119,29 +119,37 @@ impl Service<Uri> for Connector {
 impl Connector {
     fn connecting(&mut self, address: Uri) -> BoxFuture<Stream, BoxError> {
         let Some(proxy) = self.proxies.intercept(&address) else {
-            return stream(self.direct.call(address), false);
+            return direct(self.direct.call(address), false);
         };
         if address.scheme() == Some(&Scheme::HTTP) {
-            return stream(self.direct.call(proxy.uri().clone()), true);
+            return direct(self.direct.call(proxy.uri().clone()), true);
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.direct.clone());
         if let Some(auth) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(auth.clone());
         }
         let mut secure = HttpsConnector::from((tunnel, Arc::clone(&self.tls)));
-        stream(secure.call(address), false)
+        let connecting = secure.call(address);
+        Box::pin(async move {
+            Ok(Stream {
+                io: Box::new(connecting.await?),
+                is_forwarded: false,
+            })
+        })
     }
 }
 
-fn stream<I: Io + 'static>(
-    connecting: impl Future<Output = Result<I, BoxError>> + Send + 'static,
+/// A connection without TLS is kept without the room that TLS takes.
+fn direct(
+    connecting: <Direct as Service<Uri>>::Future,
     is_forwarded: bool,
 ) -> BoxFuture<Stream, BoxError> {
     Box::pin(async move {
-        Ok(Stream {
-            io: Box::new(connecting.await?),
-            is_forwarded,
-        })
+        let io: Box<dyn Io> = match connecting.await? {
+            MaybeHttpsStream::Http(plain) => Box::new(plain),
+            secure @ MaybeHttpsStream::Https(_) => Box::new(secure),
+        };
+        Ok(Stream { io, is_forwarded })
     })
 }
 

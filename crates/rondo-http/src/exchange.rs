@@ -1,10 +1,11 @@
 //! One request and its reply over HTTP, from encoding to the last event.
 
 use crate::base_url::BaseUrl;
-use crate::client::{NetworkError, Response};
+use crate::client::{NetworkError, Response, Sending};
 use crate::conversations::Conversations;
 use crate::failure::{Stage, network_error, redirect_error, setup_error, unsendable_error};
 use crate::limit::Slot;
+use crate::pieces::Pieces;
 use crate::secret::{Secret, scrub};
 use crate::{RequestLimit, Transport, address};
 use bytes::Bytes;
@@ -80,12 +81,28 @@ enum Phase {
     /// As many requests as may be are under way.
     Queued(BoxFuture<'static, Option<Slot>>, Arc<ModelRequest>),
     Unsent(Arc<ModelRequest>),
-    Sending(BoxFuture<'static, Result<Body, ModelError>>),
+    /// The client for https is built.
+    Waiting(BoxFuture<'static, Result<(), ModelError>>, Box<Outgoing>),
+    Sending(Sending, Box<dyn Decoder>, Uri),
+    /// The body of an error is read.
+    Refused(BoxFuture<'static, ModelError>),
     Reading(Body),
     /// The reply is whole; the rest of the body is of no interest.
     Draining(Response, Timer),
     Failed(ModelError),
     Done,
+}
+
+/// What came of a request.
+enum Answer {
+    Success(Response),
+    Refusal(BoxFuture<'static, ModelError>),
+}
+
+/// A request that is ready to be sent, and what will read its reply.
+struct Outgoing {
+    request: Request<Pieces>,
+    decoder: Box<dyn Decoder>,
 }
 
 /// A body that is read.
@@ -137,13 +154,20 @@ impl Stream for Exchange {
                     this.pending.push_back(ModelEvent::Sent);
                     Phase::Unsent(Arc::clone(request))
                 }
-                Phase::Unsent(request) => {
-                    Phase::Sending(Arc::clone(&this.link).start(Arc::clone(request)).boxed())
-                }
-                Phase::Sending(sending) => match ready!(sending.as_mut().poll(cx)) {
-                    Ok(body) => Phase::Reading(body),
+                Phase::Unsent(request) => match this.link.outgoing(request) {
+                    Ok(outgoing) => this.send(outgoing),
                     Err(error) => Phase::Failed(error),
                 },
+                Phase::Waiting(building, _) => {
+                    let built = ready!(building.as_mut().poll(cx));
+                    this.go_on(built)
+                }
+                Phase::Sending(sending, _, uri) => {
+                    let sent = ready!(Pin::new(sending).poll(cx));
+                    let answer = this.link.judged(uri, sent);
+                    this.answered(answer)
+                }
+                Phase::Refused(refusal) => Phase::Failed(ready!(refusal.as_mut().poll(cx))),
                 Phase::Reading(body) => {
                     match ready!(body.poll(&this.link, &mut this.pending, cx)) {
                         Ok(true) => continue,
@@ -181,6 +205,44 @@ impl Exchange {
         }
         self.pending.push_back(ModelEvent::Queued);
         Phase::Queued(async move { limit.enter().await }.boxed(), request)
+    }
+
+    /// Sends a request, once there is a client for it.
+    fn send(&mut self, outgoing: Outgoing) -> Phase {
+        let Outgoing { request, decoder } = outgoing;
+        let uri = request.uri().clone();
+        if let Some(client) = self.link.transport.built(&uri) {
+            return Phase::Sending(client.send(request), decoder, uri);
+        }
+        let link = Arc::clone(&self.link);
+        let building = async move {
+            let built = link.transport.client(&uri).await;
+            built.map(drop).map_err(|error| setup_error(&error))
+        };
+        Phase::Waiting(building.boxed(), Box::new(Outgoing { request, decoder }))
+    }
+
+    fn go_on(&mut self, built: Result<(), ModelError>) -> Phase {
+        match (std::mem::replace(&mut self.phase, Phase::Done), built) {
+            (Phase::Waiting(_, outgoing), Ok(())) => self.send(*outgoing),
+            (_, Err(error)) => Phase::Failed(error),
+            (phase, Ok(())) => phase,
+        }
+    }
+
+    fn answered(&mut self, answer: Result<Answer, ModelError>) -> Phase {
+        match (std::mem::replace(&mut self.phase, Phase::Done), answer) {
+            (Phase::Sending(_, decoder, _), Ok(Answer::Success(response))) => {
+                Phase::Reading(Body {
+                    response,
+                    decoder,
+                    end_by: None,
+                })
+            }
+            (_, Ok(Answer::Refusal(refusal))) => Phase::Refused(refusal),
+            (_, Err(error)) => Phase::Failed(error),
+            (phase, _) => phase,
+        }
     }
 
     /// The protocol's end was read. Where the body did not end with it, its end is waited for.
@@ -253,23 +315,14 @@ impl Body {
 }
 
 impl Link {
-    async fn start(self: Arc<Self>, request: Arc<ModelRequest>) -> Result<Body, ModelError> {
+    fn outgoing(&self, request: &ModelRequest) -> Result<Outgoing, ModelError> {
         let target = Target {
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             ..self.target.clone()
         };
-        let response = self.post(&request, &target).await?;
-        Ok(Body {
-            response,
-            decoder: self.dialect.decoder(&target, self.bounds),
-            end_by: None,
-        })
-    }
-
-    async fn post(&self, request: &ModelRequest, target: &Target) -> Result<Response, ModelError> {
-        let mut prefix = self.conversations.take(&request.messages);
-        let encoded = self.dialect.encode_onto(&mut prefix, request, target);
-        self.conversations.put(prefix);
+        let mut kept = self.conversations.take(&request.messages);
+        let encoded = self.dialect.encode_onto(&mut kept, request, &target);
+        self.conversations.put(kept);
         for note in &encoded.notes {
             tracing::debug!(?note, "the request was lowered");
         }
@@ -281,7 +334,26 @@ impl Link {
         for (name, value) in encoded.headers {
             builder = builder.header(name, value);
         }
-        self.send(builder, encoded.body).await
+        Ok(Outgoing {
+            request: self.signed(builder, encoded.body)?,
+            decoder: self.dialect.decoder(&target, self.bounds),
+        })
+    }
+
+    /// Adds body and headers of one's own, the key among them. The body is in pieces; there is none
+    /// where there are no pieces.
+    pub(crate) fn signed(
+        &self,
+        builder: request::Builder,
+        body: Vec<Bytes>,
+    ) -> Result<Request<Pieces>, ModelError> {
+        let mut request = builder
+            .body(Pieces::from(body))
+            .map_err(|error| unsendable_error(&error.to_string()))?;
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name, value.clone());
+        }
+        Ok(request)
     }
 
     pub(crate) fn uri(&self, path: &str) -> Result<Uri, ModelError> {
@@ -289,29 +361,31 @@ impl Link {
         uri.ok_or_else(|| unsendable_error("its address is too long"))
     }
 
-    /// Sends a request and returns its response if it is a success. The body is in pieces; there
-    /// is none where there are no pieces.
+    /// Sends a request and returns its response if it is a success.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        request: Request<Pieces>,
+    ) -> Result<Response, ModelError> {
+        let uri = request.uri().clone();
+        let client = self.transport.client(&uri).await;
+        let sent = client.map_err(|error| setup_error(&error))?.send(request);
+        match self.judged(&uri, sent.await)? {
+            Answer::Success(response) => Ok(response),
+            Answer::Refusal(refusal) => Err(refusal.await),
+        }
+    }
+
+    /// Tells a success from all else.
     ///
     /// A connection that ends before it answers is a failure also where it was kept from an earlier
     /// request: how much of this one the server took up cannot be known, so whether to repeat it is
     /// the turn's decision, which is recorded.
-    pub(crate) async fn send(
-        &self,
-        builder: request::Builder,
-        body: Vec<Bytes>,
-    ) -> Result<Response, ModelError> {
-        let mut request = builder
-            .body(body.into())
-            .map_err(|error| unsendable_error(&error.to_string()))?;
-        for (name, value) in &self.headers {
-            request.headers_mut().insert(name, value.clone());
-        }
-        let uri = request.uri().clone();
-        let client = self.transport.client(&uri).await;
-        let sent = client.map_err(|error| setup_error(&error))?.send(request);
-        let response = sent
-            .await
-            .map_err(|error| self.network_error(&error, Stage::Sending))?;
+    fn judged(
+        self: &Arc<Self>,
+        uri: &Uri,
+        sent: Result<Response, NetworkError>,
+    ) -> Result<Answer, ModelError> {
+        let mut response = sent.map_err(|error| self.network_error(&error, Stage::Sending))?;
         let status = response.status();
         tracing::debug!(
             status = status.as_u16(),
@@ -319,12 +393,15 @@ impl Link {
             "the head of the reply is there"
         );
         if status.is_success() {
-            return Ok(response);
+            response.forget_headers();
+            return Ok(Answer::Success(response));
         }
         if status.is_redirection() {
-            return Err(self.redirected(&uri, &response));
+            return Err(self.redirected(uri, &response));
         }
-        Err(self.refused(response).await)
+        let link = Arc::clone(self);
+        let refusal = async move { link.refused(response).await };
+        Ok(Answer::Refusal(refusal.boxed()))
     }
 
     fn redirected(&self, uri: &Uri, response: &Response) -> ModelError {

@@ -25,7 +25,7 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
     let listing = async {
         let uri = link.uri(path(&model.info().origin.dialect))?;
         let request = Request::builder().method(Method::GET).uri(uri);
-        let response = link.send(request, Vec::new()).await?;
+        let response = link.send(link.signed(request, Vec::new())?).await?;
         let body = whole_body(model, response).await?;
         names(&body).ok_or_else(|| {
             let message = format!("{} sent no list of models", link.base_url.name());

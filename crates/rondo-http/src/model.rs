@@ -85,7 +85,7 @@ impl HttpModel {
         self
     }
 
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
 }

@@ -65,9 +65,19 @@ impl Transport {
         self.0.secure.initialized()
     }
 
-    pub(crate) async fn client(&self, uri: &Uri) -> Result<&Client, HttpError> {
+    /// Returns the client for an address, if it is there.
+    pub(crate) fn built(&self, uri: &Uri) -> Option<&Client> {
         if uri.scheme() == Some(&Scheme::HTTP) {
-            return Ok(&self.0.plain);
+            Some(&self.0.plain)
+        } else {
+            self.0.secure.get()
+        }
+    }
+
+    /// Returns the client for an address, which may have to be built.
+    pub(crate) async fn client(&self, uri: &Uri) -> Result<&Client, HttpError> {
+        if let Some(client) = self.built(uri) {
+            return Ok(client);
         }
         let clients = &self.0;
         clients

@@ -37,7 +37,7 @@ pub struct TurnEvent {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
     /// The turn begins.
-    Init(InitEvent),
+    Init(Box<InitEvent>),
     /// A model request is about to be sent.
     StepStarted {
         /// From 1.

@@ -267,6 +267,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PresentVisitor<T> {
                     "a list has more than {LIST_LEN_MAX} elements"
                 )));
             }
+            if list.is_empty() {
+                // Most lists in a reply have one element.
+                list.reserve_exact(1);
+            }
             list.extend(element);
         }
         Ok(list)

@@ -44,7 +44,8 @@ impl Default for ReplyBounds {
 #[derive(Debug, Default)]
 pub struct Accumulator {
     bounds: ReplyBounds,
-    candidates: BTreeMap<u32, Building>,
+    /// Each apart: a map has room for eleven from its first on.
+    candidates: BTreeMap<u32, Box<Building>>,
     /// Where each call stands: its candidate and the index of its part.
     calls: HashMap<u32, (u32, usize)>,
     bytes: usize,

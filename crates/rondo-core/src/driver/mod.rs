@@ -183,24 +183,29 @@ impl Driver {
             setup: &self.setup,
             message: &message,
         });
-        self.emit(EventBody::Init(self.machine.config().init_event()));
+        self.emit(EventBody::Init(Box::new(
+            self.machine.config().init_event(),
+        )));
         let setup = &self.setup;
         self.writer.begin(self.at, setup, &history, &message);
-        match self.take(Input::Begin { history, message }).await {
-            Some(outcome) => self.end(outcome).await,
-            None => self.run().await,
-        }
+        self.run(Input::Begin { history, message }).await
     }
 
-    /// Takes inputs until the turn is over.
-    async fn run(mut self: Box<Self>) -> Outcome {
+    /// Takes an input and those that follow until the turn is over.
+    async fn run(mut self: Box<Self>, mut input: Input) -> Outcome {
         loop {
-            let input = self.next_input().await;
-            self.at = self.clock.now();
             if let Some(outcome) = self.take(input).await {
                 return self.end(outcome).await;
             }
+            input = self.awaited().await;
         }
+    }
+
+    /// Waits for an input, which sets the time of what follows from it.
+    async fn awaited(&mut self) -> Input {
+        let input = self.next_input().await;
+        self.at = self.clock.now();
+        input
     }
 
     /// Takes one input and does what the machine says.
@@ -260,8 +265,8 @@ impl Driver {
                 call,
                 prompt,
                 until,
-            } => self.ask(call, prompt, until).await,
-            Action::RunTools(calls) => self.run_tools(calls).await,
+            } => Box::pin(self.ask(*call, prompt, until)).await,
+            Action::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
             Action::Wait { until } => self.wait = Some(until),
             Action::Abort => self.abort(),
             Action::Done(outcome) => return Some(*outcome),

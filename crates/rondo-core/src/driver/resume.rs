@@ -254,7 +254,9 @@ impl Driver {
             setup: &self.setup,
             message: &message,
         });
-        self.emit(EventBody::Init(self.machine.config().init_event()));
+        self.emit(EventBody::Init(Box::new(
+            self.machine.config().init_event(),
+        )));
         let step = self.machine.steps();
         for body in redriven.unrecorded {
             self.writer.note_change(self.at, step, body);
@@ -266,7 +268,10 @@ impl Driver {
         let (open, started) = (redriven.open, redriven.started);
         match self.reopen(open, &started, redriven.sent).await {
             Some(outcome) => self.end(outcome).await,
-            None => self.run().await,
+            None => {
+                let input = self.awaited().await;
+                self.run(input).await
+            }
         }
     }
 

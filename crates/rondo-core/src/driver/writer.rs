@@ -26,6 +26,8 @@ const UNWRITTEN: &str = "the turn was stopped because the journal could not be w
 /// beginning; the call's end goes with the next request.
 pub(super) struct Writer {
     journal: Arc<dyn Journal>,
+    /// Whether what happened is noted at all.
+    is_kept: bool,
     fence: Fence,
     at: Seq,
     pending: Vec<Record>,
@@ -65,6 +67,7 @@ impl Writer {
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
         Self {
             journal: Arc::clone(&setup.journal),
+            is_kept: setup.journal.keeps_records(),
             fence: Fence {
                 session: setup.session.clone(),
                 epoch: setup.journal.epoch(),
@@ -88,6 +91,9 @@ impl Writer {
         history: &Transcript,
         message: &Message,
     ) {
+        if !self.is_kept {
+            return;
+        }
         let is_first = self.at == Seq(0);
         let body = RecordBody::TurnStarted {
             profile: Arc::clone(&setup.profile),
@@ -118,6 +124,9 @@ impl Writer {
     }
 
     pub(super) fn note_input(&mut self, at: TimeMs, step: u32, input: &Input) {
+        if !self.is_kept {
+            return;
+        }
         self.step = step;
         if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
             for at in std::mem::take(&mut self.told.queued) {
@@ -179,6 +188,9 @@ impl Writer {
     }
 
     pub(super) fn note_request(&mut self, at: TimeMs, call: &ModelCall) {
+        if !self.is_kept {
+            return;
+        }
         self.step = call.step;
         let hash = self.requests.hash(&call.request);
         let body = RecordBody::ModelRequested {
@@ -214,6 +226,9 @@ impl Writer {
         idempotency_key: String,
         evidence: Option<Value>,
     ) {
+        if !self.is_kept {
+            return;
+        }
         self.step = step;
         let body = RecordBody::ToolStarted {
             call_id: call.call_id.clone(),
@@ -321,11 +336,13 @@ impl Writer {
     }
 
     fn note(&mut self, at_ms: TimeMs, body: RecordBody) {
-        self.pending.push(Record {
-            turn: self.turn.clone(),
-            step: self.step,
-            at_ms,
-            body,
-        });
+        if self.is_kept {
+            self.pending.push(Record {
+                turn: self.turn.clone(),
+                step: self.step,
+                at_ms,
+                body,
+            });
+        }
     }
 }

@@ -160,7 +160,7 @@ impl TurnMachine {
                     prompt: prompt.clone(),
                 });
                 cx.out.push(Action::Ask {
-                    call,
+                    call: Box::new(call),
                     prompt,
                     until,
                 });

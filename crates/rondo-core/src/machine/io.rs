@@ -176,7 +176,7 @@ pub enum Action {
     /// Ask a person; then [`Input::Approval`].
     Ask {
         /// The call.
-        call: PlannedCall,
+        call: Box<PlannedCall>,
         /// The question.
         prompt: String,
         /// When to stop waiting for an answer.

@@ -42,6 +42,12 @@ pub trait Journal: Send + Sync {
         0
     }
 
+    /// Returns whether records are kept at all. Where they are not, a turn makes none, and nothing is
+    /// appended.
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
     /// Appends records at once or not at all, and returns the place of the last one when they are
     /// durable.
     ///
@@ -387,7 +393,7 @@ pub struct RequestParts {
     pub messages: Vec<String>,
 }
 
-/// Keeps nothing but the count: for turns of which nothing need be left but their outcome.
+/// Keeps nothing but the count of what is appended all the same: for turns of which nothing need be left but their outcome.
 #[derive(Debug, Default)]
 pub struct NoJournal {
     head: AtomicU64,
@@ -397,6 +403,10 @@ pub struct NoJournal {
 impl Journal for NoJournal {
     fn head(&self) -> Seq {
         Seq(self.head.load(Ordering::Relaxed))
+    }
+
+    fn keeps_records(&self) -> bool {
+        false
     }
 
     async fn append(

@@ -273,7 +273,7 @@ impl Stage<'_> {
     fn begin_stream(&mut self, at: TimeMs) {
         self.streams.push(Vec::new());
         let init = self.drive.state.machine.config().init_event();
-        self.tell(at, EventBody::Init(init));
+        self.tell(at, EventBody::Init(Box::new(init)));
     }
 
     fn tell(&mut self, at: TimeMs, body: EventBody) {

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 pub(crate) struct ChatPayloads {
     origin: Origin,
     candidates_max: usize,
-    candidates: BTreeMap<u32, CandidateState>,
+    /// Each apart: a map has room for eleven from its first on.
+    candidates: BTreeMap<u32, Box<CandidateState>>,
     calls: Calls,
     usage: Option<Usage>,
     naming: Naming,
