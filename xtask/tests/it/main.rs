@@ -4,6 +4,7 @@ mod dependencies;
 mod documents;
 mod files;
 mod fuzz_gate;
+mod library_cost;
 mod manifests;
 mod rules;
 mod rust_text;
