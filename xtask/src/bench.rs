@@ -31,6 +31,7 @@ use crate::workspace;
 use anyhow::{Context, Result};
 use figures::{Figures, Steps};
 pub(crate) use program::{Keeping, Program};
+use rustix::process::{Resource, getrlimit, setrlimit};
 pub(crate) use server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -98,6 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         print!("{}", python::measure(args.example.as_deref())?);
         return Ok(true);
     }
+    raise_open_files();
     let bench = Bench::new(args)?;
     bench.round(&mut Figures::default())?;
     let mut figures = Figures::default();
@@ -108,6 +110,15 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     print!("{}", figures.render(CROWD * (CROWD_CALLS + 1)));
     print!("\n{}", decode::measure()?);
     Ok(true)
+}
+
+/// Each of the conversations at once has a connection, which takes a descriptor on either side.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        eprintln!("failed to raise the bound on open files: {error}");
+    }
 }
 
 fn local_model(args: &Args) -> Result<String> {

@@ -3,8 +3,10 @@
 use crate::machine::Input;
 use crate::ports::ProcessEnd;
 use rondo_types::Outcome;
+use std::collections::VecDeque;
 use std::fmt;
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Steering messages that may wait for the turn to take them.
@@ -14,26 +16,58 @@ const STEERING_QUEUE: usize = 64;
 #[must_use]
 pub fn control() -> (TurnHandle, TurnControl) {
     let cancel = CancellationToken::new();
-    let (tx, rx) = mpsc::channel(STEERING_QUEUE);
+    let steering = Arc::<Steering>::default();
     let handle = TurnHandle {
         cancel: cancel.clone(),
-        steering: tx,
+        steering: Arc::clone(&steering),
     };
     (
         handle,
         TurnControl {
             cancel: Some(cancel),
-            steering: Some(rx),
+            steering,
             end_note: None,
         },
     )
+}
+
+/// Steering messages on their way to the turn. A channel would take a kilobyte of each turn for what most
+/// never see.
+#[derive(Debug, Default)]
+struct Steering {
+    queue: Mutex<SteeringQueue>,
+    came: Notify,
+}
+
+#[derive(Debug, Default)]
+struct SteeringQueue {
+    texts: VecDeque<String>,
+    /// Whether the turn is over.
+    is_closed: bool,
+}
+
+impl Steering {
+    fn queue(&self) -> MutexGuard<'_, SteeringQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Cancel safety
+    /// Cancel safe: a text is taken only when it is returned.
+    async fn next(&self) -> String {
+        loop {
+            if let Some(text) = self.queue().texts.pop_front() {
+                return text;
+            }
+            self.came.notified().await;
+        }
+    }
 }
 
 /// Stops and steers a running turn.
 #[derive(Debug, Clone)]
 pub struct TurnHandle {
     cancel: CancellationToken,
-    steering: mpsc::Sender<String>,
+    steering: Arc<Steering>,
 }
 
 impl TurnHandle {
@@ -46,19 +80,32 @@ impl TurnHandle {
     /// Says something to the model between two steps, and returns whether the turn will take it.
     #[must_use]
     pub fn steer(&self, text: String) -> bool {
-        self.steering.try_send(text).is_ok()
+        let mut queue = self.steering.queue();
+        let takes = !queue.is_closed && queue.texts.len() < STEERING_QUEUE;
+        if takes {
+            queue.texts.push_back(text);
+            drop(queue);
+            self.steering.came.notify_one();
+        }
+        takes
     }
 }
 
 /// The turn's end of the controls.
 pub struct TurnControl {
     cancel: Option<CancellationToken>,
-    steering: Option<mpsc::Receiver<String>>,
+    steering: Arc<Steering>,
     end_note: Option<EndNote>,
 }
 
 /// Says how the process ends by an outcome.
 type EndNote = Box<dyn FnOnce(&Outcome) -> ProcessEnd + Send + Sync>;
+
+impl Drop for TurnControl {
+    fn drop(&mut self) {
+        self.steering.queue().is_closed = true;
+    }
+}
 
 impl fmt::Debug for TurnControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,9 +145,9 @@ impl TurnControl {
                 }
             };
             let steered = async {
-                match &mut self.steering {
-                    Some(steering) if takes_steering => steering.recv().await,
-                    _ => std::future::pending().await,
+                match takes_steering {
+                    true => self.steering.next().await,
+                    false => std::future::pending().await,
                 }
             };
             tokio::select! {
@@ -109,10 +156,7 @@ impl TurnControl {
                     self.cancel = None;
                     return Input::Cancel;
                 }
-                text = steered => match text {
-                    Some(text) => return Input::Steer { text },
-                    None => self.steering = None,
-                },
+                text = steered => return Input::Steer { text },
             }
         }
     }
