@@ -1,3 +1,5 @@
+//! The arguments of a call as they must be: parsed and validated, nothing repaired.
+
 use crate::lenient::{self, TextError};
 use crate::prepare::RAW_BYTES_MAX;
 use crate::validator::{SchemaError, Validator, Violation};

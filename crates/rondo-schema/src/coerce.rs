@@ -1,3 +1,5 @@
+//! Changes values of the wrong type into the one that the schema asks for, where there is no doubt what was meant.
+
 use crate::lenient;
 use crate::repair::{Repair, RepairKind, Repairs};
 use crate::scalars;

@@ -1,3 +1,5 @@
+//! Says in a line which properties a schema expects, for messages to the model.
+
 use crate::text::clip;
 use serde_json::Value;
 

@@ -1,3 +1,5 @@
+//! Writes whole floats, such as `3.0`, as integers where the schema says `integer`.
+
 use crate::repair::{Repair, RepairKind, Repairs};
 use crate::validator::referred;
 use serde_json::{Number, Value};

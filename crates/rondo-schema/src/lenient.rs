@@ -1,3 +1,5 @@
+//! Reads text that is nearly JSON: fenced, with single quotes, with trailing commas, cut off.
+
 use crate::repair::{Repair, RepairKind};
 use serde_json::{Map, Number, Value};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! From the raw arguments of a call to those that its tool gets: read, repaired, validated.
+
 use crate::coerce::coerce;
 use crate::describe::expected;
 use crate::integers::write_whole_floats;

@@ -1,3 +1,5 @@
+//! What was repaired in the arguments of a call, as lines for people and the model.
+
 use crate::text::{QUOTE_CHARS_MAX, clip};
 use std::fmt;
 

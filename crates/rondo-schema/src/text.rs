@@ -1,3 +1,5 @@
+//! Cuts and quotes values for messages.
+
 use serde_json::Value;
 
 /// The bound on a value quoted in a message, in characters.

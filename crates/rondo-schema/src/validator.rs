@@ -1,3 +1,5 @@
+//! A compiled JSON Schema, and the ways in which a value does not fit it.
+
 use crate::text::{clip, quote};
 use jsonschema::{PatternOptions, ValidationError};
 use serde::Serialize;
