@@ -4,7 +4,7 @@ use crate::connector::Connector;
 use crate::pieces::Pieces;
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::header::{ACCEPT, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::http::response::Parts;
 use hyper::{Request, StatusCode};
 use hyper_util::client::legacy;
@@ -23,6 +23,9 @@ const POOL_IDLE_PER_HOST_MAX: usize = 1024;
 
 /// Who asks.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARGO_PKG_VERSION")));
+
+/// What is taken where a request does not say.
+const ANY: HeaderValue = HeaderValue::from_static("*/*");
 
 /// Why no response came, or no more of one.
 pub(crate) type NetworkError = Box<dyn Error + Send + Sync>;
@@ -57,6 +60,7 @@ impl Client {
         let password = proxy.as_ref().and_then(|proxy| proxy.basic_auth()).cloned();
         let headers = request.headers_mut();
         headers.entry(USER_AGENT).or_insert(AGENT);
+        headers.entry(ACCEPT).or_insert(ANY);
         if let Some(password) = password {
             headers.entry(PROXY_AUTHORIZATION).or_insert(password);
         }

@@ -1,6 +1,6 @@
 //! How a connection comes about: names, TCP, proxies and TLS, all within one timeout.
 
-use crate::{HttpError, Network, Secret};
+use crate::{HttpError, Network, Secret, unix};
 use hyper::http::Uri;
 use hyper::http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -21,8 +21,15 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tower_service::Service;
 
-/// The time between probes that find out whether a silent peer still lives.
+/// How long a peer may be silent before it is probed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// The time between two probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// The probes without an answer after which a peer counts as gone: the system's own nine, 75 s apart, would
+/// take eleven minutes.
+const KEEPALIVE_PROBES: u32 = 3;
+/// How long what was sent may go without an acknowledgement.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -44,6 +51,9 @@ impl Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE));
+        tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_PROBES));
+        unix::bound_unacknowledged(&mut tcp, UNACKNOWLEDGED);
         // Time is left for the other addresses of a host of which one is silent.
         tcp.set_connect_timeout(Some(network.connect_timeout));
         let tls = Arc::new(tls);

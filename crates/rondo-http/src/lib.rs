@@ -35,6 +35,7 @@ mod pieces;
 pub mod probe;
 mod secret;
 mod transport;
+mod unix;
 
 pub use destination::{Destination, PostError, Receipt};
 pub use download::{Download, DownloadError, download};
