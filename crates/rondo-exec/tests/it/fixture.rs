@@ -140,3 +140,9 @@ pub(crate) fn survivors(marker: &str) -> Vec<String> {
     }
     found
 }
+
+/// Writes a line to a named pipe, which waits until a command reads it.
+pub(crate) async fn open_gate(gate: PathBuf) {
+    let writing = tokio::task::spawn_blocking(|| std::fs::write(gate, "open\n"));
+    writing.await.unwrap().unwrap();
+}

@@ -2,7 +2,7 @@
 
 use crate::agent::{PATIENCE_MS, kill_agent_of, spec, wait_for_end, wait_until};
 use crate::deaths::FIND_GUARD;
-use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, result, survivors};
+use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, open_gate, result, survivors};
 use crate::tree::ESCAPES;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool};
 use rondo_exec::ExecTool;
@@ -58,9 +58,7 @@ fn mkfifo(fixture: &Fixture) {
 }
 
 async fn open(fixture: &Fixture) {
-    tokio::fs::write(fixture.path().join("gate"), "open\n")
-        .await
-        .unwrap();
+    open_gate(fixture.path().join("gate")).await;
 }
 
 fn runs(fixture: &Fixture) -> String {

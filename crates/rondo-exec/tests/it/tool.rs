@@ -1,4 +1,6 @@
-use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, result, survivors};
+use crate::fixture::{
+    Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, open_gate, result, survivors,
+};
 use rondo_core::ports::Tool;
 use rondo_exec::supervisor::{CallStatus, CommandState};
 use rondo_exec::{ExecTool, SupervisorCommand};
@@ -28,7 +30,7 @@ async fn gs_11_output_is_live_and_captured() {
         while !fixture.live().contains("red") {
             tokio::task::yield_now().await;
         }
-        tokio::fs::write(&fifo, "open\n").await.unwrap();
+        open_gate(fifo).await;
     };
     let (out, ()) = tokio::join!(fixture.stdout(&command), seen);
     assert_eq!(out, "red\nopen\nlate\n");
