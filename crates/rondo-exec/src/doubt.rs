@@ -1,7 +1,7 @@
 //! Commands that an earlier agent started.
 
+use crate::launch::{CallSpec, Known, Whereabouts, end_orphans, look};
 use crate::outcome::outcome;
-use crate::supervisor::{CallSpec, Known, Whereabouts, end_orphans, look};
 use rondo_core::ports::{DoubtfulCall, Reconciled};
 use serde_json::Value;
 use std::collections::BTreeSet;

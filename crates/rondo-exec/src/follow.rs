@@ -1,7 +1,7 @@
 //! One running command, followed to its end.
 
+use crate::launch::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
 use crate::live::LiveText;
-use crate::supervisor::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
 use rondo_core::ports::ToolInvocation;
 use std::convert::Infallible;
 use std::future::pending;

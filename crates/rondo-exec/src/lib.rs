@@ -8,12 +8,12 @@
 mod doubt;
 mod environment;
 mod follow;
+mod launch;
 mod live;
 mod outcome;
 pub mod shell;
 pub mod supervisor;
 mod tool;
-mod unix;
 
 pub use environment::{hide_environment, move_environment, survive_large_files};
 pub use supervisor::SupervisorCommand;

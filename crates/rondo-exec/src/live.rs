@@ -1,3 +1,5 @@
+//! The output of a running command, as text.
+
 use rondo_core::ports::OutputSink;
 
 /// Turns bytes into text for people, characters that are split between pieces included.

@@ -1,11 +1,13 @@
+//! The tool that runs a command.
+
 use crate::doubt::Doubted;
-use crate::environment::Given;
+use crate::environment::variables_from_env;
 use crate::follow::{Cut, Followed, follow};
-use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
-use crate::supervisor::{
+use crate::launch::{
     self, CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised,
     SupervisorCommand,
 };
+use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
@@ -250,11 +252,8 @@ impl ExecTool {
         self.tidy().await;
         let options = &self.options;
         let variables = options.workdir.as_ref().and_then(Workdir::environment);
-        let environment = Given {
-            rules: &options.environment,
-            variables: variables.as_ref(),
-        };
-        let starting = Supervised::start_in(&options.supervisor, &environment, &spec);
+        let variables = variables_from_env(&options.environment, variables);
+        let starting = Supervised::start(&options.supervisor, &variables, &spec);
         let mut running = tokio::select! {
             started = starting => started.map_err(|err| could_not_run(&err))?,
             () = invocation.cancel.cancelled() => return Err(refusal(
@@ -280,7 +279,7 @@ impl ExecTool {
         cut: Option<Cut>,
     ) -> Result<CallStatus, Refusal> {
         let known = match self.options.is_kept {
-            true => supervisor::end(&self.options.state_dir, key).await,
+            true => launch::end(&self.options.state_dir, key).await,
             false => Known::Lost { mark: None },
         };
         match (known, cut) {
@@ -306,7 +305,7 @@ impl ExecTool {
         {
             let dir = self.options.state_dir.clone();
             // Whether it could be tidied makes no difference to the command.
-            let _ = tokio::task::spawn_blocking(move || supervisor::remove_oldest(&dir)).await;
+            let _ = tokio::task::spawn_blocking(move || launch::remove_oldest(&dir)).await;
         }
     }
 
@@ -314,7 +313,7 @@ impl ExecTool {
     /// it never began.
     async fn go_on(&self, invocation: &ToolInvocation) -> Result<Option<CallStatus>, Refusal> {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
-        let mut known = supervisor::look(dir, key).await;
+        let mut known = launch::look(dir, key).await;
         if let Known::Running(status) = &known {
             // Its supervisor may be stopped, with nobody left to wake it.
             let limit = self.timeout(invocation).ok();
@@ -325,14 +324,14 @@ impl ExecTool {
                 return Ok(Some(*status));
             }
             // It ends, or it cannot be reached.
-            known = supervisor::end(dir, key).await;
+            known = launch::end(dir, key).await;
         }
         match known {
             Known::Ended(status) => Ok(Some(*status)),
             Known::NeverBegun { .. } => Ok(None),
             Known::Lost { mark } => {
                 if let Some(mark) = mark {
-                    supervisor::end_orphans(mark).await;
+                    launch::end_orphans(mark).await;
                 }
                 Err(refusal(ToolErrorCode::InDoubt, LOST))
             }

@@ -1,3 +1,5 @@
+//! Keeps what a command wrote, within bounds.
+
 use super::clean::Cleaner;
 use rondo_core::redact::{Redactor, Secrets};
 use std::collections::VecDeque;

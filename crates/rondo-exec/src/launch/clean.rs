@@ -1,3 +1,5 @@
+//! Turns what a terminal receives into text.
+
 use std::mem;
 
 /// Turns what a terminal receives into the text a reader wants.

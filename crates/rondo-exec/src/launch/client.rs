@@ -5,14 +5,15 @@ use super::protocol::{
     CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX, Watcher,
 };
 use super::recall::end_orphans;
+use super::role::{SUPERVISE_ARG, SupervisorCommand};
+use super::start_error::StartError;
 use super::status::CallStatus;
-use super::{SUPERVISE_ARG, SupervisorCommand};
-use crate::environment::Given;
-use rondo_policy::Environment;
+use super::unix;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -26,31 +27,6 @@ const READY_MAX: Duration = Duration::from_secs(30);
 const WAKE_EVERY: Duration = Duration::from_secs(1);
 /// How long the guard of a supervisor that is gone, or ends, may take.
 const GUARD_MAX: Duration = Duration::from_secs(5);
-
-/// Why a command was not run.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Nothing in this program can be started as supervisor.
-    #[error(
-        "this program has no supervisor: call `rondo_exec::supervisor::run_if_requested` at the top of its `main`, or name a supervisor program"
-    )]
-    NoSupervisor,
-    /// The supervisor is not named by an absolute path.
-    #[error("the supervisor `{path}` is not an absolute path", path = .0.display())]
-    NotAbsolute(PathBuf),
-    /// The supervisor cannot be started.
-    #[error("failed to start the supervisor")]
-    Spawn(#[source] io::Error),
-    /// The supervisor ended without a word, or said what it must not.
-    #[error("the supervisor did not answer")]
-    Lost(#[source] io::Error),
-    /// The supervisor could not start the command.
-    #[error("{0}")]
-    Refused(String),
-    /// The specification is too long.
-    #[error("the command is longer than {max} bytes", max = SPEC_BYTES_MAX / 4)]
-    TooLong,
-}
 
 /// A command under its supervisor.
 ///
@@ -92,6 +68,8 @@ pub enum CommandEvent {
 impl Supervised {
     /// Starts a supervisor and returns when its status file is on disk. The command waits.
     ///
+    /// The supervisor and its command find the `variables` in their environment, and no others.
+    ///
     /// # Errors
     /// When there is no supervisor, or it cannot do its part.
     ///
@@ -99,20 +77,7 @@ impl Supervised {
     /// Cancel safe: a supervisor that was not told to go ends by itself.
     pub async fn start(
         supervisor: &SupervisorCommand,
-        environment: &Environment,
-        spec: &CallSpec,
-    ) -> Result<Self, StartError> {
-        let given = Given {
-            rules: environment,
-            variables: None,
-        };
-        Self::start_in(supervisor, &given, spec).await
-    }
-
-    /// As [`Self::start`], with other variables than those of this process.
-    pub(crate) async fn start_in(
-        supervisor: &SupervisorCommand,
-        environment: &Given<'_>,
+        variables: &[(OsString, OsString)],
         spec: &CallSpec,
     ) -> Result<Self, StartError> {
         let mut line = serde_json::to_vec(spec).map_err(|err| StartError::Lost(err.into()))?;
@@ -125,8 +90,9 @@ impl Supervised {
             .arg(SUPERVISE_ARG)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        environment.apply(command.as_std_mut());
+            .stderr(Stdio::null())
+            .env_clear()
+            .envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().map_err(StartError::Spawn)?;
         let (Some(mut stdin), Some(frames)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(StartError::Spawn(io::ErrorKind::BrokenPipe.into()));
@@ -179,7 +145,7 @@ impl Supervised {
     ) -> Result<Self, StartError> {
         let (dir, name) = (state_dir.to_owned(), attach_socket_name(status.pid));
         let called = tokio::task::spawn_blocking(move || {
-            let socket = crate::unix::connect_to(&dir, &name)?;
+            let socket = unix::connect_to(&dir, &name)?;
             socket.set_nonblocking(true)?;
             Ok((File::from(OwnedFd::from(socket.try_clone()?)), socket))
         });
@@ -320,11 +286,11 @@ impl Processes {
     }
 
     fn wake(&self) {
-        self.each(crate::unix::resume);
+        self.each(unix::resume);
     }
 
     fn kill(&self) {
-        self.each(crate::unix::kill);
+        self.each(unix::kill);
     }
 
     /// Waits for a part of the start, waking who may have been stopped; kills them when it takes too
@@ -356,7 +322,7 @@ impl Processes {
     }
 
     fn supervisor(&self) -> Option<u32> {
-        let alive = |it: &Watcher| crate::unix::is_alive(it.pid, it.start_time);
+        let alive = |it: &Watcher| unix::is_alive(it.pid, it.start_time);
         self.watcher.filter(alive).map(|it| it.pid)
     }
 }
@@ -382,7 +348,7 @@ impl Ender {
     /// Kills the supervisor; its guard ends the command.
     pub(crate) fn kill_supervisor(&self) {
         if let Some(supervisor) = self.processes.supervisor() {
-            crate::unix::kill(supervisor);
+            unix::kill(supervisor);
         }
     }
 }

@@ -7,8 +7,7 @@
 
 use super::link::attach_socket_name;
 use super::protocol::CallSpec;
-use super::serve::{KILL_MAX, TERM_GRACE};
-use crate::unix;
+use super::unix;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -19,7 +18,11 @@ use std::time::{Duration, Instant};
 /// How long a supervisor has to notice by itself that the command's time is up, before its guard and its
 /// agent see to it.
 pub(crate) const NOTICE_MAX: Duration = Duration::from_millis(250);
-/// How long it has then to end the command and to tell its agent.
+/// How long a tree has to end after SIGTERM.
+pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
+/// How long SIGKILL is repeated, for trees that fork faster than they are killed.
+pub(super) const KILL_MAX: Duration = Duration::from_secs(2);
+/// How long a supervisor that has noticed has to end the command and to tell its agent.
 const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.
 const WAKE_EVERY: Duration = Duration::from_millis(250);
@@ -34,7 +37,7 @@ const REST_EVERY: Duration = Duration::from_millis(5);
 const KILLED_CODE: i32 = 1;
 
 /// Which of the two processes this one is.
-pub(super) enum Role {
+pub(super) enum Side {
     /// The one that waits.
     Guard(Ward),
     /// The one that works.
@@ -62,17 +65,17 @@ impl Started {
 
 /// Splits this process in two, which must have one thread. Where orphans are not adopted, a guard
 /// would own nothing, and there is none.
-pub(super) fn split() -> io::Result<Role> {
+pub(super) fn split() -> io::Result<Side> {
     if !unix::ADOPTS_ORPHANS {
-        return Ok(Role::Supervisor(Started(None)));
+        return Ok(Side::Supervisor(Started(None)));
     }
     let (started, tell) = io::pipe()?;
     match unix::fork()? {
-        Some(supervisor) => Ok(Role::Guard(Ward {
+        Some(supervisor) => Ok(Side::Guard(Ward {
             supervisor,
             started,
         })),
-        None => Ok(Role::Supervisor(Started(Some(tell)))),
+        None => Ok(Side::Supervisor(Started(Some(tell)))),
     }
 }
 

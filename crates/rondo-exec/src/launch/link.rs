@@ -1,9 +1,10 @@
 //! The supervisor's way to its agent, and to the next agent where that one is gone.
 
+use super::pipe::send_last;
 use super::protocol::{CallSpec, END, FrameKind, encode_frame};
-use crate::unix::{self, AttachSocket};
+use super::unix::AttachSocket;
 use rondo_core::redact::Redactor;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 
 /// How much unsent output is kept once the command has ended and is no longer held back, in bytes.
 const PENDING_BYTES_MAX: usize = 1 << 20;
-/// How long an agent that does not read is waited for with the final status.
-const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
 /// How long the command is quiet before what is held back of its output is shown, as far as it may be.
 const QUIET: Duration = Duration::from_millis(50);
 /// The longest payload of a frame of output, in bytes.
@@ -189,25 +188,4 @@ fn open_attach_socket(state_dir: &Path, outlive: Duration) -> Option<AttachSocke
         return None;
     }
     AttachSocket::open(state_dir, &attach_socket_name(std::process::id())).ok()
-}
-
-/// Sends the last bytes to an agent that reads them within its time; does not wait on the descriptor.
-pub(crate) fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    let until = Instant::now() + FINAL_WRITE_MAX;
-    while !bytes.is_empty() {
-        match rustix::io::write(frames, bytes) {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(Errno::AGAIN) => {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
-                let mut fds = [PollFd::new(frames, PollFlags::OUT)];
-                let _ = rustix::event::poll(&mut fds, Some(&unix::timespec(left)));
-            }
-            Err(Errno::INTR) => {}
-            Err(err) => return Err(err.into()),
-        }
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! Down, on the supervisor's stdin: one JSON line, then single bytes. Up, on its stdout: frames of
 //! one byte kind, four bytes big-endian length, payload.
 
+use super::pty_size::PtySize;
 use rondo_core::redact::Secrets;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -80,24 +81,6 @@ pub(super) struct Watcher {
     pub(super) pid: u32,
     /// When it started, in ticks since boot; 0 where that is not known.
     pub(super) start_time: u64,
-}
-
-/// The size of a terminal, in character cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PtySize {
-    /// Lines.
-    pub rows: u16,
-    /// Columns.
-    pub columns: u16,
-}
-
-impl Default for PtySize {
-    fn default() -> Self {
-        Self {
-            rows: 24,
-            columns: 120,
-        }
-    }
 }
 
 impl CallSpec {

@@ -1,6 +1,7 @@
 //! What is known of a call whose agent is gone.
 
 use super::status::{CallStatus, CommandState};
+use super::unix;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub(crate) async fn end(state_dir: &Path, key: &str) -> Known {
 pub(crate) async fn end_orphans(mark: String) {
     let ending = tokio::task::spawn_blocking(move || {
         let until = std::time::Instant::now() + ORPHANS_MAX;
-        while crate::unix::kill_marked(&mark) && std::time::Instant::now() < until {
+        while unix::kill_marked(&mark) && std::time::Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
         }
     });
@@ -111,8 +112,8 @@ impl Whereabouts {
     /// Returns those of calls from now on, where the system says it.
     pub(crate) fn of(state_dir: &Path) -> Option<Self> {
         Some(Self {
-            boot: crate::unix::boot_id()?,
-            directory: crate::unix::directory_id(state_dir)?,
+            boot: unix::boot_id()?,
+            directory: unix::directory_id(state_dir)?,
         })
     }
 

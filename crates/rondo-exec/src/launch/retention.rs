@@ -3,6 +3,7 @@
 use super::link::{attach_socket_name, supervisor_of};
 use super::protocol::END;
 use super::status::CallStatus;
+use super::unix;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
@@ -97,10 +98,9 @@ pub fn are_alive(state_dir: &Path) -> bool {
 pub fn end_all(state_dir: &Path) {
     let until = Instant::now() + END_MAX;
     for supervisor in living(state_dir) {
-        if let Ok(mut called) = crate::unix::connect_to(state_dir, &attach_socket_name(supervisor))
-        {
+        if let Ok(mut called) = unix::connect_to(state_dir, &attach_socket_name(supervisor)) {
             let _ = called.write_all(&[END]);
-            crate::unix::resume(supervisor);
+            unix::resume(supervisor);
         }
     }
     while are_alive(state_dir) && Instant::now() < until {
@@ -113,7 +113,7 @@ fn living(state_dir: &Path) -> Vec<u32> {
     let entries = fs::read_dir(state_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let sockets = names.filter_map(|name| supervisor_of(&name));
-    sockets.filter(|it| crate::unix::exists(*it)).collect()
+    sockets.filter(|it| unix::exists(*it)).collect()
 }
 
 fn runs(state_dir: &Path, key: &str) -> bool {
@@ -170,7 +170,7 @@ mod tests {
     fn a_call_that_runs_stays() {
         let dir = dir();
         let pid = std::process::id();
-        let start_time = crate::unix::start_time(pid).unwrap_or(0);
+        let start_time = unix::start_time(pid).unwrap_or(0);
         let status = serde_json::json!({
             "version": 1, "state": "running", "pid": pid, "start_time": start_time, "command": ""
         });

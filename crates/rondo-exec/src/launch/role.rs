@@ -1,60 +1,42 @@
-//! The small process between the agent and a command.
-//!
-//! It is the same program, started again with [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of
-//! `main` turns it into the supervisor. Forking from the agent instead would copy its page tables,
-//! which costs 40 ms at 500 MB.
+//! Which process a program becomes: itself, or a supervisor.
 
-mod capture;
-mod clean;
-mod client;
-mod guard;
-mod link;
-mod protocol;
-mod recall;
-mod retention;
-mod serve;
-mod status;
-
-pub(crate) use capture::Capture;
-pub use client::{CommandEvent, Ender, StartError, Supervised};
-pub(crate) use guard::NOTICE_MAX;
-pub(crate) use link::send_last;
-pub use protocol::{CallSpec, PtySize};
-pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
-pub(crate) use retention::remove_oldest;
-pub use retention::{are_alive, end_all};
-pub(crate) use serve::{read_line, start_reaper};
-pub use status::{CallStatus, CommandState, StatusError};
-
+use super::start_error::StartError;
+use super::{serve, unix};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first argument that turns a program with the hook into a supervisor.
 pub const SUPERVISE_ARG: &str = "__rondo-supervise";
 
-/// The second argument, where the supervisor is a shell's.
-pub(crate) const SHELL_ARG: &str = "shell";
+/// What else than a command a program can supervise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Role {
+    /// The argument behind [`SUPERVISE_ARG`] that asks for it.
+    pub(crate) name: &'static str,
+    /// Serves from the specification on stdin to the end; returns the exit code.
+    pub(crate) serve: fn() -> i32,
+}
 
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the supervisor and never returns, if the program was started as one.
+/// Becomes the supervisor and never returns, if the program was started as one: that of the role which
+/// the second argument names, otherwise that of a command.
 ///
 /// Must be the first thing in `main`, before arguments are read and threads are started. Otherwise
 /// it only notes that this program can be started as a supervisor.
-pub fn run_if_requested() {
+pub(crate) fn run_if_requested(roles: &[Role]) {
     if std::env::args_os()
         .nth(1)
         .is_some_and(|arg| arg == SUPERVISE_ARG)
     {
         // A shell's has the user's keys, which are for the shell.
-        crate::unix::move_environment();
-        crate::unix::reset_signals();
-        crate::unix::survive_large_files();
-        let for_shell = std::env::args_os().nth(2);
-        exit(match for_shell.is_some_and(|arg| arg == SHELL_ARG) {
-            true => crate::shell::serve(),
-            false => serve::serve(),
-        });
+        unix::move_environment();
+        unix::reset_signals();
+        unix::survive_large_files();
+        let asked = std::env::args_os().nth(2);
+        let is_asked = |role: &&Role| asked.as_ref().is_some_and(|name| name == role.name);
+        let role = roles.iter().find(is_asked);
+        exit(role.map_or_else(serve::serve, |role| (role.serve)()));
     }
     HOOKED.store(true, Ordering::Release);
 }
@@ -84,7 +66,7 @@ impl SupervisorCommand {
     pub fn resolve(&self) -> Result<PathBuf, StartError> {
         match self {
             Self::CurrentExe if !HOOKED.load(Ordering::Acquire) => Err(StartError::NoSupervisor),
-            Self::CurrentExe => crate::unix::current_exe().map_err(StartError::Spawn),
+            Self::CurrentExe => unix::current_exe().map_err(StartError::Spawn),
             Self::Path(path) if path.is_absolute() => Ok(path.clone()),
             Self::Path(path) => Err(StartError::NotAbsolute(path.clone())),
         }

@@ -1,22 +1,22 @@
 //! The supervisor's own side: one loop over its file descriptors.
 
 use super::capture::Capture;
-use super::guard::{self, Role, Started as Begun};
+use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE};
 use super::link::{Link, OUTPUT_FRAME_BYTES};
+use super::pipe::{read_line, write_all};
 use super::protocol::{
     CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
 };
+use super::reaper::{Reaper, start_reaper};
 use super::status::{CallStatus, CommandState};
-use crate::unix::{self, Pty};
+use super::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitStatus};
-use serde::de::DeserializeOwned;
+use rustix::process::{Pid, Signal};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How much output is read at once, in bytes.
@@ -25,11 +25,7 @@ const READ_BYTES: usize = OUTPUT_FRAME_BYTES;
 const DRAIN_QUIET: Duration = Duration::from_millis(15);
 /// After the command's end, output of what it left behind is taken for this long at most.
 const DRAIN_MAX: Duration = Duration::from_millis(250);
-/// How long a tree has to end after SIGTERM.
-pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
-/// How long SIGKILL is repeated, for trees that fork faster than they are killed.
-pub(super) const KILL_MAX: Duration = Duration::from_secs(2);
-/// How often it is repeated.
+/// How often SIGKILL is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
 
 /// Runs one supervised call from its specification on stdin to its status on stdout.
@@ -56,11 +52,11 @@ fn supervise() -> io::Result<i32> {
     }
     unix::leave_session()?;
     match guard::split()? {
-        Role::Guard(ward) => {
+        Side::Guard(ward) => {
             drop((control, frames));
             Ok(ward.watch(&spec))
         }
-        Role::Supervisor(begun) => {
+        Side::Supervisor(begun) => {
             let served = serve_call(&spec, &said, control, frames, &begun);
             // The command can have stopped our guard, which nobody else would wake.
             unix::resume_guard();
@@ -115,40 +111,10 @@ fn read_spec(control: &OwnedFd) -> io::Result<(CallSpec, Vec<u8>)> {
     if CallSpec::is_key(&spec.key) {
         return Ok((spec, rest));
     }
-    Err(invalid("the call's key is not usable as a file name"))
-}
-
-/// Reads the specification that a supervisor is given first, a line of JSON, and returns it with what
-/// was read behind it.
-pub(crate) fn read_line<T: DeserializeOwned>(
-    from: impl AsFd,
-    bytes_max: usize,
-) -> io::Result<(T, Vec<u8>)> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; READ_BYTES];
-    loop {
-        let read = match rustix::io::read(&from, &mut buffer) {
-            Ok(0) => break,
-            Ok(length) => buffer.get(..length).unwrap_or_default(),
-            Err(Errno::INTR) => continue,
-            Err(err) => return Err(err.into()),
-        };
-        let end = read.iter().position(|byte| *byte == b'\n');
-        let length = bytes.len() + end.unwrap_or(read.len());
-        if length >= bytes_max {
-            break;
-        }
-        bytes.extend_from_slice(read);
-        if end.is_some() {
-            let rest = bytes.split_off(length + 1);
-            return Ok((serde_json::from_slice(&bytes)?, rest));
-        }
-    }
-    Err(invalid("the specification is cut off or too long"))
-}
-
-fn invalid(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason)
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the call's key is not usable as a file name",
+    ))
 }
 
 fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
@@ -164,17 +130,6 @@ fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
             Err(err) => return Err(err.into()),
         }
     }
-}
-
-fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::write(fd, bytes) {
-            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-            Err(Errno::INTR) => {}
-            Err(err) => return Err(err.into()),
-        }
-    }
-    Ok(())
 }
 
 struct Started {
@@ -197,43 +152,6 @@ fn start(spec: &CallSpec, mark: &str) -> io::Result<Started> {
         slave,
         reaper,
     })
-}
-
-/// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
-/// no signal handler. Writes the leader's raw status; end of file means that no process is left.
-pub(crate) fn start_reaper(leader: Pid) -> io::Result<Reaper> {
-    let (reaped, mut report) = io::pipe()?;
-    let cut_off = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&cut_off);
-    thread::Builder::new().spawn(move || {
-        let mut is_leader_gone = false;
-        while let Some((pid, status)) = unix::wait_any() {
-            if pid == leader {
-                is_leader_gone = true;
-                let _ = report.write_all(&encode_status(status));
-            } else if unix::was_cut_off(status, is_leader_gone) {
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    })?;
-    Ok(Reaper {
-        report: reaped.into(),
-        cut_off,
-    })
-}
-
-/// What collects the children that end.
-pub(crate) struct Reaper {
-    pub(crate) report: OwnedFd,
-    /// How many processes were there still when the leader ended, and were ended by that or by us.
-    cut_off: Arc<AtomicU32>,
-}
-
-fn encode_status(status: WaitStatus) -> Vec<u8> {
-    let (code, signal) = unix::exit_of(status);
-    let mut bytes = code.to_be_bytes().to_vec();
-    bytes.extend_from_slice(signal.unwrap_or_default().as_bytes());
-    bytes
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -546,55 +464,6 @@ impl<'a> Supervision<'a> {
                 }
                 _ => return,
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn read(pieces: &[&[u8]], bytes_max: usize) -> io::Result<(Value, Vec<u8>)> {
-        let (from, mut to) = io::pipe()?;
-        let pieces: Vec<_> = pieces.iter().map(|piece| piece.to_vec()).collect();
-        let writing = thread::spawn(move || pieces.iter().try_for_each(|it| to.write_all(it)));
-        let read = read_line(&from, bytes_max);
-        drop(from);
-        // A reader that has what it wants need not wait for more.
-        let _ = writing.join();
-        read
-    }
-
-    #[test]
-    fn a_specification_is_read_up_to_its_line_end_and_what_is_behind_it_is_kept() {
-        for (pieces, behind) in [
-            (&[&b"[1,2]\ng"[..]][..], &b"g"[..]),
-            (&[b"[1", b",2]\n"], b""),
-            (&[b"[1,2]", b"\nge"], b"ge"),
-        ] {
-            let (value, rest) = read(pieces, 100).unwrap();
-            assert_eq!((value, rest), (json!([1, 2]), behind.to_vec()));
-        }
-        let long = format!("\"{}\"\nge", "x".repeat(40_000));
-        let (value, rest) = read(&[long.as_bytes()], 50_000).unwrap();
-        assert_eq!((value, rest), (json!("x".repeat(40_000)), b"ge".to_vec()));
-    }
-
-    #[test]
-    fn a_specification_without_an_end_or_past_its_bound_is_refused() {
-        assert_eq!(read(&[b"[1, 2]\n"], 7).unwrap().0, json!([1, 2]));
-        for (line, bytes_max) in [
-            (&b"[1, 2]\n"[..], 6),
-            (b"[1, 2]", 100),
-            (b"", 100),
-            (&[b'1'; 100_000], 50_000),
-        ] {
-            let refused = read(&[line], bytes_max).unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                "the specification is cut off or too long"
-            );
         }
     }
 }

@@ -1,4 +1,7 @@
+//! What is recorded of a call on the disk.
+
 use super::protocol::{CallSpec, Watcher};
+use super::unix;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -122,7 +125,7 @@ impl CallStatus {
     /// Returns whether the call's supervisor is still there.
     #[must_use]
     pub fn supervisor_is_alive(&self) -> bool {
-        crate::unix::is_alive(self.pid, self.start_time)
+        unix::is_alive(self.pid, self.start_time)
     }
 
     pub(super) fn watcher(&self) -> Watcher {
@@ -138,7 +141,7 @@ impl CallStatus {
             version: 1,
             state: CommandState::Ready,
             pid,
-            start_time: crate::unix::start_time(pid).unwrap_or(0),
+            start_time: unix::start_time(pid).unwrap_or(0),
             command: spec.secrets.text(spec.command.clone()),
             exit_code: None,
             signal: None,

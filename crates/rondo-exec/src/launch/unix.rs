@@ -4,7 +4,7 @@
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
 //! ended.
 
-use crate::supervisor::PtySize;
+use super::pty_size::PtySize;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;

@@ -6,6 +6,7 @@
 
 mod client;
 mod declarations;
+mod error;
 mod jobs;
 mod marks;
 mod program;
@@ -14,12 +15,16 @@ mod report;
 mod runtime_dir;
 mod serve;
 mod session;
+mod settings;
+mod slot;
 mod stream;
 mod terminal;
 mod unix;
 
-pub use client::{Shell, ShellError, ShellSettings};
+pub use client::Shell;
+pub use error::ShellError;
 pub use program::{ProgramError, ShellProgram};
-pub(crate) use serve::serve;
+pub(crate) use serve::ROLE;
+pub use settings::ShellSettings;
 pub use stream::{CommandEnd, CommandStream, Keyboard, ShellEnd, ShellEvent};
 pub use terminal::{RelayError, Terminal, relay};

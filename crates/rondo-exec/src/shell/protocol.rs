@@ -3,12 +3,14 @@
 //! Both ways frames of one byte kind, four bytes big-endian length, payload; down first one JSON
 //! line, the [`Spec`].
 
-use crate::supervisor::PtySize;
+use crate::launch::PtySize;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The bound on the specification line, in bytes.
 pub(super) const SPEC_BYTES_MAX: usize = 64 << 10;
+/// The longest line, in bytes.
+pub(super) const LINE_BYTES_MAX: usize = 2 << 20;
 /// The bound on a frame's payload, in bytes: the longest line, or a report with input beside it.
 pub(super) const FRAME_BYTES_MAX: usize = 4 << 20;
 const HEAD: usize = 5;

@@ -8,7 +8,7 @@ use super::protocol::{
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::runtime_dir::RuntimeDir;
 use super::unix;
-use crate::supervisor::{read_line, send_last, start_reaper};
+use crate::launch::{Role, read_line, send_last, start_reaper};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -40,8 +40,14 @@ const LOST_CODE: i32 = 255;
 /// How often the processes that are to end are looked for.
 const ENDING_EVERY: Duration = Duration::from_millis(10);
 
+/// A shell's supervisor.
+pub(crate) const ROLE: Role = Role {
+    name: "shell",
+    serve,
+};
+
 /// Serves one shell from its specification on stdin to its end; returns the exit code.
-pub(crate) fn serve() -> i32 {
+fn serve() -> i32 {
     match supervise() {
         Ok(()) => 0,
         Err(reason) => {
@@ -566,7 +572,7 @@ fn poll(
         .iter()
         .map(|(_, fd, flags)| PollFd::new(*fd, *flags));
     let mut fds: Vec<_> = fds.collect();
-    let timeout = patience.map(crate::unix::timespec);
+    let timeout = patience.map(crate::launch::unix::timespec);
     match rustix::event::poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(err) => return Err(err.into()),

@@ -1,11 +1,14 @@
 //! One shell from its start to its end, as the agent sees it.
 
-use super::client::{ShellError, ShellSettings};
+use super::error::ShellError;
 use super::protocol::{
-    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, SPEC_BYTES_MAX, Spec, ToSupervisor,
+    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, LINE_BYTES_MAX, SPEC_BYTES_MAX, Spec,
+    ToSupervisor,
 };
 use super::report::{self, Report};
-use crate::supervisor::{SHELL_ARG, SUPERVISE_ARG, StartError};
+use super::serve::ROLE;
+use super::settings::ShellSettings;
+use crate::launch::{SUPERVISE_ARG, StartError};
 use rondo_policy::Workdir;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,9 +24,8 @@ const READ_BYTES: usize = 16 << 10;
 /// The bound on what the start files write, in bytes.
 const GREETING_BYTES_MAX: usize = 64 << 10;
 
-const _: () = assert!(
-    super::Shell::LINE_BYTES_MAX < FRAME_BYTES_MAX && report::REPORT_BYTES_MAX < FRAME_BYTES_MAX
-);
+const _: () =
+    assert!(LINE_BYTES_MAX < FRAME_BYTES_MAX && report::REPORT_BYTES_MAX < FRAME_BYTES_MAX);
 
 /// A shell under its supervisor.
 #[derive(Debug)]
@@ -171,7 +173,7 @@ pub(super) fn set(workdir: &Workdir, report: &Report) {
 fn command(settings: &ShellSettings) -> Result<Command, StartError> {
     let mut command = Command::new(settings.supervisor.resolve()?);
     command
-        .args([SUPERVISE_ARG, SHELL_ARG])
+        .args([SUPERVISE_ARG, ROLE.name])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());

@@ -1,7 +1,10 @@
-use super::client::{Common, ShellError, Slot};
+//! What happens between the start and the end of a line.
+
+use super::error::ShellError;
 use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
+use super::slot::{Common, Slot};
 use super::{report, session};
-use crate::supervisor::{Capture, PtySize};
+use crate::launch::{Capture, PtySize};
 use rondo_policy::Variables;
 use std::mem;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The user's terminal, lent to a command.
 
-use super::client::{Shell, ShellError};
+use super::client::Shell;
+use super::error::ShellError;
 use super::stream::{CommandEnd, Keyboard, ShellEvent};
 use super::unix::{Keys, RawMode, size_of, write_all};
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! What the operating system does for a shell: its terminal, its pipes, its session.
 
-use crate::supervisor::PtySize;
-use crate::unix::{self, Pty};
+use crate::launch::PtySize;
+use crate::launch::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

@@ -141,7 +141,8 @@ async fn a_command_that_never_began_is_not_done() {
     assert_eq!(next.reconcile().await, Reconciled::NotDone);
     let options = &fixture.options;
     let spec = spec(&fixture, "touch made", PATIENCE_MS);
-    let ready = Supervised::start(&options.supervisor, &options.environment, &spec).await;
+    let variables: Vec<_> = std::env::vars_os().collect();
+    let ready = Supervised::start(&options.supervisor, &variables, &spec).await;
     drop(ready.unwrap());
     assert_eq!(next.reconcile().await, Reconciled::NotDone);
     assert!(!fixture.path().join("made").exists());

@@ -1,0 +1,46 @@
+//! Collects the processes that end.
+
+use super::unix;
+use rustix::process::{Pid, WaitStatus};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+/// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
+/// no signal handler. Writes the leader's raw status; end of file means that no process is left.
+pub(crate) fn start_reaper(leader: Pid) -> io::Result<Reaper> {
+    let (reaped, mut report) = io::pipe()?;
+    let cut_off = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&cut_off);
+    thread::Builder::new().spawn(move || {
+        let mut is_leader_gone = false;
+        while let Some((pid, status)) = unix::wait_any() {
+            if pid == leader {
+                is_leader_gone = true;
+                let _ = report.write_all(&encode_status(status));
+            } else if unix::was_cut_off(status, is_leader_gone) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    })?;
+    Ok(Reaper {
+        report: reaped.into(),
+        cut_off,
+    })
+}
+
+/// What collects the children that end.
+pub(crate) struct Reaper {
+    pub(crate) report: OwnedFd,
+    /// How many processes were there still when the leader ended, and were ended by that or by us.
+    pub(super) cut_off: Arc<AtomicU32>,
+}
+
+fn encode_status(status: WaitStatus) -> Vec<u8> {
+    let (code, signal) = unix::exit_of(status);
+    let mut bytes = code.to_be_bytes().to_vec();
+    bytes.extend_from_slice(signal.unwrap_or_default().as_bytes());
+    bytes
+}
