@@ -137,27 +137,25 @@ impl TurnControl {
     /// Waits for somebody to stop the turn, or to steer it where the turn takes that; for ever, once
     /// neither can happen.
     pub(super) async fn next(&mut self, takes_steering: bool) -> Input {
-        loop {
-            let cancelled = async {
-                match &self.cancel {
-                    Some(token) => token.cancelled().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let steered = async {
-                match takes_steering {
-                    true => self.steering.next().await,
-                    false => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = cancelled => {
-                    self.cancel = None;
-                    return Input::Cancel;
-                }
-                text = steered => return Input::Steer { text },
+        let cancelled = async {
+            match &self.cancel {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
             }
+        };
+        let steered = async {
+            match takes_steering {
+                true => self.steering.next().await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancelled => {
+                self.cancel = None;
+                Input::Cancel
+            }
+            text = steered => Input::Steer { text },
         }
     }
 }
