@@ -1,8 +1,8 @@
 //! Commands that an earlier agent started.
 
-use crate::launch::{CallSpec, Known, Whereabouts, end_orphans, look};
 use crate::outcome::outcome;
 use rondo_core::ports::{DoubtfulCall, Reconciled};
+use rondo_launch::{CallSpec, Known, Whereabouts, end_orphans, look};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! One running command, followed to its end.
 
-use crate::launch::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
 use crate::live::LiveText;
 use rondo_core::ports::ToolInvocation;
+use rondo_launch::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Commands on a PTY under a supervisor, and process trees.
+//! The tool that runs commands, and the user's own shell.
 //!
 //! A command never runs as a child of the big process: it runs under a small supervisor, the same
 //! binary started anew, so that starting costs the same however much memory the agent holds and so
@@ -8,13 +8,13 @@
 mod doubt;
 mod environment;
 mod follow;
-mod launch;
 mod live;
 mod outcome;
 pub mod shell;
 pub mod supervisor;
 mod tool;
 
-pub use environment::{hide_environment, move_environment, survive_large_files};
-pub use supervisor::SupervisorCommand;
+pub use rondo_launch::{
+    SupervisorCommand, hide_environment, move_environment, survive_large_files,
+};
 pub use tool::{ExecOptions, ExecTool};

@@ -1,7 +1,7 @@
 //! What the model is told of a command.
 
 use crate::follow::Cut;
-use crate::launch::{CallStatus, StartError};
+use rondo_launch::{CallStatus, StartError};
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value};
 use std::error::Error as _;

@@ -4,7 +4,7 @@
 //! `main` turns it into the supervisor. Forking from the agent instead would copy its page tables,
 //! which costs 40 ms at 500 MB.
 
-pub use crate::launch::{
+pub use rondo_launch::{
     CallSpec, CallStatus, CommandEvent, CommandState, Ender, PtySize, SUPERVISE_ARG, StartError,
     StatusError, Supervised, SupervisorCommand, are_alive, end_all,
 };
@@ -14,5 +14,5 @@ pub use crate::launch::{
 /// Must be the first thing in `main`, before arguments are read and threads are started. Otherwise
 /// it only notes that this program can be started as a supervisor.
 pub fn run_if_requested() {
-    crate::launch::run_if_requested(&[crate::shell::ROLE]);
+    rondo_launch::run_if_requested(&[crate::shell::ROLE]);
 }

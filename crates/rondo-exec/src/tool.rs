@@ -3,14 +3,13 @@
 use crate::doubt::Doubted;
 use crate::environment::variables_from_env;
 use crate::follow::{Cut, Followed, follow};
-use crate::launch::{
-    self, CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised,
-    SupervisorCommand,
-};
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
+use rondo_launch::{
+    CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
+};
 use rondo_policy::Environment;
 use rondo_policy::Workdir;
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
@@ -279,7 +278,7 @@ impl ExecTool {
         cut: Option<Cut>,
     ) -> Result<CallStatus, Refusal> {
         let known = match self.options.is_kept {
-            true => launch::end(&self.options.state_dir, key).await,
+            true => rondo_launch::end(&self.options.state_dir, key).await,
             false => Known::Lost { mark: None },
         };
         match (known, cut) {
@@ -305,7 +304,7 @@ impl ExecTool {
         {
             let dir = self.options.state_dir.clone();
             // Whether it could be tidied makes no difference to the command.
-            let _ = tokio::task::spawn_blocking(move || launch::remove_oldest(&dir)).await;
+            let _ = tokio::task::spawn_blocking(move || rondo_launch::remove_oldest(&dir)).await;
         }
     }
 
@@ -313,7 +312,7 @@ impl ExecTool {
     /// it never began.
     async fn go_on(&self, invocation: &ToolInvocation) -> Result<Option<CallStatus>, Refusal> {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
-        let mut known = launch::look(dir, key).await;
+        let mut known = rondo_launch::look(dir, key).await;
         if let Known::Running(status) = &known {
             // Its supervisor may be stopped, with nobody left to wake it.
             let limit = self.timeout(invocation).ok();
@@ -324,14 +323,14 @@ impl ExecTool {
                 return Ok(Some(*status));
             }
             // It ends, or it cannot be reached.
-            known = launch::end(dir, key).await;
+            known = rondo_launch::end(dir, key).await;
         }
         match known {
             Known::Ended(status) => Ok(Some(*status)),
             Known::NeverBegun { .. } => Ok(None),
             Known::Lost { mark } => {
                 if let Some(mark) = mark {
-                    launch::end_orphans(mark).await;
+                    rondo_launch::end_orphans(mark).await;
                 }
                 Err(refusal(ToolErrorCode::InDoubt, LOST))
             }

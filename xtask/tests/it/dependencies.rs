@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 9] = [
     &["rondo-types"],
     &["rondo-context", "rondo-schema", "rondo-wire"],
     &["rondo-core"],
-    &["rondo-policy"],
+    &["rondo-launch", "rondo-policy"],
     &[
         "rondo-exec",
         "rondo-http",
@@ -79,6 +79,7 @@ fn up_and_sideways_are_refused() {
     assert!(may_depend("rondo-testkit", "rondo-core"));
     assert!(!may_depend("rondo-types", "rondo-core"));
     assert!(!may_depend("rondo-exec", "rondo-tools"));
+    assert!(!may_depend("rondo-launch", "rondo-policy"));
     assert!(!may_depend("rondo-cli", "rondo-testkit"));
 }
 

@@ -1,7 +1,7 @@
 //! Why a line was not run.
 
 use super::protocol::LINE_BYTES_MAX;
-use crate::launch::StartError;
+use rondo_launch::StartError;
 use std::io;
 
 /// Why a line was not run, or how it was lost.

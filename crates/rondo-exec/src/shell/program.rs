@@ -47,7 +47,7 @@ impl ShellProgram {
     /// When `SHELL` names no bash or zsh, and there is no bash.
     pub fn from_env() -> Result<Self, ProgramError> {
         let own = std::env::var_os("SHELL").map(PathBuf::from);
-        let usual = crate::launch::unix::BASH_PATHS.iter().map(PathBuf::from);
+        let usual = rondo_launch::unix::BASH_PATHS.iter().map(PathBuf::from);
         own.into_iter()
             .chain(usual)
             .find_map(|path| Self::new(path).ok())

@@ -3,7 +3,7 @@
 //! Both ways frames of one byte kind, four bytes big-endian length, payload; down first one JSON
 //! line, the [`Spec`].
 
-use crate::launch::PtySize;
+use rondo_launch::PtySize;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

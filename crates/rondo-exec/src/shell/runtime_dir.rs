@@ -107,7 +107,7 @@ fn sweep(state_dir: &Path) {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
         let owner = owner.and_then(|pid| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !crate::launch::unix::exists(pid)) {
+        if owner.is_some_and(|pid| !rondo_launch::unix::exists(pid)) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -8,7 +8,7 @@ use super::protocol::{
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::runtime_dir::RuntimeDir;
 use super::unix;
-use crate::launch::{Role, read_line, send_last, start_reaper};
+use rondo_launch::{Role, read_line, send_last, start_reaper};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -572,7 +572,7 @@ fn poll(
         .iter()
         .map(|(_, fd, flags)| PollFd::new(*fd, *flags));
     let mut fds: Vec<_> = fds.collect();
-    let timeout = patience.map(crate::launch::unix::timespec);
+    let timeout = patience.map(rondo_launch::unix::timespec);
     match rustix::event::poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(err) => return Err(err.into()),

@@ -8,7 +8,7 @@ use super::protocol::{
 use super::report::{self, Report};
 use super::serve::ROLE;
 use super::settings::ShellSettings;
-use crate::launch::{SUPERVISE_ARG, StartError};
+use rondo_launch::{SUPERVISE_ARG, StartError};
 use rondo_policy::Workdir;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,8 +1,8 @@
 //! What a shell is started with.
 
 use super::program::ShellProgram;
-use crate::launch::{PtySize, SupervisorCommand};
 use rondo_core::redact::Secrets;
+use rondo_launch::{PtySize, SupervisorCommand};
 use rondo_policy::Workdir;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::error::ShellError;
 use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
 use super::slot::{Common, Slot};
 use super::{report, session};
-use crate::launch::{Capture, PtySize};
+use rondo_launch::{Capture, PtySize};
 use rondo_policy::Variables;
 use std::mem;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! What the operating system does for a shell: its terminal, its pipes, its session.
 
-use crate::launch::PtySize;
-use crate::launch::unix::{self, Pty};
+use rondo_launch::PtySize;
+use rondo_launch::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

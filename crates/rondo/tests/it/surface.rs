@@ -50,7 +50,7 @@ const OTHERS: [&str; 13] = [
 ];
 
 /// The crates that the library exports from.
-const CRATES: [(&str, &str); 14] = [
+const CRATES: [(&str, &str); 15] = [
     ("rondo", include_str!("../../src/lib.rs")),
     (
         "rondo-agent",
@@ -66,6 +66,10 @@ const CRATES: [(&str, &str); 14] = [
     (
         "rondo-journal",
         include_str!("../../../rondo-journal/src/lib.rs"),
+    ),
+    (
+        "rondo-launch",
+        include_str!("../../../rondo-launch/src/lib.rs"),
     ),
     ("rondo-otel", include_str!("../../../rondo-otel/src/lib.rs")),
     (

@@ -97,7 +97,9 @@ impl CallSpec {
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
     }
 
-    pub(crate) fn timeout(&self) -> Duration {
+    /// Returns how long the command may run.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 

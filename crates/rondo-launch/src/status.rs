@@ -116,7 +116,7 @@ impl CallStatus {
     }
 
     /// Returns for how long the call has been in its state; nothing where that cannot be told.
-    pub(crate) fn age(state_dir: &Path, key: &str) -> Duration {
+    pub fn age(state_dir: &Path, key: &str) -> Duration {
         let written = fs::metadata(path(state_dir, key)).and_then(|it| it.modified());
         let age = written.ok().and_then(|it| it.elapsed().ok());
         age.unwrap_or_default()

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Keeps the head and the tail of the output in memory, and the whole in a file once it is more.
-pub(crate) struct Capture {
+pub struct Capture {
     cleaner: Cleaner,
     /// Behind the cleaner: terminal sequences split no secret.
     redactor: Redactor,
@@ -17,11 +17,11 @@ pub(crate) struct Capture {
 }
 
 /// What became of the output.
-pub(crate) struct Captured {
+pub struct Captured {
     /// Head, mark and tail.
-    pub(crate) text: String,
+    pub text: String,
     /// How many bytes were left out.
-    pub(crate) omitted_bytes: u64,
+    pub omitted_bytes: u64,
     /// The file with the whole output, where some was left out and the file could be written.
     pub(super) spill: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ impl Capture {
     }
 
     /// Keeps at most `bytes_max` bytes, and the rest nowhere.
-    pub(crate) fn in_memory(bytes_max: usize) -> Self {
+    pub fn in_memory(bytes_max: usize) -> Self {
         Self::with(bytes_max, Spill::Broken)
     }
 
@@ -88,13 +88,13 @@ impl Capture {
     }
 
     /// Keeps nothing of these.
-    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+    pub fn without(mut self, secrets: &Secrets) -> Self {
         self.redactor = secrets.redactor();
         self
     }
 
     /// Takes output as the command wrote it.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let (kept, redactor) = (&mut self.kept, &mut self.redactor);
         self.cleaner
             .feed(bytes, &mut |text| kept.push(&redactor.push(text)));
@@ -116,7 +116,7 @@ impl Capture {
     }
 
     /// Returns what was kept.
-    pub(crate) fn finish(mut self) -> Captured {
+    pub fn finish(mut self) -> Captured {
         let (kept, redactor) = (&mut self.kept, &mut self.redactor);
         self.cleaner
             .finish(&mut |text| kept.push(&redactor.push(text)));

@@ -138,7 +138,7 @@ impl Supervised {
     ///
     /// # Cancel safety
     /// Cancel safe: the command goes on.
-    pub(crate) async fn attach(
+    pub async fn attach(
         state_dir: &Path,
         key: &str,
         status: &CallStatus,
@@ -189,7 +189,7 @@ impl Supervised {
     ///
     /// # Cancel safety
     /// Not cancel safe: processes may be left that nobody ends.
-    pub(crate) async fn end_rest(mut self) {
+    pub async fn end_rest(mut self) {
         self.is_over = true;
         let processes = self.keeper.processes();
         processes.tell_to_end(&mut self.control);
@@ -341,12 +341,12 @@ impl Ender {
     }
 
     /// Lets the supervisor go on, where it was stopped again.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         self.processes.wake();
     }
 
     /// Kills the supervisor; its guard ends the command.
-    pub(crate) fn kill_supervisor(&self) {
+    pub fn kill_supervisor(&self) {
         if let Some(supervisor) = self.processes.supervisor() {
             unix::kill(supervisor);
         }

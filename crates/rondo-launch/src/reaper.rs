@@ -10,7 +10,7 @@ use std::thread;
 
 /// Collects every child that ends, adopted ones too, on a thread of its own: a blocking wait needs
 /// no signal handler. Writes the leader's raw status; end of file means that no process is left.
-pub(crate) fn start_reaper(leader: Pid) -> io::Result<Reaper> {
+pub fn start_reaper(leader: Pid) -> io::Result<Reaper> {
     let (reaped, mut report) = io::pipe()?;
     let cut_off = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&cut_off);
@@ -32,8 +32,10 @@ pub(crate) fn start_reaper(leader: Pid) -> io::Result<Reaper> {
 }
 
 /// What collects the children that end.
-pub(crate) struct Reaper {
-    pub(crate) report: OwnedFd,
+pub struct Reaper {
+    /// Where the raw status of the leader is read: its exit code, four bytes big-endian, and the name of its
+    /// signal. At its end no process is left.
+    pub report: OwnedFd,
     /// How many processes were there still when the leader ended, and were ended by that or by us.
     pub(super) cut_off: Arc<AtomicU32>,
 }

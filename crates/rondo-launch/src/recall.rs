@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Known {
+pub enum Known {
     /// Nothing says that its command was started.
     NeverBegun {
         /// Whether there is a status file, which says that it was not.
@@ -37,7 +37,7 @@ pub(crate) enum Known {
 ///
 /// # Cancel safety
 /// Cancel safe.
-pub(crate) async fn look(state_dir: &Path, key: &str) -> Known {
+pub async fn look(state_dir: &Path, key: &str) -> Known {
     let until = Instant::now() + SETTLE_MAX;
     loop {
         if let Some(known) = glance(state_dir, key) {
@@ -54,7 +54,7 @@ pub(crate) async fn look(state_dir: &Path, key: &str) -> Known {
 ///
 /// # Cancel safety
 /// Cancel safe.
-pub(crate) async fn end(state_dir: &Path, key: &str) -> Known {
+pub async fn end(state_dir: &Path, key: &str) -> Known {
     let until = Instant::now() + SETTLE_MAX;
     loop {
         match look(state_dir, key).await {
@@ -65,7 +65,7 @@ pub(crate) async fn end(state_dir: &Path, key: &str) -> Known {
 }
 
 /// Ends the processes of a command whose supervisor and guard are gone, by their mark.
-pub(crate) async fn end_orphans(mark: String) {
+pub async fn end_orphans(mark: String) {
     let ending = tokio::task::spawn_blocking(move || {
         let until = std::time::Instant::now() + ORPHANS_MAX;
         while unix::kill_marked(&mark) && std::time::Instant::now() < until {
@@ -100,7 +100,7 @@ fn glance(state_dir: &Path, key: &str) -> Option<Known> {
 
 /// Where a call's status file is to be looked for, as noted before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Whereabouts {
+pub struct Whereabouts {
     /// The start of the machine: a file that was not forced to the platter may be gone after
     /// another, or lack its end.
     boot: String,
@@ -110,7 +110,7 @@ pub(crate) struct Whereabouts {
 
 impl Whereabouts {
     /// Returns those of calls from now on, where the system says it.
-    pub(crate) fn of(state_dir: &Path) -> Option<Self> {
+    pub fn of(state_dir: &Path) -> Option<Self> {
         Some(Self {
             boot: unix::boot_id()?,
             directory: unix::directory_id(state_dir)?,
@@ -118,7 +118,7 @@ impl Whereabouts {
     }
 
     /// Returns whether a call that is not known to have begun, did not.
-    pub(crate) fn rule_out(&self, now: Option<&Self>, is_recorded: bool) -> bool {
+    pub fn rule_out(&self, now: Option<&Self>, is_recorded: bool) -> bool {
         now.is_some_and(|now| {
             self.boot == now.boot && (is_recorded || self.directory == now.directory)
         })

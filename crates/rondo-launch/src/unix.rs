@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Where bash is looked for; relative entries of `PATH` must never decide it.
-pub(crate) const BASH_PATHS: [&str; 6] = [
+pub const BASH_PATHS: [&str; 6] = [
     "/bin/bash",
     "/usr/bin/bash",
     "/usr/local/bin/bash",
@@ -40,11 +40,11 @@ pub(crate) fn current_exe() -> io::Result<PathBuf> {
 }
 
 /// A terminal's two ends.
-pub(crate) struct Pty {
+pub struct Pty {
     /// Our end.
-    pub(crate) master: OwnedFd,
+    pub master: OwnedFd,
     /// The command's end.
-    pub(crate) slave: OwnedFd,
+    pub slave: OwnedFd,
 }
 
 /// Opens a terminal that neither echoes nor turns line feeds into pairs.
@@ -60,7 +60,7 @@ pub(crate) fn open_pty(size: PtySize) -> io::Result<Pty> {
 }
 
 /// Opens a terminal with the kernel's usual modes.
-pub(crate) fn open_pair(size: PtySize) -> io::Result<Pty> {
+pub fn open_pair(size: PtySize) -> io::Result<Pty> {
     let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     // Not a flag of `openpt` everywhere; no other thread forks here.
     rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC)?;
@@ -131,7 +131,7 @@ fn marks_from_env(mark: &str) -> String {
     unsafe_code,
     reason = "a controlling terminal can only be taken between fork and exec"
 )]
-pub(crate) fn own_session(shell: &mut Command) {
+pub fn own_session(shell: &mut Command) {
     let take_terminal = || {
         rustix::process::setsid()?;
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdout())?;
@@ -560,7 +560,7 @@ fn stat_field(pid: u32, field: usize) -> Option<String> {
 
 /// Returns the fields of `/proc/PID/stat` after the name.
 #[cfg(target_os = "linux")]
-pub(crate) fn stat_fields(pid: u32) -> Option<Vec<String>> {
+pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, after_name) = stat.rsplit_once(") ")?;
@@ -593,17 +593,19 @@ pub(crate) fn is_alive(process: u32, _started: u64) -> bool {
 }
 
 /// Returns whether there is a process of that id.
-pub(crate) fn exists(process: u32) -> bool {
+pub fn exists(process: u32) -> bool {
     pid(process)
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-pub(crate) fn pid(raw: u32) -> Option<Pid> {
+/// Returns a process id for system calls, where there can be a process of that id.
+#[must_use]
+pub fn pid(raw: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(raw).ok()?)
 }
 
 /// Converts a duration for `poll`.
-pub(crate) fn timespec(duration: Duration) -> Timespec {
+pub fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor has to notice by itself that the command's time is up, before its guard and its
 /// agent see to it.
-pub(crate) const NOTICE_MAX: Duration = Duration::from_millis(250);
+pub const NOTICE_MAX: Duration = Duration::from_millis(250);
 /// How long a tree has to end after SIGTERM.
 pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
 /// How long SIGKILL is repeated, for trees that fork faster than they are killed.

@@ -32,7 +32,7 @@ struct Left {
 /// Removes the files of the oldest calls where there are too many, never of one that runs.
 ///
 /// What cannot be looked at or removed stays.
-pub(crate) fn remove_oldest(state_dir: &Path) {
+pub fn remove_oldest(state_dir: &Path) {
     within(state_dir, CALLS_MAX, BYTES_MAX);
 }
 

@@ -3,10 +3,15 @@
 //! Between an agent and a command is a small process: the same program, started again with
 //! [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of `main` turns it into the supervisor. Forking
 //! from the agent instead would copy its page tables, which costs 40 ms at 500 MB.
+//!
+//! What is started is given as plain data: a command or a program, its environment as names and values.
+//! What may run, and what of an environment is passed on, is judged above.
+#![warn(missing_docs)]
 
 mod capture;
 mod clean;
 mod client;
+mod environment;
 mod guard;
 mod link;
 mod pipe;
@@ -19,19 +24,18 @@ mod role;
 mod serve;
 mod start_error;
 mod status;
-pub(crate) mod unix;
+pub mod unix;
 
-pub(crate) use capture::Capture;
+pub use capture::{Capture, Captured};
 pub use client::{CommandEvent, Ender, Supervised};
-pub(crate) use guard::NOTICE_MAX;
-pub(crate) use pipe::{read_line, send_last};
+pub use environment::{hide_environment, move_environment, survive_large_files};
+pub use guard::NOTICE_MAX;
+pub use pipe::{read_line, send_last};
 pub use protocol::CallSpec;
 pub use pty_size::PtySize;
-pub(crate) use reaper::start_reaper;
-pub(crate) use recall::{Known, Whereabouts, end, end_orphans, look};
-pub(crate) use retention::remove_oldest;
-pub use retention::{are_alive, end_all};
-pub(crate) use role::{Role, run_if_requested};
-pub use role::{SUPERVISE_ARG, SupervisorCommand};
+pub use reaper::{Reaper, start_reaper};
+pub use recall::{Known, Whereabouts, end, end_orphans, look};
+pub use retention::{are_alive, end_all, remove_oldest};
+pub use role::{Role, SUPERVISE_ARG, SupervisorCommand, run_if_requested};
 pub use start_error::StartError;
 pub use status::{CallStatus, CommandState, StatusError};

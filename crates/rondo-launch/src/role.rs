@@ -10,11 +10,11 @@ pub const SUPERVISE_ARG: &str = "__rondo-supervise";
 
 /// What else than a command a program can supervise.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Role {
+pub struct Role {
     /// The argument behind [`SUPERVISE_ARG`] that asks for it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Serves from the specification on stdin to the end; returns the exit code.
-    pub(crate) serve: fn() -> i32,
+    pub serve: fn() -> i32,
 }
 
 static HOOKED: AtomicBool = AtomicBool::new(false);
@@ -24,7 +24,7 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 ///
 /// Must be the first thing in `main`, before arguments are read and threads are started. Otherwise
 /// it only notes that this program can be started as a supervisor.
-pub(crate) fn run_if_requested(roles: &[Role]) {
+pub fn run_if_requested(roles: &[Role]) {
     if std::env::args_os()
         .nth(1)
         .is_some_and(|arg| arg == SUPERVISE_ARG)

@@ -15,7 +15,7 @@ const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// Reads the specification that a supervisor is given first, a line of JSON, and returns it with what
 /// was read behind it.
-pub(crate) fn read_line<T: DeserializeOwned>(
+pub fn read_line<T: DeserializeOwned>(
     from: impl AsFd,
     bytes_max: usize,
 ) -> io::Result<(T, Vec<u8>)> {
@@ -58,7 +58,7 @@ pub(super) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Sends the last bytes to an agent that reads them within its time; does not wait on the descriptor.
-pub(crate) fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+pub fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     let until = Instant::now() + FINAL_WRITE_MAX;
     while !bytes.is_empty() {
         match rustix::io::write(frames, bytes) {
