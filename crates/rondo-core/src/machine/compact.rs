@@ -202,12 +202,18 @@ impl TurnMachine {
         let step = self.spent.steps;
         cx.emit(EventBody::StepStarted { step });
         cx.emit(EventBody::CompactionStarted {
-            messages: u32::try_from(to).unwrap_or(u32::MAX),
+            messages: self.older_messages(to),
             tokens: self.spent.next_input(),
         });
         self.pressure.summarising = Some(to);
         self.send_summary_request(cx);
         true
+    }
+
+    /// Returns how many messages a summary of the first `to` replaces, without the one that asks for it.
+    fn older_messages(&self, to: usize) -> u32 {
+        let asking = usize::from(self.config.profile.compaction.only);
+        u32::try_from(to.saturating_sub(asking)).unwrap_or(u32::MAX)
     }
 
     /// Asks for the summary, or asks again after a failure that may pass.
