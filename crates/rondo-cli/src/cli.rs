@@ -8,7 +8,7 @@ mod replay;
 mod session;
 
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
-pub(crate) use fork::{ForkArgs, StepPlace};
+pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};

@@ -18,6 +18,7 @@
 //!   [`secrets`]: what is kept out of them.
 //! - [`plan`]: who answers a turn, and under what; [`tools`], [`python`]: what it may call;
 //!   [`context`]: what stands before the user's words.
+//! - [`replay`]: what a replay needs of today's tools.
 //! - [`telemetry`]: what a collector is sent; [`files`]: files whose names others chose.
 
 pub mod calls;
@@ -36,6 +37,7 @@ pub mod profiles;
 pub mod project;
 pub mod providers;
 pub mod python;
+pub mod replay;
 mod request_limits;
 pub mod runtime;
 pub mod secrets;
@@ -59,4 +61,4 @@ pub use notices::{NoNotices, Notices};
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};
 pub use table::{Layer, SETTINGS, Setting};
-pub use turn::{Turn, TurnContext, TurnHost, TurnStart};
+pub use turn::{Turn, TurnHost, TurnStart};

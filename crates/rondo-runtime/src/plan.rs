@@ -45,13 +45,12 @@ impl TurnPlan {
     /// Takes whom and what the turn began with.
     ///
     /// # Errors
-    /// When its models are not known here, or it was imported and nobody said that it may go on.
-    pub fn of_cut_off(turn: &CutOff, settings: &Settings, notices: &dyn Notices) -> Result<Self> {
-        if turn.needs_consent {
-            let message = "the turn that was cut off was imported: anybody may have written it";
-            let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
-            return Err(SetupError::new(SetupErrorKind::ApprovalNeeded, message).hint(hint));
-        }
+    /// When its models are not known here.
+    pub(crate) fn of_cut_off(
+        turn: &CutOff,
+        settings: &Settings,
+        notices: &dyn Notices,
+    ) -> Result<Self> {
         let mut settings = settings.clone();
         let mut models = turn.models.iter().cloned();
         settings.values.model = models.next();

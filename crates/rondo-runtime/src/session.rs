@@ -7,6 +7,7 @@ use crate::runtime::Runtime;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
+use rondo_core::ports::{RecordBody, Seq};
 use rondo_core::{control, events};
 use rondo_journal::{SessionInfo, Store};
 use rondo_types::{Message, Outcome, TurnEvent};
@@ -68,11 +69,11 @@ pub struct FoundSession {
     /// What is in force in it.
     pub settings: Settings,
     runtime: Runtime,
-    store: SessionStore,
+    source: FoundSource,
 }
 
 /// Where a session is, before it is taken.
-enum SessionStore {
+enum FoundSource {
     Memory,
     /// A new one, in a journal that is being opened: that takes a moment, in which other things are read.
     New(JoinHandle<Result<Store>>),
@@ -82,8 +83,8 @@ enum SessionStore {
 impl FoundSession {
     fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
         let mut settings = runtime.settings(options.directory.clone())?;
-        let store = SessionStore::find(source, &settings)?;
-        if let SessionStore::Known(_, info) = &store
+        let source = FoundSource::find(source, &settings)?;
+        if let FoundSource::Known(_, info) = &source
             && !options.is_directory_named
             && let Some(own) = sessions::own_directory(info, &settings.directory)?
         {
@@ -92,7 +93,7 @@ impl FoundSession {
         Ok(Self {
             settings,
             runtime: runtime.clone(),
-            store,
+            source,
         })
     }
 
@@ -102,7 +103,7 @@ impl FoundSession {
     /// # Errors
     /// When that model is not known here, or the session's records cannot be read.
     pub fn keep_model(&mut self) -> Result<()> {
-        let SessionStore::Known(store, info) = &self.store else {
+        let FoundSource::Known(store, info) = &self.source else {
             return Ok(());
         };
         match LastAsked::last(store, info)? {
@@ -116,16 +117,24 @@ impl FoundSession {
     /// # Errors
     /// When another process works on it, when its records are damaged, or the disk fails.
     pub fn open(self, title: String) -> Result<Session> {
-        let conversation = self.store.open(&self.settings, title)?;
-        Ok(Session {
-            settings: self.settings,
-            conversation,
-            runtime: self.runtime,
-        })
+        let mut session = Session::new(self.runtime, self.settings);
+        match self.source {
+            FoundSource::Memory => session.begin(title).map(drop)?,
+            FoundSource::New(opening) => {
+                session.store = Some(opened(opening)?);
+                session.begin(title)?;
+            }
+            FoundSource::Known(store, info) => {
+                session.store = Some(store.clone());
+                session.take(&info)?;
+                calls::prune(&session.settings.paths, &info.id, &store);
+            }
+        }
+        Ok(session)
     }
 }
 
-impl SessionStore {
+impl FoundSource {
     fn find(source: &SessionSource, settings: &Settings) -> Result<Self> {
         let is_ephemeral = settings.values.ephemeral == Some(true);
         match source {
@@ -156,25 +165,11 @@ impl SessionStore {
         let info = find(&store)?;
         Ok(Self::Known(store, Box::new(info)))
     }
+}
 
-    fn open(self, settings: &Settings, title: String) -> Result<Conversation> {
-        let (store, opened) = match self {
-            Self::Memory => return Ok(Conversation::ephemeral()),
-            Self::New(opening) => {
-                let lost =
-                    |_| SetupError::new(SetupErrorKind::Other, "the journal's thread panicked");
-                let store = opening.join().map_err(lost).flatten()?;
-                let begun = Conversation::begin(&store, &settings.directory, title)?;
-                (store, begun)
-            }
-            Self::Known(store, info) => {
-                let taken = Conversation::take(&store, &info)?;
-                (store, taken)
-            }
-        };
-        calls::prune(&settings.paths, &opened.session, &store);
-        Ok(opened)
-    }
+fn opened(opening: JoinHandle<Result<Store>>) -> Result<Store> {
+    let lost = |_| SetupError::new(SetupErrorKind::Other, "the journal's thread panicked");
+    opening.join().map_err(lost).flatten()
 }
 
 fn no_thread(err: std::io::Error) -> SetupError {
@@ -182,22 +177,184 @@ fn no_thread(err: std::io::Error) -> SetupError {
     SetupError::because(SetupErrorKind::Other, context, err)
 }
 
-/// A session that this process has taken. It is let go of when this is dropped.
+/// A session that a host works in. Its record begins with its first turn or cell, so that one in which nothing
+/// was said leaves nothing behind; it is let go of when this is dropped, or another one takes its place.
 pub struct Session {
     /// What is in force in it.
     pub settings: Settings,
-    /// What was said, and where it is recorded.
-    pub conversation: Conversation,
+    conversation: Option<Conversation>,
+    store: Option<Store>,
     runtime: Runtime,
 }
 
 impl Session {
+    /// A new session, in the directory of these settings. Nothing is opened yet.
+    #[must_use]
+    pub fn new(runtime: Runtime, settings: Settings) -> Self {
+        Self {
+            settings,
+            conversation: None,
+            store: None,
+            runtime,
+        }
+    }
+
+    /// Returns what all sessions of the host share.
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Returns what was said and where it is recorded, once there is a record.
+    #[must_use]
+    pub fn conversation(&self) -> Option<&Conversation> {
+        self.conversation.as_ref()
+    }
+
+    /// Returns whether something of it could not be recorded.
+    #[must_use]
+    pub fn has_journal_failed(&self) -> bool {
+        self.conversation()
+            .is_some_and(|it| it.journal.has_failed())
+    }
+
+    /// Returns whether nothing is kept.
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        self.settings.values.ephemeral == Some(true)
+    }
+
+    /// Returns the journal of all sessions, which the first call opens.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn store(&mut self) -> Result<&Store> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => sessions::open(&self.settings)?,
+        };
+        Ok(self.store.insert(store))
+    }
+
+    /// Returns its entry in the list of sessions.
+    ///
+    /// # Errors
+    /// When it has no record yet, or keeps none.
+    pub fn info(&mut self) -> Result<SessionInfo> {
+        let none = |message| Err(SetupError::new(SetupErrorKind::NoSession, message));
+        let Some(id) = self.conversation().map(|it| it.session.clone()) else {
+            return none("nothing was said yet");
+        };
+        if self.is_ephemeral() {
+            return none("nothing is kept of this session");
+        }
+        self.store()?.session(&id).map_err(sessions::failed)
+    }
+
+    /// Begins its record under a title, where it has none yet.
+    ///
+    /// # Errors
+    /// When the journal cannot be used.
+    pub fn begin(&mut self, title: String) -> Result<&Conversation> {
+        let conversation = match self.conversation.take() {
+            Some(conversation) => conversation,
+            None if self.is_ephemeral() => Conversation::ephemeral(),
+            None => {
+                let directory = self.settings.directory.clone();
+                let store = self.store()?.clone();
+                let begun = Conversation::begin(&store, &directory, title)?;
+                calls::prune(&self.settings.paths, &begun.session, &store);
+                begun
+            }
+        };
+        Ok(self.conversation.insert(conversation))
+    }
+
+    /// Lets go of what was said: the next turn begins a session of its own.
+    pub fn clear(&mut self) {
+        self.conversation = None;
+    }
+
+    /// Goes on with a recorded session in place of the one before, which is let go of first: a process owns
+    /// a session once. Where that fails, the next turn begins a session of its own.
+    ///
+    /// # Errors
+    /// When another process works on it, when its records are damaged, or the disk fails.
+    pub fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
+        self.conversation = None;
+        let taken = Conversation::take(self.store()?, info)?;
+        Ok(self.conversation.insert(taken))
+    }
+
+    /// Copies the session up to a record, and returns the copy. It goes on where it is.
+    ///
+    /// # Errors
+    /// When nothing is recorded of it, or the disk fails.
+    pub fn fork(&mut self, at: Seq) -> Result<SessionInfo> {
+        let of = self.info()?.id;
+        sessions::fork(self.store()?, &of, at)
+    }
+
+    /// Returns the record before the latest turn; 0 where that is the first one.
+    ///
+    /// # Errors
+    /// When no turn is recorded, or the records cannot be read.
+    pub fn before_latest_turn(&mut self) -> Result<Seq> {
+        let of = self.info()?.id;
+        let before = sessions::before_latest_turn(self.store()?, &of)?;
+        before.ok_or_else(|| SetupError::new(SetupErrorKind::NoSession, "nothing was asked yet"))
+    }
+
+    /// Records what is of no turn, where there is a record.
+    ///
+    /// # Errors
+    /// When it cannot be recorded; then what it announces must not happen.
+    pub async fn record(&self, body: RecordBody) -> Result<()> {
+        match &self.conversation {
+            Some(conversation) => conversation.record(body).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Decides who answers, and under what.
     ///
     /// # Errors
     /// When the settings name nobody, or somebody who cannot do what the profile needs.
     pub fn plan(&self) -> Result<TurnPlan> {
         TurnPlan::of(&self.settings, self.runtime.notices())
+    }
+
+    /// Returns the turn that was cut off and what it goes on under, if there is one. It stays cut off until
+    /// [`finished`](Self::finished) takes its outcome.
+    ///
+    /// # Errors
+    /// When its models are not known here, or it was imported and nobody said that it may go on.
+    pub fn cut_off(&self) -> Result<Option<(TurnPlan, TurnStart)>> {
+        let Some(conversation) = self.conversation() else {
+            return Ok(None);
+        };
+        let Some(cut_off) = conversation.cut_off.clone() else {
+            return Ok(None);
+        };
+        if conversation.needs_consent {
+            return Err(no_consent());
+        }
+        let plan = TurnPlan::of_cut_off(&cut_off, &self.settings, self.runtime.notices())?;
+        Ok(Some((plan, TurnStart::CutOff(cut_off))))
+    }
+
+    /// Allows that a turn which came from a file is carried on.
+    pub fn allow_cut_off(&mut self) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.needs_consent = false;
+        }
+    }
+
+    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it on.
+    pub fn leave_cut_off(&mut self) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.leave_open_turn();
+        }
     }
 
     /// Connects the model of a plan.
@@ -211,25 +368,40 @@ impl Session {
         self.runtime.connect(plan, &self.settings).await
     }
 
-    /// Puts a turn together. Once it has run, the session takes its outcome by
-    /// [`Conversation::took`].
+    /// Puts a turn together. The first one begins the session's record, with its message as the title. Once
+    /// it has run, [`finished`](Self::finished) takes its outcome.
     ///
     /// # Errors
-    /// When its tools or its models cannot be built.
+    /// When its tools or its models cannot be built, or the journal cannot be used.
     pub fn turn(
-        &self,
+        &mut self,
         plan: &TurnPlan,
         connected: ConnectedModel,
         start: TurnStart,
         host: TurnHost<'_>,
     ) -> Result<Turn> {
+        let secrets = host.secrets.clone().with(connected.key.clone());
+        let start = start.without(&secrets);
+        if let TurnStart::Message(message) = &start {
+            self.begin_turn(message.text())?;
+        }
+        let Some(conversation) = &self.conversation else {
+            let message = "no turn was cut off";
+            return Err(SetupError::new(SetupErrorKind::NoSession, message));
+        };
         let context = TurnContext {
             runtime: &self.runtime,
             settings: &self.settings,
-            conversation: &self.conversation,
-            workdir: None,
+            conversation,
         };
         context.turn(plan, connected, start, host)
+    }
+
+    /// Takes what a turn left: the next one knows its messages.
+    pub fn finished(&mut self, outcome: &Outcome) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.took(outcome);
+        }
     }
 
     /// Asks, and hands over the turn's events as they come.
@@ -262,7 +434,26 @@ impl Session {
         };
         let (outcome, ()) = tokio::join!(turn.run(sender, control), listen);
         let outcome = outcome?;
-        self.conversation.took(&outcome);
+        self.finished(&outcome);
         Ok(outcome)
     }
+
+    /// Begins the record with a first question, whose words become the title even where a cell began it.
+    fn begin_turn(&mut self, title: String) -> Result<()> {
+        let of_cells = self
+            .conversation()
+            .filter(|it| it.turns == 0 && it.has_records());
+        if let Some(session) = of_cells.map(|it| it.session.clone())
+            && !self.is_ephemeral()
+        {
+            self.store()?.set_title(&session, &title)?;
+        }
+        self.begin(title).map(drop)
+    }
+}
+
+fn no_consent() -> SetupError {
+    let message = "the turn that was cut off was imported: anybody may have written it";
+    let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
+    SetupError::new(SetupErrorKind::ApprovalNeeded, message).hint(hint)
 }

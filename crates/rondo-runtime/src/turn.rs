@@ -24,14 +24,14 @@ pub enum TurnStart {
     /// Something new that is said.
     Message(Box<Message>),
     /// What is recorded of a turn that was cut off.
-    CutOff(Box<CutOff>),
+    CutOff(Arc<CutOff>),
 }
 
 impl TurnStart {
     /// Returns the same, with these secrets kept out of what is asked: the key of who answers is known only
     /// once it is connected.
     #[must_use]
-    pub fn without(self, secrets: &Secrets) -> Self {
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
         match self {
             Self::Message(message) => Self::Message(Box::new(secrets.message(*message))),
             Self::CutOff(cut_off) => Self::CutOff(cut_off),
@@ -54,6 +54,8 @@ pub struct TurnHost<'a> {
     pub live: Vec<Arc<dyn Tool>>,
     /// What is kept out of everything.
     pub secrets: Secrets,
+    /// Where the user's shell is, if they work in one.
+    pub workdir: Option<&'a Workdir>,
 }
 
 impl TurnHost<'_> {
@@ -66,20 +68,19 @@ impl TurnHost<'_> {
             schema: None,
             live: Vec::new(),
             secrets,
+            workdir: None,
         }
     }
 }
 
 /// Where a turn belongs.
-pub struct TurnContext<'a> {
+pub(crate) struct TurnContext<'a> {
     /// What all sessions share.
-    pub runtime: &'a Runtime,
+    pub(crate) runtime: &'a Runtime,
     /// What is in force.
-    pub settings: &'a Settings,
+    pub(crate) settings: &'a Settings,
     /// What was said before, and where it is recorded.
-    pub conversation: &'a Conversation,
-    /// Where the user's shell is, if they work in one.
-    pub workdir: Option<&'a Workdir>,
+    pub(crate) conversation: &'a Conversation,
 }
 
 /// A turn that is ready to run.
@@ -95,7 +96,7 @@ impl TurnContext<'_> {
     ///
     /// # Errors
     /// When its tools or its models cannot be built.
-    pub fn turn(
+    pub(crate) fn turn(
         &self,
         plan: &TurnPlan,
         connected: ConnectedModel,
@@ -104,7 +105,7 @@ impl TurnContext<'_> {
     ) -> Result<Turn> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
         let secrets = host.secrets.with(connected.key);
-        let toolset = self.toolset(plan, &host.live, &secrets)?;
+        let toolset = self.toolset(plan, &host.live, host.workdir, &secrets)?;
         let session = conversation.session.clone();
         tracing::info!(
             session = session.as_str(),
@@ -140,7 +141,7 @@ impl TurnContext<'_> {
         };
         Ok(Turn {
             setup: parts.turn(new),
-            start: start.without(&secrets),
+            start,
             history: conversation.history.clone(),
             toolset,
         })
@@ -150,6 +151,7 @@ impl TurnContext<'_> {
         &self,
         plan: &TurnPlan,
         live: &[Arc<dyn Tool>],
+        workdir: Option<&Workdir>,
         secrets: &Secrets,
     ) -> Result<Toolset> {
         let keys = plan.key_variables();
@@ -161,7 +163,7 @@ impl TurnContext<'_> {
             session: &self.conversation.session,
             live,
             secrets,
-            workdir: self.workdir,
+            workdir,
             python: self.runtime.python(),
         })?;
         if !toolset.missing.is_empty() {

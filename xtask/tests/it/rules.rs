@@ -29,7 +29,7 @@ struct Rule {
 /// Crates that are never part of the program.
 const DEVELOPMENT: [&str; 2] = ["crates/rondo-testkit/", "xtask/"];
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -87,6 +87,28 @@ const RULES: [Rule; 12] = [
         only_in: &["crates/rondo-cli/"],
         not_in: &[],
         sample: "let model = HttpModel::new(endpoint, card)?;",
+    },
+    Rule {
+        what: "hosts take, begin and fork sessions through the runtime's Session",
+        words: &[
+            "Store",
+            "Conversation::",
+            "ToolsetOptions",
+            "NewSession",
+            "run_turn",
+            "resume_turn",
+        ],
+        view: View::Code,
+        only_in: &["crates/rondo-cli/"],
+        // These list, check, move and remove what is recorded, and run no turn of it; the stores of models and
+        // of exported files are others.
+        not_in: &[
+            "crates/rondo-cli/src/commands/session/",
+            "crates/rondo-cli/src/commands/replay/source",
+            "crates/rondo-cli/src/commands/models",
+            "crates/rondo-cli/src/commands/doctor",
+        ],
+        sample: "let store = Store::open(dir, options)?;",
     },
     Rule {
         what: "only the program prints",

@@ -2,8 +2,8 @@
 
 use super::{AskArgs, OutputFormat, TurnArgs, one_of};
 use clap::Args;
+use rondo_runtime::sessions::StepPlace;
 use rondo_runtime::table::help;
-use std::str::FromStr;
 
 /// Arguments of `rondo fork`.
 #[derive(Debug, Args)]
@@ -39,36 +39,6 @@ pub(crate) struct ForkArgs {
     pub(crate) json: bool,
 }
 
-/// A step of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StepPlace {
-    /// From 1; the latest turn if none is named.
-    pub(crate) turn: Option<u32>,
-    /// From 1.
-    pub(crate) step: u32,
-}
-
-impl FromStr for StepPlace {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| match text.parse::<u32>() {
-            Ok(number) if number > 0 => Ok(number),
-            _ => Err("a step is a number from 1, or `TURN.STEP`".to_owned()),
-        };
-        match text.split_once('.') {
-            Some((turn, step)) => Ok(Self {
-                turn: Some(number(turn)?),
-                step: number(step)?,
-            }),
-            None => Ok(Self {
-                turn: None,
-                step: number(text)?,
-            }),
-        }
-    }
-}
-
 impl ForkArgs {
     /// Returns what goes on with the session that was made.
     pub(crate) fn going_on(self, session: &str) -> AskArgs {
@@ -87,21 +57,6 @@ impl ForkArgs {
                 ..TurnArgs::default()
             },
             ..AskArgs::default()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_is_one_of_the_latest_turn_or_of_the_one_that_is_named() {
-        let read = |text: &str| text.parse::<StepPlace>().ok().map(|it| (it.turn, it.step));
-        assert_eq!(read("3"), Some((None, 3)));
-        assert_eq!(read("2.1"), Some((Some(2), 1)));
-        for wrong in ["", "0", "1.0", "x", "1.2.3", "-1"] {
-            assert_eq!(read(wrong), None, "{wrong}");
         }
     }
 }

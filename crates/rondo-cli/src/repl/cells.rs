@@ -84,7 +84,7 @@ impl AgentChat {
         }
         let (code, changed) = kept_code(code, &self.all_secrets());
         let title = format!(">>> {}", code.trim());
-        let conversation = self.conversation_titled(title)?;
+        let conversation = self.session.begin(title)?;
         let body = RecordBody::CellStarted { code, changed };
         Ok(Some(conversation.record(body).await?))
     }

@@ -52,12 +52,12 @@ impl AgentChat {
         let is_new = |(name, value): &&(&str, &str)| before.get(name) != Some(OsStr::new(value));
         let mut is_any = false;
         for (name, value) in keys.iter().filter(is_new) {
-            self.settings.env.export(name, value);
+            self.session.settings.env.export(name, value);
             is_any = true;
         }
         if is_any {
             // Whoever answered has the key of before.
-            self.runtime.disconnect();
+            self.session.runtime().disconnect();
         }
         is_any
     }

@@ -8,6 +8,7 @@
 //! - `approver`, `permissions`: questions, and what was allowed for good.
 //! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
 //! - `assignments`, `exports`: keys in lines of the shell, and those that it exports.
+//! - `chosen`: the session that it begins with.
 //! - `cells`, `restore`: what is kept of cells, and how they are run again; `interpreters`: whose they are.
 //! - `ledger`: what turns took; `place`: where the prompt stands.
 //!
@@ -16,6 +17,7 @@
 mod approver;
 mod assignments;
 mod cells;
+mod chosen;
 mod draft;
 mod editor;
 mod exports;
@@ -43,24 +45,25 @@ use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
+use chosen::Chosen;
 use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
 use jobs::Late;
 use mode::{Line, Mode};
 use python::Failed as FailedCell;
 use rondo_journal::SessionInfo;
-use rondo_runtime::Runtime;
 use rondo_runtime::env::Env;
-use rondo_runtime::plan::{TurnPlan, go_on_with};
+use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::values::EditKeys;
-use rondo_runtime::{models, profiles, providers, secrets, sessions};
+use rondo_runtime::{Runtime, Session, SessionOptions};
+use rondo_runtime::{models, profiles, providers, secrets};
 use shell::{AS_BEFORE, LastCommand, RunningShell, Sharing};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use talk::AgentChat;
 use tokio::task::spawn_blocking;
@@ -133,27 +136,32 @@ pub(crate) fn run(
         turn: args.turn,
         ..AskArgs::default()
     };
-    let directory = working_directory(args.turn.directory.as_deref())?;
+    let options = SessionOptions {
+        directory: working_directory(args.turn.directory.as_deref())?,
+        is_directory_named: args.turn.directory.is_some(),
+    };
     let notices = SharedOutput::new(*early);
     let runtime = Runtime::new(env, args.layer(), Arc::clone(&notices) as _);
-    let settings = runtime.settings(directory)?;
+    let chosen = Chosen::find(&runtime, &args, &options)?;
+    let settings = chosen.settings();
     let output = output_of(&settings.values, &settings.env, color);
     notices.set(output);
     if !(output.stdout_terminal && output.stderr_terminal) {
         return Err(no_terminal());
     }
     let terminal = Terminal::find().map_err(|_| no_terminal())?;
-    check_who_answers(&settings, &output)?;
+    check_who_answers(settings, &output)?;
     if implied {
         output.note(WHERE_YOU_ARE);
     }
-    let mut repl = Repl::new(runtime, settings, output, terminal, mode);
-    repl.names_directory = args.turn.directory.is_some();
+    let own = chosen.own_directory(&options);
+    let mut repl = Repl::new(chosen.open()?, output, terminal, mode);
+    repl.names_directory = options.is_directory_named;
     repl.queue((!first.trim().is_empty()).then_some(first));
-    repl.go_on(&args, restores)?;
-    if restores {
-        repl.restores_first()?;
+    if let Some(own) = own {
+        repl.tell_directory(&own, args.turn.session.is_some());
     }
+    repl.tell_session(restores)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -166,6 +174,11 @@ pub(crate) fn run(
 
 fn failed(err: io::Error, context: &'static str) -> CliError {
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+}
+
+/// Names a session by its id and its turns.
+fn named_session(id: &str, turns: &str) -> String {
+    format!("session `{id}` of {turns}")
 }
 
 /// Checks that whoever is named can do what the profile needs. Where nobody is, there are a shell and
@@ -186,29 +199,24 @@ fn no_terminal() -> CliError {
 }
 
 impl Repl {
-    fn new(
-        runtime: Runtime,
-        settings: Settings,
-        output: Output,
-        terminal: Terminal,
-        mode: Mode,
-    ) -> Self {
+    fn new(session: Session, output: Output, terminal: Terminal, mode: Mode) -> Self {
+        let settings = &session.settings;
         let shared = Shared::new(mode);
         shared.set_directory(settings.directory.clone());
         let home = settings.env.text("HOME").map(PathBuf::from);
-        let secrets = secrets::of_env(&settings);
+        let secrets = secrets::of_env(settings);
         let history = settings.paths.state.join(HISTORY);
         let kept = settings.values.ephemeral != Some(true);
         let editor = EditorSettings {
             keys: settings.values.edit_keys.unwrap_or(EditKeys::Emacs),
             history: kept.then_some(history),
-            key_names: KeyNames::of(&settings),
+            key_names: KeyNames::of(settings),
             color: output.stdout_color,
-            names: names(&settings, home.clone()),
+            names: names(settings, home.clone()),
         };
         Self {
             editor: Some(Editor::new(editor, shared.clone())),
-            talk: AgentChat::new(runtime, settings, output, secrets, terminal, shared.clone()),
+            talk: AgentChat::new(session, output, secrets, terminal, shared.clone()),
             shared,
             home,
             queue: VecDeque::new(),
@@ -224,49 +232,28 @@ impl Repl {
         }
     }
 
-    /// Has what ran in Python run again before anything else.
-    fn restores_first(&mut self) -> Result<()> {
-        if self.talk.current().is_none() {
-            let message = "`--restore-python` goes with `-c` or `--session`";
-            return Err(CliError::new(Exit::Usage, message));
-        }
-        self.restores = true;
-        Ok(())
+    /// Says that the prompt begins in the directory of the session that it goes on with.
+    fn tell_directory(&self, own: &Path, is_session_named: bool) {
+        let directory = place::shown(own, self.home.as_deref());
+        let note = match is_session_named {
+            true => format!("the session's directory is {directory}"),
+            false => format!("no session began here: going on with the latest one, in {directory}"),
+        };
+        self.talk.output.note(&note);
     }
 
-    /// Takes the session that the arguments name, if they name one.
-    fn go_on(&mut self, args: &AskArgs, restores: bool) -> Result<()> {
-        if !args.turn.continue_latest && args.turn.session.is_none() {
-            return Ok(());
-        }
-        if self.talk.settings.values.ephemeral == Some(true) {
-            let message = "a session that goes on cannot be ephemeral";
-            return Err(CliError::new(Exit::Usage, message));
-        }
-        let directory = self.talk.settings.directory.clone();
-        let store = self.talk.store()?;
-        let info = match &args.turn.session {
-            Some(text) => sessions::find(store, text)?,
-            None => sessions::latest(store, &directory)?,
-        };
-        if args.turn.directory.is_none()
-            && let Some(own) = sessions::own_directory(&info, &directory)?
-        {
-            let other = place::shown(&own, self.home.as_deref());
-            let output = self.talk.output;
-            match args.turn.session.is_some() {
-                true => output.note(&format!("the session's directory is {other}")),
-                false => output.note(&format!(
-                    "no session began here: going on with the latest one, in {other}"
-                )),
+    /// Says which session the prompt begins with, where it goes on with one, and has its Python cells run
+    /// again first where the command line says so.
+    fn tell_session(&mut self, restores: bool) -> Result<()> {
+        self.restores = restores;
+        match self.talk.current() {
+            Some(_) => self.tell_taken(named_session),
+            None if restores => {
+                let message = "`--restore-python` goes with `-c` or `--session`";
+                return Err(CliError::new(Exit::Usage, message));
             }
-            self.set_directory(own);
+            None => return Ok(()),
         }
-        if let Some(last) = sessions::LastAsked::last(self.talk.store()?, &info)? {
-            let output = self.talk.output;
-            go_on_with(&last, &mut self.talk.settings, &output)?;
-        }
-        self.take(&info)?;
         match restores {
             true => Ok(()),
             false => self.tell_cells(),
@@ -275,25 +262,31 @@ impl Repl {
 
     /// Goes on with a session, and says so.
     fn take(&mut self, info: &SessionInfo) -> Result<()> {
-        self.take_as(info, |id, turns| format!("session `{id}` of {turns}"))
+        self.take_as(info, named_session)
     }
 
     /// Goes on with a session, of which `named` says what it is by its id and its turns.
     fn take_as(&mut self, info: &SessionInfo, named: impl Fn(&str, &str) -> String) -> Result<()> {
+        self.talk.take(info)?;
+        self.tell_taken(named);
+        Ok(())
+    }
+
+    fn tell_taken(&self, named: impl Fn(&str, &str) -> String) {
         let output = self.talk.output;
-        let conversation = self.talk.take(info)?;
-        let turns = slash::turns(conversation.turns);
-        let is_cut_off = conversation.cut_off.is_some();
+        let Some(conversation) = self.talk.current() else {
+            return;
+        };
         conversation.note_lost_end(&output);
-        let what = match is_cut_off {
-            true => {
+        let what = match conversation.cut_off {
+            Some(_) => {
                 "its last turn was cut off, and is carried on by `/resume` or the next question"
             }
-            false => "the next question goes on with it",
+            None => "the next question goes on with it",
         };
-        let named = named(info.id.as_str(), &turns);
-        self.talk.output.note(&format!("{named}: {what}"));
-        Ok(())
+        let turns = slash::turns(conversation.turns);
+        let named = named(conversation.session.as_str(), &turns);
+        output.note(&format!("{named}: {what}"));
     }
 
     async fn until_the_end(&mut self) -> Result<Exit> {
@@ -472,7 +465,7 @@ impl Repl {
 
     /// Says once that the directory is gone: whoever removed it may not have meant to be in it.
     fn tell_of_lost_directory(&mut self) {
-        let directory = &self.talk.settings.directory;
+        let directory = &self.talk.session.settings.directory;
         let was_told = std::mem::replace(&mut self.is_lost, !directory.is_dir());
         if self.is_lost && !was_told {
             let note = format!("{}; {GO_ELSEWHERE}", gone(directory));
@@ -492,7 +485,7 @@ impl Repl {
     }
 
     fn face(&mut self) -> Face {
-        let settings = &self.talk.settings;
+        let settings = &self.talk.session.settings;
         let (model, context) = self.answers.get_or_insert_with(|| answers(settings));
         let used = self.talk.books.open().context_tokens;
         Face {

@@ -41,7 +41,7 @@ impl AgentChat {
             return Ok(Sorted::default());
         };
         let session = session.session.clone();
-        let cells = Cells::read(self.store()?, &session)?;
+        let cells = Cells::read(self.session.store()?, &session)?;
         if cells.left_out > 0 {
             let note = format!("{} cells are too many to be looked at", cells.left_out);
             self.output.note(&note);

@@ -78,7 +78,7 @@ impl Repl {
             let error = CliError::caused(Exit::Error, anyhow::Error::new(err));
             error.hint("set `SHELL` to the path of a bash or zsh")
         })?;
-        let paths = &self.talk.settings.paths;
+        let paths = &self.talk.session.settings.paths;
         let name = format!("shell-{}", std::process::id());
         let state_dir = paths.state.join(name);
         private_dir(&state_dir)?;
@@ -140,7 +140,10 @@ impl Repl {
     /// Goes where a new shell is that found its directory gone, and returns whether it did: what was to run
     /// in the one must not run in the other.
     fn went_elsewhere(&mut self) -> bool {
-        let (wanted, there) = (&self.talk.settings.directory, self.talk.workdir.directory());
+        let (wanted, there) = (
+            &self.talk.session.settings.directory,
+            self.talk.workdir.directory(),
+        );
         if *wanted == there || wanted.is_dir() {
             return false;
         }

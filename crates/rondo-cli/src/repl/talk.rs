@@ -17,16 +17,14 @@ use crate::user_input;
 use rondo_core::Tool;
 use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
-use rondo_journal::{SessionInfo, Store};
+use rondo_journal::SessionInfo;
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
-use rondo_runtime::calls;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::sessions::{self, Conversation};
-use rondo_runtime::settings::Settings;
-use rondo_runtime::{Runtime, TurnStart};
+use rondo_runtime::sessions::Conversation;
+use rondo_runtime::{Session as AgentSession, TurnStart};
 use rondo_types::{CompactionPolicy, Message, Part, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,8 +48,8 @@ const FOR_ANY_AGENT: [Capability; 5] = [
 
 /// Everything that turns need, made when the first one does.
 pub(super) struct AgentChat {
-    pub(super) runtime: Runtime,
-    pub(super) settings: Settings,
+    /// The session at the prompt, and what is in force in it.
+    pub(super) session: AgentSession,
     pub(super) output: Output,
     pub(super) secrets: Secrets,
     pub(super) key_names: KeyNames,
@@ -75,42 +73,36 @@ pub(super) struct AgentChat {
     pub(super) workdir: Workdir,
     /// What goes with the next question.
     pub(super) attached: Vec<Part>,
-    conversation: Option<Conversation>,
-    store: Option<Store>,
 }
 
 impl AgentChat {
-    /// Begins without a conversation.
+    /// Takes the session that the prompt begins with.
     pub(super) fn new(
-        runtime: Runtime,
-        settings: Settings,
+        session: AgentSession,
         output: Output,
         secrets: Secrets,
         terminal: Terminal,
         shared: Shared,
     ) -> Self {
-        let workdir = Workdir::new(settings.directory.clone());
+        let workdir = Workdir::new(session.settings.directory.clone());
         shared.set_secrets(secrets.clone());
         Self {
             workdir,
-            runtime,
-            key_names: KeyNames::of(&settings),
+            key_names: KeyNames::of(&session.settings),
             exports: None,
-            settings,
             output,
             secrets,
             terminal,
             permissions: Permissions::default(),
             books: Books::default(),
-            owes_books: false,
+            owes_books: session.conversation().is_some(),
+            session,
             memory: None,
             python: None,
             presence: Presence::default(),
             parked: Vec::new(),
             shared,
             attached: Vec::new(),
-            conversation: None,
-            store: None,
         }
     }
 
@@ -120,7 +112,7 @@ impl AgentChat {
     /// When nobody can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<TurnEnd> {
         self.learn_keys();
-        let directory = &self.settings.directory;
+        let directory = &self.session.settings.directory;
         if !directory.is_dir() {
             return Err(CliError::new(Exit::Input, gone(directory)).hint(GO_ELSEWHERE));
         }
@@ -129,22 +121,13 @@ impl AgentChat {
             self.python()?;
         }
         let message = self.message(question)?;
-        let mut conversation = self.conversation(&message)?;
-        let carried = match conversation.cut_off {
-            Some(_) => Some(self.carry_on(&mut conversation).await),
-            None => None,
-        };
-        let over = match carried {
-            Some(Ok(over)) if over.stopped_by.is_some() => Ok(over),
-            Some(Err(error)) => Err(error),
-            _ => {
-                self.attached.clear();
-                let start = TurnStart::Message(Box::new(message));
-                self.turn(&mut conversation, &plan, start).await
-            }
-        };
-        self.conversation = Some(conversation);
-        over
+        let carried = self.carry_on().await?;
+        if let Some(over) = carried.filter(|it| it.stopped_by.is_some()) {
+            return Ok(over);
+        }
+        self.attached.clear();
+        let start = TurnStart::Message(Box::new(message));
+        self.turn(&plan, start).await
     }
 
     /// Has all that was said summed up, with an eye on what the user names. Nothing changes where that
@@ -154,7 +137,7 @@ impl AgentChat {
     /// When the last turn was cut off, or no model can be asked.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<Option<TurnEnd>> {
         self.learn_keys();
-        let mut plan = TurnPlan::of(&self.settings, &self.output)?;
+        let mut plan = self.session.plan()?;
         let policy = &mut plan.profile.compaction;
         policy.only = true;
         policy.max_messages = None;
@@ -174,13 +157,8 @@ impl AgentChat {
             self.output.note(&note);
             return Ok(None);
         }
-        let Some(mut conversation) = self.conversation.take() else {
-            return Ok(None);
-        };
         let start = TurnStart::Message(Box::new(self.secrets.message(message)));
-        let over = self.turn(&mut conversation, &plan, start).await;
-        self.conversation = Some(conversation);
-        over.map(Some)
+        self.turn(&plan, start).await.map(Some)
     }
 
     /// Returns why a summary would save nothing, where that is so.
@@ -200,25 +178,15 @@ impl AgentChat {
     /// When its models cannot be asked.
     pub(super) async fn resume(&mut self) -> Result<Option<TurnEnd>> {
         self.learn_keys();
-        let Some(mut conversation) = self.conversation.take() else {
-            return Ok(None);
-        };
-        let over = match conversation.cut_off {
-            Some(_) => self.carry_on(&mut conversation).await.map(Some),
-            None => Ok(None),
-        };
-        self.conversation = Some(conversation);
-        over
+        self.carry_on().await
     }
 
-    async fn carry_on(&mut self, conversation: &mut Conversation) -> Result<TurnEnd> {
-        let Some(cut_off) = conversation.cut_off.take() else {
-            return Err(nothing_cut_off());
+    async fn carry_on(&mut self) -> Result<Option<TurnEnd>> {
+        let Some((plan, start)) = self.session.cut_off()? else {
+            return Ok(None);
         };
         self.output.note("the turn that was cut off is carried on");
-        let plan = TurnPlan::of_cut_off(&cut_off, &self.settings, &self.output)?;
-        self.turn(conversation, &plan, TurnStart::CutOff(cut_off))
-            .await
+        self.turn(&plan, start).await.map(Some)
     }
 
     /// Returns who answers now, and under what.
@@ -226,7 +194,7 @@ impl AgentChat {
     /// # Errors
     /// When the settings name nobody.
     pub(super) fn plan(&self) -> Result<TurnPlan> {
-        let mut plan = TurnPlan::of(&self.settings, &self.output)?;
+        let mut plan = self.session.plan()?;
         if !self.remembers(&plan.profile.name) {
             // A record says what is left out, so that the session can still be replayed.
             plan.profile.compaction.max_messages = Some(0);
@@ -240,7 +208,7 @@ impl AgentChat {
     /// Lets an agent that works with tools look into the session that somebody works in.
     fn offer_python(&self, plan: &mut TurnPlan) {
         let has_tools = !plan.tool_names.is_empty();
-        let forbidden = self.settings.values.disallowed_tools.as_deref();
+        let forbidden = self.session.settings.values.disallowed_tools.as_deref();
         let forbidden = forbidden.unwrap_or_default();
         let is_there = plan.tool_names.iter().any(|name| is_python(name));
         if !has_tools || is_there {
@@ -261,8 +229,8 @@ impl AgentChat {
         if let Some(session) = &self.python {
             return Ok(Arc::clone(session));
         }
-        let directory = self.settings.directory.clone();
-        let mut settings = python::session_settings(&self.settings, &[], &directory);
+        let settings = &self.session.settings;
+        let mut settings = python::session_settings(settings, &[], &settings.directory);
         settings.has_terminal = true;
         if settings.program.is_relative() {
             return Err(CliError::new(Exit::Error, "there is no `python3`")
@@ -274,11 +242,12 @@ impl AgentChat {
     /// Has shell, agent and Python work in another directory, the interpreters of other sessions too.
     pub(super) fn set_directory(&mut self, directory: PathBuf) {
         self.workdir.set_directory(&directory);
-        if self.settings.directory == directory {
+        let settings = &mut self.session.settings;
+        if settings.directory == directory {
             return;
         }
-        self.settings.directory = directory;
-        let wanted = python::session_settings(&self.settings, &[], &self.settings.directory);
+        settings.directory = directory;
+        let wanted = python::session_settings(settings, &[], &settings.directory);
         let parked = self.parked.iter().map(Parked::python);
         for python in self.python.iter().chain(parked) {
             python.go_to(wanted.program.clone(), wanted.directory.clone());
@@ -300,7 +269,7 @@ impl AgentChat {
 
     /// Returns the tools that look into what is there already.
     pub(super) fn live_tools(&self, profile: &Profile) -> Vec<Arc<dyn Tool>> {
-        let looks = python::looks(profile, &self.settings);
+        let looks = python::looks(profile, &self.session.settings);
         let session = self.python.as_ref();
         session.map_or_else(Vec::new, |session| rondo_python::tools(session, looks))
     }
@@ -312,12 +281,12 @@ impl AgentChat {
 
     /// Returns the conversation, once there is one.
     pub(super) fn current(&self) -> Option<&Conversation> {
-        self.conversation.as_ref()
+        self.session.conversation()
     }
 
     /// Begins anew with the next question; what was said is kept in its session.
     pub(super) fn clear(&mut self) {
-        self.conversation = None;
+        self.session.clear();
         self.attached.clear();
         self.books.clear();
         self.owes_books = false;
@@ -329,18 +298,20 @@ impl AgentChat {
     /// When another process works on it, or it is damaged.
     pub(super) fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
         self.park_python()?;
-        // One process owns a session once.
-        let left = self.conversation.take().map(|it| it.session);
+        let left = self.current().map(|it| it.session.clone());
         self.books.clear();
-        let store = self.store()?;
-        let taken = Conversation::take(store, info);
-        let goes_on = match (&taken, left) {
-            (Err(_), Some(left)) => left,
+        let failed = self.session.take(info).err();
+        let goes_on = match (&failed, left) {
+            (Some(_), Some(left)) => left,
             _ => info.id.clone(),
         };
         self.unpark_python(&goes_on);
         self.owes_books = true;
-        Ok(self.conversation.insert(taken?))
+        match (failed, self.session.conversation()) {
+            (None, Some(taken)) => Ok(taken),
+            (Some(error), _) => Err(error.into()),
+            (None, None) => Err(nothing_cut_off()),
+        }
     }
 
     /// Has the books tell of the whole session, turns that another process ran included: from its
@@ -349,81 +320,35 @@ impl AgentChat {
     /// # Errors
     /// When they are damaged, or the disk fails.
     pub(super) fn recall(&mut self) -> Result<()> {
-        let Some(conversation) = self.conversation.as_ref().filter(|_| self.owes_books) else {
+        let Some(conversation) = self.current().filter(|_| self.owes_books) else {
             return Ok(());
         };
         let session = conversation.session.clone();
         let (mut fold, mut ledger) = (Fold::default(), Ledger::default());
-        self.store()?.records::<CliError>(&session, |record| {
-            fold.take(&record)
-                .iter()
-                .for_each(|turn| ledger.recall(turn));
-            Ok(())
-        })?;
+        self.session
+            .store()?
+            .records::<CliError>(&session, |record| {
+                fold.take(&record)
+                    .iter()
+                    .for_each(|turn| ledger.recall(turn));
+                Ok(())
+            })?;
         fold.end().iter().for_each(|turn| ledger.recall(turn));
         *self.books.open() = ledger;
         self.owes_books = false;
         Ok(())
     }
 
-    /// Returns the journal of all sessions, opened by whoever needs it first.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub(super) fn store(&mut self) -> Result<&Store> {
-        let store = match self.store.take() {
-            Some(store) => store,
-            None => sessions::open(&self.settings)?,
-        };
-        Ok(self.store.insert(store))
-    }
-
     /// Ends what outlives turns.
     pub(super) async fn end(&mut self) {
-        self.conversation = None;
-        self.runtime.close().await;
+        self.session.clear();
+        self.session.runtime().close().await;
     }
 
     fn message(&self, question: &str) -> Result<Message> {
-        let mut message = user_input::of_text(question, &self.settings.directory)?;
+        let mut message = user_input::of_text(question, &self.session.settings.directory)?;
         message.parts.extend(self.attached.iter().cloned());
         Ok(self.all_secrets().message(message))
-    }
-
-    /// Takes the conversation for a turn, which is its first where it begins with it.
-    fn conversation(&mut self, message: &Message) -> Result<Conversation> {
-        let title = message.text();
-        let titled = self
-            .current()
-            .filter(|it| it.turns == 0 && it.has_records());
-        if let Some(session) = titled.map(|it| it.session.clone())
-            && !self.is_ephemeral()
-        {
-            // It has had that of a cell.
-            self.store()?.set_title(&session, &title)?;
-        }
-        self.conversation_titled(title)?;
-        self.conversation.take().ok_or_else(nothing_cut_off)
-    }
-
-    /// Returns the conversation, which begins under that title where there is none.
-    ///
-    /// # Errors
-    /// When the journal cannot be used.
-    pub(super) fn conversation_titled(&mut self, title: String) -> Result<&Conversation> {
-        let conversation = match self.conversation.take() {
-            Some(conversation) => conversation,
-            None if self.is_ephemeral() => Conversation::ephemeral(),
-            None => {
-                let directory = self.settings.directory.clone();
-                let paths = self.settings.paths.clone();
-                let store = self.store()?;
-                let begun = Conversation::begin(store, &directory, title)?;
-                calls::prune(&paths, &begun.session, store);
-                begun
-            }
-        };
-        Ok(self.conversation.insert(conversation))
     }
 
     /// Records what is of no turn, in the conversation that there is.
@@ -431,23 +356,19 @@ impl AgentChat {
     /// # Errors
     /// When it cannot be recorded.
     pub(super) async fn record(&self, body: RecordBody) -> Result<()> {
-        match self.current() {
-            Some(conversation) => {
-                conversation.record(body).await?;
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        Ok(self.session.record(body).await?)
     }
 
     /// Returns whether nothing is kept.
     pub(super) fn is_ephemeral(&self) -> bool {
-        self.settings.values.ephemeral == Some(true)
+        self.session.is_ephemeral()
     }
 
     /// Returns what must not be told, the key of whoever answered last included.
     pub(super) fn all_secrets(&self) -> Secrets {
-        self.secrets.clone().with(self.runtime.connected_key())
+        self.secrets
+            .clone()
+            .with(self.session.runtime().connected_key())
     }
 }
 

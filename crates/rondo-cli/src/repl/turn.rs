@@ -16,8 +16,7 @@ use rondo_core::ports::Seq;
 use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
-use rondo_runtime::sessions::Conversation;
-use rondo_runtime::{SetupError, TurnContext, TurnHost, TurnStart};
+use rondo_runtime::{SetupError, TurnHost, TurnStart};
 use rondo_types::Outcome;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -33,16 +32,11 @@ pub(super) struct TurnEnd {
 }
 
 impl AgentChat {
-    /// Runs a turn of a conversation and shows it. The conversation has its messages then.
+    /// Runs a turn of the session and shows it. The session has its messages then.
     ///
     /// # Errors
     /// When it cannot begin.
-    pub(super) async fn turn(
-        &mut self,
-        conversation: &mut Conversation,
-        plan: &TurnPlan,
-        start: TurnStart,
-    ) -> Result<TurnEnd> {
+    pub(super) async fn turn(&mut self, plan: &TurnPlan, start: TurnStart) -> Result<TurnEnd> {
         let screen = Screen::new();
         let mut keyboard = self.keyboard(screen.clone())?;
         let mut signals = Signals::listen();
@@ -53,9 +47,9 @@ impl AgentChat {
                 self.output.note("stopped before anything was asked");
                 return Ok(over(&mut keyboard, None));
             }
-            connected = self.runtime.connect(plan, &self.settings) => connected?,
+            connected = self.session.connect(plan) => connected?,
         };
-        self.serve(conversation, plan, start, connected, &mut keyboard, screen)
+        self.serve(plan, start, connected, &mut keyboard, screen)
             .await
     }
 
@@ -72,7 +66,6 @@ impl AgentChat {
 
     async fn serve(
         &mut self,
-        conversation: &mut Conversation,
         plan: &TurnPlan,
         start: TurnStart,
         connected: ConnectedModel,
@@ -92,22 +85,17 @@ impl AgentChat {
         let host = TurnHost {
             gate: &gate,
             live: self.live_tools(&plan.profile),
+            workdir: Some(&self.workdir),
             ..TurnHost::new(Arc::new(approver), secrets.clone())
         };
-        let context = TurnContext {
-            runtime: &self.runtime,
-            settings: &self.settings,
-            conversation,
-            workdir: Some(&self.workdir),
-        };
-        let turn = context.turn(plan, connected, start, host)?;
+        let turn = self.session.turn(plan, connected, start, host)?;
         changes.watch(turn.toolset(), &secrets, self.output.stderr_terminal);
         let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
-        let events_tx = self.runtime.observe(events_tx).await;
+        let events_tx = self.session.runtime().observe(events_tx).await;
         let view = TextView::new(self.output, screen, changes);
         let view = Box::new(BookkeepingView::new(view, self.books.clone()));
         let (handle, turn_control) = control();
-        let before = conversation.journal.head();
+        let before = self.head();
         let (over_tx, over_rx) = oneshot::channel();
         let both = async {
             let turn = async {
@@ -126,35 +114,36 @@ impl AgentChat {
             both = both => both,
             never = keyboard.serve(&handle, &mut questions) => match never {},
         };
-        self.note_presence(conversation, before);
+        self.note_presence(before);
         let outcome = outcome?;
-        conversation.took(&outcome);
+        self.session.finished(&outcome);
         let ended = ended.map_err(|err| {
             let context = "failed to start a thread";
             CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
         })?;
         let mut over = over(keyboard, ended.stopped_by);
-        let outcome = self.finish(outcome, ended, plan, conversation).await?;
+        let outcome = self.finish(outcome, ended, plan).await?;
         over.undelivered.splice(0..0, outcome.undelivered_steering);
         Ok(over)
     }
 
     /// What the agent ran in the Python session, ran in the interpreter that there is.
-    fn note_presence(&mut self, conversation: &Conversation, before: Seq) {
+    fn note_presence(&mut self, before: Seq) {
         self.sync_presence();
-        let (first, last) = (Seq(before.0 + 1), conversation.journal.head());
-        self.presence.add(&conversation.session, first, last);
+        let (first, last) = (Seq(before.0 + 1), self.head());
+        if let Some(conversation) = self.session.conversation() {
+            self.presence.add(&conversation.session, first, last);
+        }
     }
 
-    async fn finish(
-        &self,
-        outcome: Outcome,
-        mut ended: Ended,
-        plan: &TurnPlan,
-        conversation: &Conversation,
-    ) -> Result<Outcome> {
+    /// Returns the session's latest record.
+    fn head(&self) -> Seq {
+        self.current().map_or(Seq(0), |it| it.journal.head())
+    }
+
+    async fn finish(&self, outcome: Outcome, mut ended: Ended, plan: &TurnPlan) -> Result<Outcome> {
         let circumstances = Circumstances {
-            journal_failed: conversation.journal.has_failed(),
+            journal_failed: self.session.has_journal_failed(),
             stopped_by: ended.stopped_by,
             ..Circumstances::default()
         };

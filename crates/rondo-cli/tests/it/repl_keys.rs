@@ -4,6 +4,7 @@ use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{Person, TAB, UP};
 use crate::repl::{leave, said, start};
 use rondo_testkit::{Gate, Script, Server, Step, openai};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::Path;
 
@@ -230,5 +231,40 @@ async fn a_key_that_is_exported_while_a_turn_runs_waits_for_the_prompt() {
     leave(person).await;
     assert_eq!(said(&server, 0), ["wait"]);
     assert_eq!(server.requests().len(), 1);
+    check(&env, &server);
+}
+
+/// A turn that was cut off stays so until it has gone on: a missing key costs it nothing.
+#[tokio::test]
+async fn a_turn_that_cannot_be_carried_on_without_its_key_goes_on_once_it_is_there() {
+    let gate = Gate::new();
+    let server = Server::start(Script::from(vec![
+        openai::streamed(&calls("exec", &json!({ "command": "touch made" }))),
+        openai::streamed(&says("late")).before(Step::Gate(gate.clone())),
+        openai::streamed(&says("It was made.")),
+    ]))
+    .await;
+    let env = team(&server);
+    let export = format!("!export TEAM_LLM={KEY}");
+    let mut person = Person::start(&env, &["repl", "-m", "team/test", "--yolo"]);
+    person.prompt("agent").await;
+    enter_all(&mut person, "agent", &[&export]).await;
+    person.enter("make it").await;
+    server.request(1).await;
+    kill_process(Pid::from_raw(person.process()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(person.code().await, None);
+    let mut person = Person::start(&env, &["repl", "-c", "--yolo"]);
+    for line in ["/resume", "and now?"] {
+        person.prompt("agent").await;
+        person.enter(line).await;
+        person.sees_below(line, "TEAM_LLM").await;
+    }
+    person.prompt("agent").await;
+    enter_all(&mut person, "agent", &[&export]).await;
+    person.enter("/resume").await;
+    person.sees("It was made.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(server.requests().len(), 3);
     check(&env, &server);
 }

@@ -27,7 +27,9 @@ pub struct Conversation {
     /// Whether what came after its last record is lost.
     lost_end: bool,
     /// The latest turn, where it was cut off.
-    pub cut_off: Option<Box<CutOff>>,
+    pub cut_off: Option<Arc<CutOff>>,
+    /// Whether that turn came from a file and nobody said yet that it may go on all the same.
+    pub needs_consent: bool,
 }
 
 /// A turn that was cut off.
@@ -42,8 +44,6 @@ pub struct CutOff {
     pub addresses: Vec<String>,
     /// Whether its records came from a file.
     pub is_imported: bool,
-    /// Whether its records came from a file and nobody said yet that it may go on all the same.
-    pub needs_consent: bool,
 }
 
 impl Conversation {
@@ -89,7 +89,8 @@ impl Conversation {
             let records = entries.filter_map(Entry::into_record);
             let records = records.filter(|it| it.body.is_of_turn()).collect();
             let cut_off = CutOff::of(records, info.imported)?;
-            taken.cut_off = Some(Box::new(cut_off));
+            taken.cut_off = Some(Arc::new(cut_off));
+            taken.needs_consent = info.imported;
             // It has its number already.
             taken.turns = open.number.saturating_sub(1);
         }
@@ -106,14 +107,12 @@ impl Conversation {
         }
     }
 
-    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it
-    /// on; returns none to carry on.
-    pub fn leave_open_turn(&mut self) -> Option<Box<CutOff>> {
+    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it on.
+    pub(crate) fn leave_open_turn(&mut self) {
         if self.cut_off.take().is_some() {
             self.history = std::mem::take(&mut self.with_open_turn);
             self.turns = self.turns.saturating_add(1);
         }
-        None
     }
 
     /// Returns whether there is anything in it yet.
@@ -146,9 +145,10 @@ impl Conversation {
     }
 
     /// Takes what a turn left.
-    pub fn took(&mut self, outcome: &Outcome) {
+    pub(crate) fn took(&mut self, outcome: &Outcome) {
         self.history.clone_from(&outcome.transcript);
         self.turns = self.turns.saturating_add(1);
+        self.cut_off = None;
     }
 
     fn new(session: SessionId, journal: Arc<Watched>) -> Self {
@@ -160,6 +160,7 @@ impl Conversation {
             turns: 0,
             lost_end: false,
             cut_off: None,
+            needs_consent: false,
         }
     }
 }
@@ -193,7 +194,6 @@ impl CutOff {
             models,
             addresses,
             is_imported,
-            needs_consent: is_imported,
         })
     }
 }

@@ -2,11 +2,13 @@
 
 mod cells;
 mod conversation;
+mod fork;
 mod last_asked;
 mod watched;
 
 pub use cells::{Cells, KeptCell};
 pub use conversation::{Conversation, CutOff};
+pub use fork::{Fork, StepPlace, before_latest_turn, fork, fork_at};
 pub use last_asked::LastAsked;
 pub use watched::Watched;
 
@@ -195,6 +197,6 @@ pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>>
 }
 
 /// Names the session that this process begins.
-pub fn new_session(at: TimeMs) -> SessionId {
+pub(crate) fn new_session(at: TimeMs) -> SessionId {
     SessionId::generated(at, std::process::id().into())
 }

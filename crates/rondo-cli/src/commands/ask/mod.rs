@@ -12,8 +12,8 @@ mod prepare;
 mod turn;
 
 pub(crate) use explain::explain;
-pub(super) use prepare::AskMode;
-pub(crate) use prepare::working_directory;
+pub(crate) use prepare::AskMode;
+pub(crate) use prepare::{source, working_directory};
 
 use super::report::{exit_of, print_early_result, report};
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};

@@ -10,7 +10,7 @@ use rondo_core::redact::Secrets;
 use rondo_runtime::env::Env;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::secrets;
-use rondo_runtime::sessions::{Conversation, CutOff};
+use rondo_runtime::sessions::Conversation;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::tools;
 use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) enum AskMode {
+pub(crate) enum AskMode {
     /// Something new is asked.
     Ask,
     /// What was cut off is carried on, and nothing else.
@@ -88,16 +88,16 @@ pub(super) fn prepare(
     let message = message.map(|message| secrets.message(message));
     let title = message.as_ref().map(Message::text).unwrap_or_default();
     let mut session = found.open(title)?;
-    let conversation = &mut session.conversation;
-    let mut carried = match mode {
-        AskMode::Ask if args.is_fork => conversation.leave_open_turn(),
-        _ => conversation.cut_off.take(),
-    };
-    conversation.note_lost_end(&output);
-    if let Some(cut_off) = &mut carried {
-        ask_for_consent(cut_off, conversation, &output);
+    if args.is_fork && mode == AskMode::Ask {
+        session.leave_cut_off();
     }
-    let turns = planned(carried, plan.zip(message), &session, &output)?;
+    if let Some(conversation) = session.conversation() {
+        conversation.note_lost_end(&output);
+        if may_go_on(conversation, &output) {
+            session.allow_cut_off();
+        }
+    }
+    let turns = planned(plan.zip(message), &session, &output)?;
     Ok(Prepared {
         format: session
             .settings
@@ -114,16 +114,20 @@ pub(super) fn prepare(
     })
 }
 
-/// Asks whether a turn that came from a file may go on, where somebody sits at a terminal.
-fn ask_for_consent(cut_off: &mut CutOff, conversation: &Conversation, output: &Output) {
-    if !(cut_off.needs_consent && has_person()) {
-        return;
-    }
+/// Asks whether a turn that came from a file may go on, where there is such a turn and a user at the terminal.
+fn may_go_on(conversation: &Conversation, output: &Output) -> bool {
+    let Some(cut_off) = conversation
+        .cut_off
+        .as_ref()
+        .filter(|_| conversation.needs_consent)
+    else {
+        return false;
+    };
     let (session, models) = (&conversation.session, cut_off.models.join(", "));
-    cut_off.needs_consent = !output.is_confirmed(&format!(
+    has_person() && output.is_confirmed(&format!(
         "Session `{session}` was imported, and its last turn was cut off. Whoever wrote the file chose \
          its messages, its limits and its models ({models}).\nCarry it on?"
-    ));
+    ))
 }
 
 /// Something new that is asked.
@@ -150,21 +154,23 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
 }
 
 fn planned(
-    carried: Option<Box<CutOff>>,
     new: Option<(TurnPlan, Message)>,
     session: &Session,
     output: &Output,
 ) -> Result<Vec<Planned>> {
-    let id = &session.conversation.session;
+    let id = session.conversation().map(|it| it.session.to_string());
+    let id = id.unwrap_or_default();
     let mut turns = Vec::new();
-    if let Some(cut_off) = carried {
+    if session
+        .conversation()
+        .is_some_and(|it| it.cut_off.is_some())
+    {
         output.note(&format!(
             "the last turn of session `{id}` was cut off and is carried on"
         ));
-        turns.push(Planned {
-            plan: TurnPlan::of_cut_off(&cut_off, &session.settings, output)?,
-            start: TurnStart::CutOff(cut_off),
-        });
+    }
+    if let Some((plan, start)) = session.cut_off()? {
+        turns.push(Planned { plan, start });
     }
     if let Some((plan, message)) = new {
         let start = TurnStart::Message(Box::new(message));
@@ -179,7 +185,7 @@ fn planned(
 }
 
 /// Returns which session the arguments mean.
-fn source(args: &AskArgs, mode: AskMode) -> SessionSource {
+pub(crate) fn source(args: &AskArgs, mode: AskMode) -> SessionSource {
     match &args.turn.session {
         Some(id) => SessionSource::Id(id.clone()),
         None if mode == AskMode::Resume || args.turn.continue_latest => SessionSource::Latest,

@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<Exit> {
     let Planned { plan, start } = planned;
     let screen = Screen::new();
-    let session = &prepared.session;
+    let session = &mut prepared.session;
     let changes = Changes::default();
     let env = &session.settings.env;
     let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
@@ -66,7 +66,7 @@ pub(super) async fn run(
     let showing = show_turn::show(events_rx, view, brake, over_rx, timeout);
     let (outcome, ended) = tokio::join!(turn, showing);
     let outcome = outcome?;
-    prepared.session.conversation.took(&outcome);
+    prepared.session.finished(&outcome);
     let ended = ended.map_err(|err| {
         let context = "failed to start a thread";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
@@ -125,7 +125,7 @@ async fn finish(
     let circumstances = Circumstances {
         strict_complete: prepared.session.settings.values.strict_complete == Some(true),
         approval_missing: !denied.is_empty(),
-        journal_failed: prepared.session.conversation.journal.has_failed(),
+        journal_failed: prepared.session.has_journal_failed(),
         stopped_by: ended.stopped_by,
     };
     let mut exit = Exit::of_outcome(&outcome, circumstances);

@@ -26,7 +26,7 @@ impl Repl {
         if !name.is_empty() {
             self.try_settings(|settings| settings.values.model = Some(name.to_owned()))?;
         }
-        let model = ModelTarget::make(&self.talk.settings)?.full_name();
+        let model = ModelTarget::make(&self.talk.session.settings)?.full_name();
         self.print(&format!("{model}\n"))
     }
 
@@ -49,7 +49,7 @@ impl Repl {
             "off" => Some(false),
             _ => return Err(wrong("`/memory` takes `on` or `off`".to_owned())),
         };
-        let profile = profile_name(&self.talk.settings);
+        let profile = profile_name(&self.talk.session.settings);
         let on = if self.talk.remembers(&profile) {
             "on"
         } else {
@@ -60,12 +60,12 @@ impl Repl {
 
     pub(super) fn approve(&mut self, pattern: &str) -> Result<()> {
         if !pattern.is_empty() {
-            check(pattern, &self.talk.settings)?;
+            check(pattern, &self.talk.session.settings)?;
             if !self.talk.permissions.allow(pattern) {
                 return Err(wrong("too much is allowed already".to_owned()));
             }
         }
-        let settings = &self.talk.settings.values;
+        let settings = &self.talk.session.settings.values;
         let mut text = String::new();
         if settings.yolo == Some(true) {
             text.push_str("everything\n");
@@ -83,12 +83,12 @@ impl Repl {
 
     /// Changes the settings, unless nobody could answer under them.
     fn try_settings(&mut self, change: impl FnOnce(&mut Settings)) -> Result<()> {
-        let mut settings = self.talk.settings.clone();
+        let mut settings = self.talk.session.settings.clone();
         change(&mut settings);
         let target = ModelTarget::make(&settings)?;
         target.check_key(&settings)?;
         profiles::resolve(&settings, &profile_name(&settings))?;
-        self.talk.settings = settings;
+        self.talk.session.settings = settings;
         self.forget_face();
         Ok(())
     }

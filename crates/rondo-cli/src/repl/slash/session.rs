@@ -3,18 +3,14 @@
 use crate::commands::session_table;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::repl::{After, Repl};
-use rondo_core::clock::Clock;
+use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
 use rondo_runtime::plan::other_answers;
-use rondo_runtime::sessions::{self, LastAsked, failed, new_session};
-use rondo_types::SessionId;
+use rondo_runtime::sessions::{self, LastAsked};
 
 /// Sessions that are listed.
 const LISTED_MAX: usize = 20;
-/// The kind of a turn's first record.
-const TURN_STARTED: &str = "turn_started";
 
 impl Repl {
     pub(super) fn clear(&mut self) -> Result<()> {
@@ -31,7 +27,7 @@ impl Repl {
 
     pub(super) fn show_sessions(&mut self) -> Result<()> {
         let columns = self.talk.output.terminal_columns();
-        let store = self.talk.store()?;
+        let store = self.talk.session.store()?;
         let found = store.sessions(LISTED_MAX)?;
         let shown = session_table(store, &found, columns);
         self.print(&shown)
@@ -39,12 +35,12 @@ impl Repl {
 
     pub(super) async fn resume(&mut self, id: &str) -> Result<After> {
         if !id.is_empty() {
-            let info = sessions::find(self.talk.store()?, id)?;
+            let info = sessions::find(self.talk.session.store()?, id)?;
             self.check_directory(&info)?;
-            let last = LastAsked::last(self.talk.store()?, &info)?;
+            let last = LastAsked::last(self.talk.session.store()?, &info)?;
             self.take(&info)?;
             self.tell_own_directory(&info);
-            let other = last.and_then(|last| other_answers(&last, &self.talk.settings));
+            let other = last.and_then(|last| other_answers(&last, &self.talk.session.settings));
             if let Some(note) = other {
                 self.talk.output.note(&note);
             }
@@ -60,7 +56,7 @@ impl Repl {
 
     /// Says where a session worked, where that is not here: whoever works in the shell stays where they are.
     fn tell_own_directory(&self, info: &SessionInfo) {
-        let here = &self.talk.settings.directory;
+        let here = &self.talk.session.settings.directory;
         if let Ok(Some(own)) = sessions::own_directory(info, here) {
             let own = own.display();
             self.talk.output.note(&format!(
@@ -72,7 +68,7 @@ impl Repl {
     /// Refuses a session whose directory is gone, unless the command line named one: what it does would be
     /// done here.
     fn check_directory(&self, info: &SessionInfo) -> Result<()> {
-        let here = &self.talk.settings.directory;
+        let here = &self.talk.session.settings.directory;
         let own = match self.names_directory {
             true => Ok(None),
             false => sessions::own_directory(info, here),
@@ -90,13 +86,13 @@ impl Repl {
             let error = CliError::new(Exit::Usage, "`/fork` copies the session as it is now");
             return Err(error.hint("`rondo fork ID --at STEP` goes back to a step"));
         }
-        let info = self.current_info()?;
+        let info = self.talk.session.info()?;
         let names = match &self.talk.python {
             Some(python) => python.global_names().await.unwrap_or_default(),
             None => Vec::new(),
         };
         let forked = |id: &str, turns: &str| format!("forked as `{id}` ({turns})");
-        if self.go_on_in_fork(&info, info.head, forked).await? {
+        if self.go_on_in_fork(info.head, forked).await? {
             self.report_gone(names).await?;
         }
         Ok(())
@@ -104,26 +100,12 @@ impl Repl {
 
     /// Goes on from before the last turn. Nothing is taken out of the session: a fork leaves it be.
     pub(super) async fn undo(&mut self) -> Result<()> {
-        let info = self.current_info()?;
-        let mut last = Seq(0);
-        let store = self.talk.store()?;
-        store.each::<CliError>(&info.id, Seq(1), |entry| {
-            if entry.kind() == TURN_STARTED {
-                last = entry.seq;
-            }
-            Ok(())
-        })?;
-        match last.0.checked_sub(1) {
-            None => Err(CliError::new(Exit::NoSession, "nothing was asked yet")),
-            Some(0) => {
+        match self.talk.session.before_latest_turn()? {
+            Seq(0) => {
                 self.talk.park_python()?;
                 self.clear()
             }
-            Some(before) => {
-                let named = |id: &str, turns: &str| format!("session `{id}` of {turns}");
-                let gone_on = self.go_on_in_fork(&info, Seq(before), named).await;
-                gone_on.map(drop)
-            }
+            before => self.go_on_in_fork(before, named_session).await.map(drop),
         }
     }
 
@@ -131,7 +113,6 @@ impl Repl {
     /// own, by running it again. Returns whether there is such an interpreter.
     async fn go_on_in_fork(
         &mut self,
-        info: &SessionInfo,
         at: Seq,
         named: impl Fn(&str, &str) -> String,
     ) -> Result<bool> {
@@ -139,11 +120,7 @@ impl Repl {
         let all = here.len();
         here.retain(|it| it.seq <= at);
         let later = all - here.len();
-        let now = Clock::system().now();
-        let session = new_session(now);
-        let store = self.talk.store()?;
-        store.fork(&info.id, at, &session, now).map_err(failed)?;
-        let fork = store.session(&session).map_err(failed)?;
+        let fork = self.talk.session.fork(at)?;
         self.take_as(&fork, named)?;
         if all == 0 {
             self.tell_cells()?;
@@ -158,18 +135,5 @@ impl Repl {
             self.report(&here, &done)?;
         }
         Ok(true)
-    }
-
-    fn current_info(&mut self) -> Result<SessionInfo> {
-        let current = self.talk.current();
-        let id: Option<SessionId> = current.map(|it| it.session.clone());
-        let Some(id) = id else {
-            return Err(CliError::new(Exit::NoSession, "nothing was said yet"));
-        };
-        if self.talk.settings.values.ephemeral == Some(true) {
-            let message = "nothing is kept of this session";
-            return Err(CliError::new(Exit::NoSession, message));
-        }
-        Ok(self.talk.store()?.session(&id)?)
     }
 }

@@ -84,7 +84,7 @@ impl Repl {
         if file.is_empty() {
             return Err(CliError::new(Exit::Usage, "`/include` takes a file"));
         }
-        let part = user_input::attach(file, &self.talk.settings.directory)?;
+        let part = user_input::attach(file, &self.talk.session.settings.directory)?;
         self.talk.attached.push(part);
         self.print(&format!("`{file}` goes with the next question\n"))
     }
@@ -93,7 +93,7 @@ impl Repl {
         if file.is_empty() {
             return Err(CliError::new(Exit::Usage, "`/run` takes a file"));
         }
-        let path = self.talk.settings.directory.join(file);
+        let path = self.talk.session.settings.directory.join(file);
         let mut text = String::new();
         let read = rondo_runtime::files::open_regular(&path)
             .and_then(|file| file.take(SCRIPT_BYTES_MAX).read_to_string(&mut text));
