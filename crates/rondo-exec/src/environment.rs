@@ -1,12 +1,12 @@
 //! What commands find in their environment.
 
-use rondo_policy::{Environment, Variables};
+use rondo_policy::{CommandEnvironment, Variables};
 use std::ffi::{OsStr, OsString};
 
 /// Returns what a command finds in its environment: of `variables`, or of those of this process where
 /// there are none, what the rules do not withhold, and what they set.
 pub(crate) fn variables_from_env(
-    rules: &Environment,
+    rules: &CommandEnvironment,
     variables: Option<Variables>,
 ) -> Vec<(OsString, OsString)> {
     let variables: Vec<(OsString, OsString)> = match variables {

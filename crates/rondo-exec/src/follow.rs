@@ -2,16 +2,15 @@
 
 use crate::live::LiveText;
 use rondo_core::ports::ToolInvocation;
-use rondo_launch::{CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised};
+use rondo_launch::{
+    COMMAND_END_MAX, CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised,
+};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a supervisor that was told to end its command has for that: what it gives the command,
-/// and some more.
-const END_MAX: Duration = Duration::from_secs(4);
 /// How often a supervisor is woken meanwhile, which its command may stop again and again.
 const WAKE_EVERY: Duration = Duration::from_millis(100);
 
@@ -102,7 +101,7 @@ async fn watch(
     };
     let _ = cut.set(why);
     ender.end();
-    let until = Instant::now() + END_MAX;
+    let until = Instant::now() + COMMAND_END_MAX;
     while Instant::now() < until {
         sleep(WAKE_EVERY).await;
         ender.wake();

@@ -10,7 +10,7 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
 };
-use rondo_policy::Environment;
+use rondo_policy::CommandEnvironment;
 use rondo_policy::Workdir;
 use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ pub struct ExecOptions {
     /// The bound on the file that holds a whole output, in bytes.
     pub spill_bytes_max: u64,
     /// What commands find in their environment.
-    pub environment: Environment,
+    pub environment: CommandEnvironment,
     /// The terminal they see.
     pub pty: PtySize,
     /// What is kept out of their output, live or kept, and out of what is kept of them.
@@ -94,7 +94,7 @@ impl ExecOptions {
             timeout: Self::TIMEOUT,
             output_bytes_max: Self::OUTPUT_BYTES,
             spill_bytes_max: Self::SPILL_BYTES,
-            environment: Environment::default(),
+            environment: CommandEnvironment::default(),
             pty: PtySize::default(),
             secrets: Secrets::default(),
         }

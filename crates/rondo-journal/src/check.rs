@@ -1,5 +1,6 @@
 //! The check of a session's chain, and its repair.
 
+use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
 use crate::entry::ChainHash;
 use crate::error::StoreError;
 use crate::export;
@@ -8,7 +9,6 @@ use crate::read;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use crate::walk::Walk;
-use crate::writer::{advance, mark_lost, set_tally, to_i64};
 use rondo_core::ports::{Record, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};

@@ -1,4 +1,5 @@
-//! Why a store could not do what it was asked.
+//! Why a store could not do what it was asked. A turn whose records cannot be written is ended by the driver
+//! in `rondo-core` (`RecordBatch::flush`).
 
 use rondo_types::SessionId;
 use rusqlite::ErrorCode;

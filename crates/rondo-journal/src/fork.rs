@@ -1,10 +1,10 @@
 //! Sessions that share another's beginning.
 
+use crate::commit_thread::to_i64;
 use crate::error::StoreError;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
-use crate::writer::to_i64;
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, TransactionBehavior};

@@ -3,12 +3,12 @@
 //! A snapshot is what the records before it lead to. It can always be thrown away: one of another
 //! version, or of records that are not there any more, is not looked at.
 
+use crate::commit_thread::{to_i64, to_u64};
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
 use crate::walk::{Ends, Walk};
-use crate::writer::{to_i64, to_u64};
 use rondo_core::history::History;
 use rondo_core::ports::Seq;
 use rondo_types::SessionId;

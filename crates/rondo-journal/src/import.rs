@@ -1,6 +1,7 @@
 //! Exported sessions become sessions of the store, a bounded number of records at a time.
 
 use crate::blob;
+use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::export::{Announced, Entries, Header, Lines, read_header};
@@ -10,7 +11,6 @@ use crate::read;
 use crate::sessions::title;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
-use crate::writer::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use rondo_core::ports::Seq;
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};

@@ -20,6 +20,7 @@
 
 mod blob;
 mod check;
+mod commit_thread;
 mod entry;
 mod error;
 mod export;
@@ -38,7 +39,6 @@ mod sessions;
 mod store;
 mod turn_count;
 mod walk;
-mod writer;
 
 pub use check::{Defect, Report};
 pub use entry::{Body, ChainHash, Entry, RECORD_VERSION};

@@ -1,12 +1,12 @@
 //! A session that one process writes.
 
+use crate::commit_thread::{self, FIRST_EPOCH, to_u64};
 use crate::error::StoreError;
 use crate::import;
 use crate::lock::{self, SessionLock};
 use crate::read;
 use crate::sessions::title;
 use crate::store::Store;
-use crate::writer::{self, FIRST_EPOCH, to_u64};
 use async_trait::async_trait;
 use rondo_core::Journal;
 use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq};
@@ -102,7 +102,7 @@ impl Store {
         let owned = self.begin(NewSession::new(session.clone(), at))?;
         if let Some(new) = owned.new.clone() {
             self.writer().run(move |connection| {
-                writer::begin(connection, &new, &[])?;
+                commit_thread::begin(connection, &new, &[])?;
                 Ok(())
             })?;
         }

@@ -1,11 +1,11 @@
 //! Reads the records of a session, those that a fork shares included, in bounded pages.
 
 use crate::blob;
+use crate::commit_thread::{to_i64, to_u64};
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::walk::missing;
-use crate::writer::{to_i64, to_u64};
 use rondo_core::ports::Seq;
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::{Connection, OptionalExtension as _, Row};

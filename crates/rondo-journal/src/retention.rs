@@ -1,10 +1,10 @@
 //! Which sessions may be removed.
 
+use crate::commit_thread::to_u64;
 use crate::error::StoreError;
 use crate::reserve;
 use crate::sessions::SessionInfo;
 use crate::store::Store;
-use crate::writer::to_u64;
 use rondo_types::TimeMs;
 use rusqlite::Connection;
 use std::collections::HashMap;

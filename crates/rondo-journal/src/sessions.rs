@@ -1,6 +1,7 @@
 //! Finds and lists sessions.
 
 use crate::blob;
+use crate::commit_thread::{to_i64, to_u64};
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::lock;
@@ -8,7 +9,6 @@ use crate::read;
 use crate::reserve;
 use crate::retention::empty_log;
 use crate::store::Store;
-use crate::writer::{to_i64, to_u64};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_types::{SessionId, StopReason, TimeMs};

@@ -1,11 +1,11 @@
 //! The journal of all sessions: opened, and shared by clones.
 
+use crate::commit_thread::{self, CommitThread};
 use crate::error::StoreError;
 use crate::journal_file::{self, JournalFile};
 use crate::lock;
 use crate::reserve;
 use crate::schema;
-use crate::writer::{self, Writer};
 use rusqlite::Connection;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -61,7 +61,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Shared {
     dir: PathBuf,
-    writer: Writer,
+    writer: CommitThread,
     reader: Mutex<Connection>,
 }
 
@@ -111,13 +111,13 @@ impl Store {
             return Err(failed);
         }
         match schema::open_read_only(&path, options.busy_timeout) {
-            Ok(reader) => Ok(Self::of(dir, Writer::refusing(path), reader)),
+            Ok(reader) => Ok(Self::of(dir, CommitThread::refusing(path), reader)),
             Err(_) if failed.is_full() => Self::open_to_remove(dir, options),
             Err(error) => Err(error),
         }
     }
 
-    fn of(dir: &Path, writer: Writer, reader: Connection) -> Self {
+    fn of(dir: &Path, writer: CommitThread, reader: Connection) -> Self {
         Self {
             shared: Arc::new(Shared {
                 dir: dir.to_owned(),
@@ -144,7 +144,7 @@ impl Store {
         let connection = schema::open_writer(&path, &options)?;
         let reader = schema::open_reader(&path, options.busy_timeout)?;
         let file = JournalFile::of(&path)?;
-        let writer = writer::start(connection, file).map_err(StoreError::io(path))?;
+        let writer = commit_thread::start(connection, file).map_err(StoreError::io(path))?;
         reserve::make(dir);
         Ok(Self::of(dir, writer, reader))
     }
@@ -163,7 +163,7 @@ impl Store {
         self.shared.dir.join(LOCKS_DIR)
     }
 
-    pub(crate) fn writer(&self) -> &Writer {
+    pub(crate) fn writer(&self) -> &CommitThread {
         &self.shared.writer
     }
 

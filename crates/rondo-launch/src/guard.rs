@@ -18,12 +18,17 @@ use std::time::{Duration, Instant};
 /// How long a supervisor has to notice by itself that the command's time is up, before its guard and its
 /// agent see to it.
 pub const NOTICE_MAX: Duration = Duration::from_millis(250);
-/// How long a tree has to end after SIGTERM.
+/// How long a tree has to end between SIGTERM and SIGKILL.
 pub(super) const TERM_GRACE: Duration = Duration::from_millis(1000);
 /// How long SIGKILL is repeated, for trees that fork faster than they are killed.
 pub(super) const KILL_MAX: Duration = Duration::from_secs(2);
+/// How long an agent waits for the end of a command after it told the supervisor to end it: both signals, and
+/// a second for what follows. All who wait for that end count from here.
+pub const COMMAND_END_MAX: Duration = TERM_GRACE
+    .saturating_add(KILL_MAX)
+    .saturating_add(Duration::from_secs(1));
 /// How long a supervisor that has noticed has to end the command and to tell its agent.
-const END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
+const SUPERVISOR_END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.
 const WAKE_EVERY: Duration = Duration::from_millis(250);
 /// How often one is woken that runs in time: the signal that tells of its stop is missed where it
@@ -96,7 +101,7 @@ impl Ward {
             match time {
                 Time::Runs { until } if Instant::now() >= until => {
                     time = Time::IsUp {
-                        until: Instant::now() + END_MAX,
+                        until: Instant::now() + SUPERVISOR_END_MAX,
                     };
                 }
                 Time::IsUp { until } if Instant::now() >= until => self.signal(Signal::KILL),

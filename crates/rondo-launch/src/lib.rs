@@ -29,7 +29,7 @@ pub mod unix;
 pub use capture::{Capture, Captured};
 pub use client::{CommandEvent, Ender, Supervised};
 pub use environment::{hide_environment, move_environment, survive_large_files};
-pub use guard::NOTICE_MAX;
+pub use guard::{COMMAND_END_MAX, NOTICE_MAX};
 pub use pipe::{read_line, send_last};
 pub use protocol::CallSpec;
 pub use pty_size::PtySize;

@@ -1,5 +1,6 @@
 //! What is known of a call whose agent is gone.
 
+use super::guard::COMMAND_END_MAX;
 use super::status::{CallStatus, CommandState};
 use super::unix;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How long a supervisor that was told to go, and has not said so yet, is waited for.
-const SETTLE_MAX: Duration = Duration::from_secs(5);
+const SETTLE_MAX: Duration = COMMAND_END_MAX.saturating_add(Duration::from_secs(1));
 /// How long processes are killed that nobody owns; one that the kernel holds cannot end.
 const ORPHANS_MAX: Duration = Duration::from_secs(2);
 /// How often a status file is looked at.

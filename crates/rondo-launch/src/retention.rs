@@ -1,5 +1,6 @@
 //! Keeps what commands leave in their directory within bounds.
 
+use super::guard::COMMAND_END_MAX;
 use super::link::{attach_socket_name, supervisor_of};
 use super::protocol::END;
 use super::status::CallStatus;
@@ -17,7 +18,7 @@ const CALLS_MAX: usize = 1024;
 const BYTES_MAX: u64 = 2 << 30;
 
 /// How long commands that are told to end are waited for.
-const END_MAX: Duration = Duration::from_secs(5);
+const END_MAX: Duration = COMMAND_END_MAX.saturating_add(Duration::from_secs(1));
 /// How often it is looked for whether they are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

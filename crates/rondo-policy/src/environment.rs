@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Keys of providers are withheld unless asked for, so is what changes how the shell reads a command;
 /// pagers and prompts are switched off and the locale is a fixed one of UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Environment {
+pub struct CommandEnvironment {
     /// Ends of names that are withheld, such as `_API_KEY`.
     pub withheld_suffixes: Vec<String>,
     /// Names that are withheld.
@@ -78,7 +78,7 @@ const SET: [(&str, &str); 9] = [
     ("TERM", "xterm-256color"),
 ];
 
-impl Default for Environment {
+impl Default for CommandEnvironment {
     fn default() -> Self {
         let owned = |name: &&str| (*name).to_owned();
         Self {
@@ -98,7 +98,7 @@ fn is_or_ends_with(name: &str, suffix: &str) -> bool {
     name.ends_with(suffix) || suffix.strip_prefix('_') == Some(name)
 }
 
-impl Environment {
+impl CommandEnvironment {
     /// Returns whether a variable of the agent is kept from commands.
     #[must_use]
     pub fn is_withheld(&self, name: &str) -> bool {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn keys_are_withheld_unless_asked_for() {
-        let mut environment = Environment::default();
+        let mut environment = CommandEnvironment::default();
         for name in [
             "OPENAI_API_KEY",
             "GITHUB_TOKEN",
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_makes_a_command_another_than_was_judged_is_withheld() {
-        let environment = Environment::default();
+        let environment = CommandEnvironment::default();
         for name in [
             "BASHOPTS",
             "BASH_COMPAT",

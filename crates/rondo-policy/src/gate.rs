@@ -1,7 +1,7 @@
 //! The gate: lets calls pass that only look, and asks about or refuses the others.
 
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
-use crate::environment::Environment;
+use crate::environment::CommandEnvironment;
 use crate::lookup::Lookup;
 use crate::workdir::Workdir;
 use async_trait::async_trait;
@@ -25,12 +25,12 @@ const WORDS_CHARS_MAX: usize = 200;
 pub struct StandardGate {
     dirs: AllowedDirs,
     workdir: Option<Workdir>,
-    environment: Environment,
+    environment: CommandEnvironment,
     exec_tools: Vec<String>,
-    allows_all: bool,
+    yolo: bool,
     allowed: Vec<Pattern>,
-    refused: Vec<Pattern>,
-    blacklist: Vec<String>,
+    disallowed_tools: Vec<Pattern>,
+    forbidden_programs: Vec<String>,
 }
 
 /// What opens and closes the gate.
@@ -38,20 +38,20 @@ pub struct StandardGate {
 pub struct GateOptions {
     /// Where commands run, and where they may look.
     pub dirs: AllowedDirs,
-    /// Where commands run instead, as their tool has it; they may not look into more for that.
+    /// The shell tool's own directory, where it has one. Commands run there, and may read no more for that.
     pub workdir: Option<Workdir>,
-    /// What commands find in their environment, as their tool has it.
-    pub environment: Environment,
+    /// The variables that the shell tool gives its commands.
+    pub environment: CommandEnvironment,
     /// Tools whose argument `command` is a shell command.
     pub exec_tools: Vec<String>,
-    /// Allows everything that is not refused.
+    /// Allows every call that `disallowed_tools` and `forbidden_programs` leave.
     pub yolo: bool,
     /// Allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these words.
     pub allowed_tools: Vec<String>,
     /// Refused, in the same form.
     pub disallowed_tools: Vec<String>,
     /// Programs that no command may name; with any, commands that hide theirs are refused too.
-    pub blacklist: Vec<String>,
+    pub forbidden_programs: Vec<String>,
 }
 
 impl GateOptions {
@@ -61,12 +61,12 @@ impl GateOptions {
         Self {
             dirs,
             workdir: None,
-            environment: Environment::default(),
+            environment: CommandEnvironment::default(),
             exec_tools: vec!["exec".to_owned(), "execute_command".to_owned()],
             yolo: false,
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
-            blacklist: Vec::new(),
+            forbidden_programs: Vec::new(),
         }
     }
 }
@@ -143,20 +143,21 @@ impl StandardGate {
         };
         Ok(Self {
             allowed: parse(&options.allowed_tools)?,
-            refused: parse(&options.disallowed_tools)?,
+            disallowed_tools: parse(&options.disallowed_tools)?,
             dirs: options.dirs,
             workdir: options.workdir,
             environment: options.environment,
             exec_tools: options.exec_tools,
-            allows_all: options.yolo,
-            blacklist: options.blacklist,
+            yolo: options.yolo,
+            forbidden_programs: options.forbidden_programs,
         })
     }
 
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
         let name = request.spec.name.as_str();
-        let allows_all = self.allows_all && self.refused.is_empty() && self.blacklist.is_empty();
+        let allows_all =
+            self.yolo && self.disallowed_tools.is_empty() && self.forbidden_programs.is_empty();
         allows_all || !self.exec_tools.iter().any(|tool| tool == name)
     }
 
@@ -167,11 +168,15 @@ impl StandardGate {
         {
             return self.judge_command(tool, command, &request.arguments);
         }
-        if self.refused.iter().any(|pattern| pattern.names(tool)) {
+        if self
+            .disallowed_tools
+            .iter()
+            .any(|pattern| pattern.names(tool))
+        {
             return deny(format!("the tool `{tool}` is not allowed"));
         }
         let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
-        if self.allows_all
+        if self.yolo
             || request.spec.effects == Effects::ReadOnly
             || self.allowed.iter().any(is_allowed)
         {
@@ -209,7 +214,7 @@ impl StandardGate {
             (Judgement::ReadOnly, Some(reason))
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
-        if self.allows_all || self.is_allowed(tool, &analysis, is_known) {
+        if self.yolo || self.is_allowed(tool, &analysis, is_known) {
             return Verdict::Allow;
         }
         Verdict::Ask {
@@ -229,7 +234,11 @@ impl StandardGate {
     }
 
     fn refusal(&self, tool: &str, analysis: &Analysis) -> Option<String> {
-        for pattern in self.refused.iter().filter(|pattern| pattern.names(tool)) {
+        for pattern in self
+            .disallowed_tools
+            .iter()
+            .filter(|pattern| pattern.names(tool))
+        {
             let Some(program) = pattern.program() else {
                 return Some(format!("the tool `{tool}` is not allowed"));
             };
@@ -242,11 +251,11 @@ impl StandardGate {
                 ));
             }
         }
-        if self.blacklist.is_empty() {
+        if self.forbidden_programs.is_empty() {
             return None;
         }
         let names = [analysis.names(), analysis.wrapped_names()].concat();
-        let refused = names.iter().find(|name| self.is_blacklisted(name));
+        let refused = names.iter().find(|name| self.is_forbidden(name));
         if let Some(name) = refused {
             return Some(format!("`{name}` is not allowed"));
         }
@@ -255,8 +264,8 @@ impl StandardGate {
             .then(|| "which programs the command runs cannot be told".to_owned())
     }
 
-    fn is_blacklisted(&self, name: &str) -> bool {
-        self.blacklist.iter().any(|refused| {
+    fn is_forbidden(&self, name: &str) -> bool {
+        self.forbidden_programs.iter().any(|refused| {
             name.strip_prefix(refused.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })

@@ -12,6 +12,6 @@ mod unix;
 mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
-pub use environment::Environment;
+pub use environment::CommandEnvironment;
 pub use gate::{GateOptions, PatternError, StandardGate};
 pub use workdir::{Variables, Workdir};

@@ -1,7 +1,7 @@
 //! Whether the programs that a command names are those that will run.
 
 use crate::analysis::AllowedDirs;
-use crate::environment::Environment;
+use crate::environment::CommandEnvironment;
 use crate::workdir::Variables;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -49,7 +49,7 @@ const OF_GIT: [&str; 13] = [
 
 /// The programs of a command, and where and with what they start.
 pub(crate) struct Lookup<'a> {
-    pub(crate) rules: &'a Environment,
+    pub(crate) rules: &'a CommandEnvironment,
     /// The variables; those of this process where there are none.
     pub(crate) variables: Option<&'a Variables>,
     pub(crate) dirs: &'a AllowedDirs,

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
-use crate::table::{Layer, Untrusted, setting};
+use crate::table::{FromUntrusted, Layer, setting};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -69,10 +69,10 @@ fn sorted(text: &str) -> Result<Sorted, toml::de::Error> {
 
 fn may_be_set(key: &str, value: &toml::Value) -> bool {
     // What is no setting, such as a provider, widens what is known.
-    match setting(key).map_or(Untrusted::Nothing, |it| it.untrusted) {
-        Untrusted::Only(position) => value.as_bool() == Some(position),
-        Untrusted::Lowers | Untrusted::Adds => true,
-        Untrusted::Nothing => false,
+    match setting(key).map_or(FromUntrusted::Ignored, |it| it.untrusted) {
+        FromUntrusted::MayOnlyBe(position) => value.as_bool() == Some(position),
+        FromUntrusted::MayLower | FromUntrusted::MayAdd => true,
+        FromUntrusted::Ignored => false,
     }
 }
 

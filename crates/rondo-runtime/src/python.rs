@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::Tool;
-use rondo_policy::Environment;
+use rondo_policy::CommandEnvironment;
 use rondo_python::{Capability, Looks, Session};
 use rondo_types::Profile;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ fn program(env: &Env, directory: &Path) -> PathBuf {
 
 /// What commands do not get, the interpreter does not get.
 fn withheld(env: &Env, keys: &[String]) -> Vec<String> {
-    let mut environment = Environment::default();
+    let mut environment = CommandEnvironment::default();
     environment.withheld.extend_from_slice(keys);
     let names = env.iter().map(|(name, _)| name);
     let mut withheld: Vec<String> = names

@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::providers::Providers;
 use crate::settings::Settings;
 use rondo_core::redact::Secrets;
-use rondo_policy::{Environment, Variables};
+use rondo_policy::{CommandEnvironment, Variables};
 
 /// Bytes of the shortest key that is looked for in the values of other variables: what is shorter, such
 /// as the word that a local server wants for a key, may be part of any path.
@@ -13,7 +13,7 @@ const KEY_BYTES_MIN: usize = 16;
 /// Tells by their names which variables hold a key.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
-    rules: Environment,
+    rules: CommandEnvironment,
     named: Vec<String>,
 }
 
@@ -25,10 +25,10 @@ impl KeyNames {
 
     /// Takes the names that usually hold a key, and these.
     pub fn new(named: Vec<String>) -> Self {
-        let rules = Environment {
+        let rules = CommandEnvironment {
             // They are withheld for what they do, not for what they hold.
             withheld: Vec::new(),
-            ..Environment::default()
+            ..CommandEnvironment::default()
         };
         Self { rules, named }
     }

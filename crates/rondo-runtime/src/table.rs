@@ -23,25 +23,25 @@ pub struct Setting {
     pub variable: Option<&'static str>,
     /// The option of the command line that sets it.
     pub flag: Option<&'static str>,
-    /// What the configuration of a folder that nobody trusts may do with it.
-    pub untrusted: Untrusted,
+    /// What the configuration of an untrusted folder may do with it. That of a trusted folder may set it.
+    pub untrusted: FromUntrusted,
     /// What its value is.
     pub kind: &'static str,
     /// What it does, in a sentence.
     pub help: &'static str,
 }
 
-/// What the configuration of a folder that nobody trusts may do with a setting.
+/// What the configuration of an untrusted folder may do with a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Untrusted {
-    /// It is ignored.
-    Nothing,
+pub enum FromUntrusted {
+    /// Nothing: the value is ignored.
+    Ignored,
     /// The number counts where it is lower than what is in force below it.
-    Lowers,
+    MayLower,
     /// The switch can be put into this position only.
-    Only(bool),
+    MayOnlyBe(bool),
     /// The names are added to those of the layers below.
-    Adds,
+    MayAdd,
 }
 
 /// The type of a setting.
@@ -144,7 +144,7 @@ macro_rules! settings {
             pub(crate) fn over(self, below: &mut Self) {
                 $(
                     if let Some(value) = &self.$name {
-                        value.over(&mut below.$name, $untrusted == Untrusted::Adds);
+                        value.over(&mut below.$name, $untrusted == FromUntrusted::MayAdd);
                     }
                 )*
                 for (name, own) in self.providers {
@@ -160,7 +160,7 @@ macro_rules! settings {
             /// Leaves out the numbers that are not lower than those below.
             pub(crate) fn keep_lower(&mut self, below: &Self) {
                 $(
-                    if $untrusted == Untrusted::Lowers
+                    if $untrusted == FromUntrusted::MayLower
                         && let (Some(own), Some(known)) = (&self.$name, &below.$name)
                         && !own.is_lower(known)
                     {
@@ -174,61 +174,61 @@ macro_rules! settings {
 
 settings! {
     #[doc = "The model, as `provider/model`"]
-    model: String, Some("RONDO_MODEL"), Some("model"), Untrusted::Nothing;
+    model: String, Some("RONDO_MODEL"), Some("model"), FromUntrusted::Ignored;
     #[doc = "Who is asked when that model fails; may be repeated"]
-    fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), Untrusted::Nothing;
+    fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), FromUntrusted::Ignored;
     #[doc = "The profile (see `rondo profiles list`)"]
-    profile: String, Some("RONDO_PROFILE"), Some("profile"), Untrusted::Nothing;
+    profile: String, Some("RONDO_PROFILE"), Some("profile"), FromUntrusted::Ignored;
     #[doc = "The provider's address, as its own variable has it"]
-    base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), Untrusted::Nothing;
+    base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), FromUntrusted::Ignored;
     #[doc = "Bounds the model requests of a turn"]
-    max_steps: u32, Some("RONDO_MAX_STEPS"), Some("max-steps"), Untrusted::Lowers;
+    max_steps: u32, Some("RONDO_MAX_STEPS"), Some("max-steps"), FromUntrusted::MayLower;
     #[doc = "Bounds the tool calls of a turn"]
-    max_tool_calls: u32, Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), Untrusted::Lowers;
+    max_tool_calls: u32, Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), FromUntrusted::MayLower;
     #[doc = "Bounds the tokens of a turn, prompts and replies together"]
-    max_tokens_total: u64, Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), Untrusted::Lowers;
+    max_tokens_total: u64, Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), FromUntrusted::MayLower;
     #[doc = "Bounds the money of a turn"]
-    max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), Untrusted::Lowers;
+    max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
     #[doc = "Bounds the time of a turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
-    deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), Untrusted::Lowers;
+    deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
     #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]
-    allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), Untrusted::Nothing;
+    allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
     #[doc = "Tools and commands that never run"]
-    disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), Untrusted::Adds;
+    disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
     #[doc = "Run every call without asking"]
-    yolo: bool, Some("RONDO_YOLO"), Some("yolo"), Untrusted::Only(false);
+    yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
     #[doc = "Fetch no weights; a local model must be here already"]
-    offline: bool, Some("RONDO_OFFLINE"), Some("offline"), Untrusted::Only(true);
+    offline: bool, Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
     #[doc = "Let the tools use this directory too"]
-    add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), Untrusted::Nothing;
+    add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), FromUntrusted::Ignored;
     #[doc = "Replaces the profile's system prompt"]
-    system_prompt: String, Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), Untrusted::Nothing;
+    system_prompt: String, Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), FromUntrusted::Ignored;
     #[doc = "Follows the system prompt"]
-    append_system_prompt: String, Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), Untrusted::Nothing;
+    append_system_prompt: String, Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), FromUntrusted::Ignored;
     #[doc = "How freely the model samples"]
-    temperature: f64, Some("RONDO_TEMPERATURE"), Some("temperature"), Untrusted::Nothing;
+    temperature: f64, Some("RONDO_TEMPERATURE"), Some("temperature"), FromUntrusted::Ignored;
     #[doc = "Bounds the tokens of one reply"]
-    max_output_tokens: u32, Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), Untrusted::Lowers;
+    max_output_tokens: u32, Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), FromUntrusted::MayLower;
     #[doc = "How much a reasoning model reasons"]
-    effort: Effort, Some("RONDO_EFFORT"), Some("effort"), Untrusted::Nothing;
+    effort: Effort, Some("RONDO_EFFORT"), Some("effort"), FromUntrusted::Ignored;
     #[doc = "What standard output carries"]
-    output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), Untrusted::Nothing;
+    output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), FromUntrusted::Ignored;
     #[doc = "What a record survives: loss of power, or the end of the process alone"]
-    durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), Untrusted::Nothing;
+    durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
     #[doc = "Keep nothing of this session"]
-    ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), Untrusted::Nothing;
+    ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;
     #[doc = "End with exit code 3 when the answer is degraded"]
-    strict_complete: bool, Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), Untrusted::Nothing;
+    strict_complete: bool, Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), FromUntrusted::Ignored;
     #[doc = "Print the answer and nothing else"]
-    quiet: bool, Some("RONDO_QUIET"), Some("quiet"), Untrusted::Nothing;
+    quiet: bool, Some("RONDO_QUIET"), Some("quiet"), FromUntrusted::Ignored;
     #[doc = "When to use colours"]
-    color: ColorChoice, Some("RONDO_COLOR"), Some("color"), Untrusted::Nothing;
+    color: ColorChoice, Some("RONDO_COLOR"), Some("color"), FromUntrusted::Ignored;
     #[doc = "Whose keys edit a line of `rondo repl`"]
-    edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, Untrusted::Nothing;
+    edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, FromUntrusted::Ignored;
     #[doc = "A PEM file of certificate authorities to trust besides the system's"]
-    ca_file: PathBuf, Some("RONDO_CA_FILE"), None, Untrusted::Nothing;
+    ca_file: PathBuf, Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
     #[doc = "Folders whose own configuration is honoured whole; only the user's file may set it"]
-    trusted_folders: Vec<PathBuf>, None, None, Untrusted::Nothing;
+    trusted_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
 }
 
 /// Returns what is known of a setting.

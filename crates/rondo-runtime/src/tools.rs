@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-use rondo_policy::{AllowedDirs, Environment, GateOptions, StandardGate, Workdir};
+use rondo_policy::{AllowedDirs, CommandEnvironment, GateOptions, StandardGate, Workdir};
 use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -200,7 +200,7 @@ fn exec_options(
 /// Keeps from commands every variable that any provider takes a key or a header from, whatever its
 /// name, and what holds the same.
 fn withhold_keys(
-    environment: &mut Environment,
+    environment: &mut CommandEnvironment,
     keys: &[String],
     settings: &Settings,
     workdir: Option<&Workdir>,
@@ -257,7 +257,9 @@ pub fn gate_options(
     options
         .allowed_tools
         .extend_from_slice(&profile.allowed_tools);
-    options.blacklist.clone_from(&profile.forbidden_programs);
+    options
+        .forbidden_programs
+        .clone_from(&profile.forbidden_programs);
     Ok(options)
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::paths::Paths;
-use crate::table::{Layer, Setting, Untrusted, setting, unknown};
+use crate::table::{FromUntrusted, Layer, Setting, setting, unknown};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -196,11 +196,11 @@ fn failed(what: &str, path: &Path, err: std::io::Error) -> SetupError {
 #[must_use]
 pub fn in_projects(setting: &Setting) -> &'static str {
     match setting.untrusted {
-        Untrusted::Nothing => "ignored",
-        Untrusted::Lowers => "lower only",
-        Untrusted::Only(true) => "`true` only",
-        Untrusted::Only(false) => "`false` only",
-        Untrusted::Adds => "added",
+        FromUntrusted::Ignored => "ignored",
+        FromUntrusted::MayLower => "lower only",
+        FromUntrusted::MayOnlyBe(true) => "`true` only",
+        FromUntrusted::MayOnlyBe(false) => "`false` only",
+        FromUntrusted::MayAdd => "added",
     }
 }
 

@@ -3,7 +3,7 @@
 use super::protocol::{Reply, Request};
 use super::world::{self, CANARY, Snapshot, World};
 use anyhow::{Context, Result, bail};
-use rondo_policy::{AllowedDirs, Environment, Judgement, analysis};
+use rondo_policy::{AllowedDirs, CommandEnvironment, Judgement, analysis};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, WaitOptions, setrlimit, wait};
 use std::fs::{self, File};
@@ -147,7 +147,7 @@ impl Runner {
             .env("HOME", self.world.home())
             .env("LANG", "C.UTF-8")
             .env("WORLD_SECRET", CANARY)
-            .envs(Environment::default().set)
+            .envs(CommandEnvironment::default().set)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output.try_clone()?);

@@ -386,7 +386,7 @@ impl Repl {
 
     async fn enter(&mut self, line: &str) -> Result<After> {
         let is_export = self.is_misplaced_export(line);
-        match self.mode().read(line, slash::is_name) {
+        match self.mode().parse_line(line, slash::is_name) {
             Line::Ask(command) | Line::Python(command) if is_export => {
                 unless_told(self.run_command(command, Sharing::Never)).await
             }

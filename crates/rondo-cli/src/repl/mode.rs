@@ -2,7 +2,7 @@
 
 use crate::cli::ModeName;
 
-/// What a line that is typed is taken for.
+/// What a line without a mark is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A question to the agent.
@@ -16,19 +16,19 @@ pub(super) enum Mode {
 /// What a line wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// Nothing.
+    /// Blank.
     Empty,
-    /// An answer of the agent.
+    /// A question or task for the agent.
     Ask(&'a str),
-    /// A command run.
+    /// A command for the shell.
     Run {
         command: &'a str,
-        /// The agent reads what it printed.
+        /// Whether its output goes to the agent with the next question.
         shared: bool,
     },
-    /// A cell run.
+    /// A cell for Python.
     Python(&'a str),
-    /// Something of the prompt itself, by its name without the slash.
+    /// A command of the prompt itself, by its name without the slash.
     Slash { name: &'a str, rest: &'a str },
 }
 
@@ -59,9 +59,9 @@ impl Mode {
         Self::WHEEL.into_iter().find(|mode| mode.name() == name)
     }
 
-    /// Reads a line that was typed in this mode. `is_slash` knows the names of what begins with a
+    /// Decides what a line is that was typed in this mode. `is_slash` knows the names of what begins with a
     /// slash: in the shell and in Python only those are taken from what is the program's own.
-    pub(super) fn read(self, text: &str, is_slash: impl Fn(&str) -> bool) -> Line<'_> {
+    pub(super) fn parse_line(self, text: &str, is_slash: impl Fn(&str) -> bool) -> Line<'_> {
         let trimmed = text.trim();
         if trimmed.is_empty() {
             return Line::Empty;
@@ -75,7 +75,7 @@ impl Mode {
         match self {
             Self::Agent => to_agent(trimmed),
             Self::Shell => match trimmed.strip_prefix('#') {
-                Some(question) => Self::Agent.read(question, is_slash),
+                Some(question) => Self::Agent.parse_line(question, is_slash),
                 None => Line::Run {
                     command: text.trim_end_matches('\n'),
                     shared: false,
@@ -124,7 +124,7 @@ fn run(command: &str, shared: bool) -> Line<'_> {
 fn in_python<'a>(text: &'a str, trimmed: &'a str, is_slash: impl Fn(&str) -> bool) -> Line<'a> {
     if !trimmed.contains('\n') {
         if let Some(question) = trimmed.strip_prefix('#') {
-            return Mode::Agent.read(question, is_slash);
+            return Mode::Agent.parse_line(question, is_slash);
         }
         if let Some(command) = trimmed.strip_prefix('!') {
             return run(command, false);
@@ -159,7 +159,7 @@ mod tests {
     #[track_caller]
     fn check(mode: Mode, text: &str, expected: &Line<'_>) {
         let is_slash = |name: &str| matches!(name, "help" | "clear");
-        assert_eq!(&mode.read(text, is_slash), expected, "{text}");
+        assert_eq!(&mode.parse_line(text, is_slash), expected, "{text}");
     }
 
     #[test]

@@ -15,10 +15,10 @@
 mod control;
 mod judge;
 mod model_work;
+mod record_batch;
 mod resume;
 mod spans;
 mod tool_work;
-mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +38,7 @@ use crate::ports::{
 use crate::toolbox::Toolbox;
 use judge::Judge;
 use model_work::ModelWork;
+use record_batch::RecordBatch;
 use rondo_types::{
     CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, Role,
     SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
@@ -50,7 +51,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use writer::Writer;
 
 /// Everything a turn runs with.
 pub struct TurnSetup {
@@ -131,7 +131,7 @@ struct Driver {
     at: TimeMs,
     events: EventSender,
     control: TurnControl,
-    writer: Writer,
+    batch: RecordBatch,
     /// Inputs that are known without waiting.
     ready: VecDeque<Input>,
     model: Option<ModelWork>,
@@ -160,7 +160,7 @@ impl Driver {
                 .map(|error| Input::Fault { error })
                 .into_iter()
                 .collect(),
-            writer: Writer::new(&setup),
+            batch: RecordBatch::new(&setup),
             setup,
             catalog,
             at: clock.now(),
@@ -187,7 +187,7 @@ impl Driver {
             self.machine.config().init_event(),
         )));
         let setup = &self.setup;
-        self.writer.begin(self.at, setup, &history, &message);
+        self.batch.begin(self.at, setup, &history, &message);
         self.run(Input::Begin { history, message }).await
     }
 
@@ -221,8 +221,7 @@ impl Driver {
                     ..
                 }
         );
-        self.writer
-            .note_input(self.at, self.machine.steps(), &input);
+        self.batch.note_input(self.at, self.machine.steps(), &input);
         if self.repeat(&input).await {
             return None;
         }
@@ -251,13 +250,12 @@ impl Driver {
             Action::Emit(body) => {
                 spans::note_event(&body);
                 if let EventBody::Steered { text } = &body {
-                    self.writer.note_steered(self.at, text);
+                    self.batch.note_steered(self.at, text);
                 }
                 self.emit(body);
             }
             Action::Record(body) => {
-                self.writer
-                    .note_change(self.at, self.machine.steps(), *body);
+                self.batch.note_change(self.at, self.machine.steps(), *body);
             }
             Action::CallModel(call) => self.call_model(call).await,
             Action::CheckGate(calls) => self.check_gate(calls),
@@ -275,7 +273,7 @@ impl Driver {
     }
 
     async fn call_model(&mut self, call: ModelCall) {
-        self.writer.note_request(self.at, &call);
+        self.batch.note_request(self.at, &call);
         if self.flush().await {
             let model = self.setup.model_at(call.model);
             let stream = model.stream(Arc::clone(&call.request));
@@ -336,7 +334,7 @@ impl Driver {
     }
 
     async fn ask(&mut self, call: PlannedCall, prompt: String, until: Option<TimeMs>) {
-        self.writer
+        self.batch
             .note_ask(self.at, self.machine.steps(), &call.call_id, &prompt);
         if !self.flush().await {
             return;
@@ -400,7 +398,7 @@ impl Driver {
         for (call, evidence) in calls.iter().zip(evidence) {
             let key = tool_work::idempotency_key(&self.setup.session, &call.call_id);
             let step = self.machine.steps();
-            self.writer
+            self.batch
                 .note_tool_started(self.at, step, call, key, evidence);
         }
         if !self.flush().await {
@@ -455,7 +453,7 @@ impl Driver {
         self.tasks_cancel.cancel();
         self.wait = None;
         if let Some(work) = self.model.take() {
-            self.writer.note_told(work.told());
+            self.batch.note_told(work.told());
             self.ready.push_back(work.cancelled());
         }
     }
@@ -482,7 +480,7 @@ impl Driver {
             () = sleep_until_some(wait) => (Input::Time, false, true),
         };
         if is_model && let Some(work) = self.model.take() {
-            self.writer.note_told(work.told());
+            self.batch.note_told(work.told());
         }
         if is_wait {
             self.wait = None;
@@ -503,7 +501,7 @@ impl Driver {
 
     /// Makes all that happened durable; a journal that fails ends the turn before the effect.
     async fn flush(&mut self) -> bool {
-        match self.writer.flush(self.flush_limit()).await {
+        match self.batch.flush(self.flush_limit()).await {
             Ok(()) => true,
             Err(error) => {
                 self.ready.push_back(Input::Fault { error });
@@ -524,11 +522,11 @@ impl Driver {
         self.at = self.clock.now();
         if self.is_resumed_idle && outcome.stop_reason == StopReason::Error {
             // No model could be reached: the turn stays cut off, and may be carried on later.
-            self.writer.forget_unwritten();
+            self.batch.forget_unwritten();
         } else {
             let process = self.control.process_end(&outcome);
-            self.writer.note_final(self.at, &outcome, process);
-            if let Err(error) = self.writer.flush(self.flush_limit()).await {
+            self.batch.note_final(self.at, &outcome, process);
+            if let Err(error) = self.batch.flush(self.flush_limit()).await {
                 outcome.error.get_or_insert(error);
             }
         }

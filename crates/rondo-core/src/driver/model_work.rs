@@ -1,6 +1,6 @@
 //! One model request as a task: its timers, its queue, and its reply gathered event by event.
 
-use super::writer::ShownSoFar;
+use super::record_batch::ShownSoFar;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
 use crate::events::EventSender;

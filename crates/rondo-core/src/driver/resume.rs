@@ -259,10 +259,10 @@ impl Driver {
         )));
         let step = self.machine.steps();
         for body in redriven.unrecorded {
-            self.writer.note_change(self.at, step, body);
+            self.batch.note_change(self.at, step, body);
         }
         let messages = self.machine.transcript().len();
-        self.writer
+        self.batch
             .note_resumed(self.at, step, downtime_ms, messages);
         self.emit(EventBody::Resumed { step, downtime_ms });
         let (open, started) = (redriven.open, redriven.started);
@@ -398,8 +398,7 @@ impl Driver {
         }
         for it in &decided {
             let (id, decision) = (it.call.call_id.clone(), it.decision);
-            self.writer
-                .note_in_doubt(self.at, &id, decision, it.goes_on);
+            self.batch.note_in_doubt(self.at, &id, decision, it.goes_on);
             let name = it.call.name.clone();
             self.emit(EventBody::ToolCallInDoubt {
                 id,

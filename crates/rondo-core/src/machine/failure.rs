@@ -144,8 +144,9 @@ impl TurnMachine {
         self.add(cx, message);
     }
 
-    /// Returns when to repeat the request, if it may be repeated: only a failure that may pass,
-    /// only before anything was shown, only within the turn's time.
+    /// Returns when to repeat the request. `None` where the failure is permanent, something was shown already,
+    /// the retries are used up, the server asks for a longer wait than the profile's `retry.max`, or the wait
+    /// would end after the turn's deadline.
     fn retry_at(&self, at: TimeMs, error: &ModelError, committed: bool) -> Option<TimeMs> {
         let policy = &self.config.profile.limits.retry;
         if !error.retryable || committed || self.attempt >= policy.max_retries {

@@ -249,7 +249,7 @@ async fn hub_33_blacklisted_programs_are_refused_wherever_they_hide() {
     let mut fixture = Fixture::new();
     fixture.options.yolo = true;
     let hub = rondo_core::profile::builtin("hub").unwrap();
-    fixture.options.blacklist = hub.forbidden_programs;
+    fixture.options.forbidden_programs = hub.forbidden_programs;
     for command in [
         "rm x",
         "/bin/rm x",

@@ -146,6 +146,7 @@ impl AnthropicPayloads {
                 Ok(())
             }
             "message" => self.document(json, out),
+            // An unknown type of event: the API adds new ones, and asks clients to skip them.
             _ => Ok(()),
         }
     }

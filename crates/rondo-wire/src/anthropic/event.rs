@@ -1,4 +1,4 @@
-//! The shapes of events, and of a whole message. Blocks stay raw until they are read one by one,
+//! The shapes of events, and of a whole message; `decode` reads them and skips events of other types. Blocks stay raw until they are read one by one,
 //! since some go back byte for byte.
 
 use crate::json::{Count, Text, Tolerant, lenient};

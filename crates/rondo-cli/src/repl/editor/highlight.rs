@@ -36,7 +36,7 @@ impl Highlighter for Paint {
             return text;
         }
         let mode = self.shared.mode();
-        match mode.read(line, slash::is_name) {
+        match mode.parse_line(line, slash::is_name) {
             Line::Python(_) => python(line, &mut text),
             Line::Run { .. } => first_word(line, Color::Green, &mut text),
             Line::Slash { .. } => first_word(line, Color::Magenta, &mut text),

@@ -17,14 +17,15 @@ use tokio::time::timeout;
 /// How long the journal may take to make records durable.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is said where nothing can be recorded any more.
+/// What the user reads where the journal cannot be written, before the journal's own reason: a full disk, a
+/// lock, an error of the file system.
 const UNWRITTEN: &str = "the turn was stopped because the journal could not be written";
 
 /// Gathers what happened and appends it before the next effect.
 ///
 /// So a step with one call costs two appends: the request, and the reply with the call's
 /// beginning; the call's end goes with the next request.
-pub(super) struct Writer {
+pub(super) struct RecordBatch {
     journal: Arc<dyn Journal>,
     /// Whether what happened is noted at all.
     is_kept: bool,
@@ -62,7 +63,7 @@ fn addresses(setup: &TurnSetup) -> Vec<String> {
     }
 }
 
-impl Writer {
+impl RecordBatch {
     pub(super) fn new(setup: &TurnSetup) -> Self {
         let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
         Self {

@@ -41,7 +41,7 @@ struct QueuedAppend {
 
 /// Hands work to the writer's thread, which ends after its last handle is gone.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct CommitThread {
     jobs: Option<SyncSender<Job>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
@@ -49,12 +49,12 @@ pub(crate) struct Writer {
     read_only: Option<PathBuf>,
 }
 
-pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<Writer> {
+pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<CommitThread> {
     let (jobs, waiting) = sync_channel(APPENDS_MAX + TASKS_MAX);
     let thread = thread::Builder::new()
         .name("rondo-journal".to_owned())
         .spawn(move || Thread::new(connection, file, waiting).run())?;
-    Ok(Writer {
+    Ok(CommitThread {
         jobs: Some(jobs),
         places: Arc::new(Semaphore::new(APPENDS_MAX)),
         thread: Some(thread),
@@ -62,7 +62,7 @@ pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<Wri
     })
 }
 
-impl Writer {
+impl CommitThread {
     /// Refuses whatever is to be written to a journal that is only read.
     pub(crate) fn refusing(path: PathBuf) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for CommitThread {
     /// Waits for the commits under way, so that what follows finds the file at rest.
     fn drop(&mut self) {
         self.jobs = None;
