@@ -16,6 +16,7 @@
 //! - [`redrive`]: a machine driven again from its records.
 //! - [`replay`]: a session driven again from its records alone, and where it differs.
 //! - [`pairing`]: every call has its one result.
+//! - [`session`]: a session as a state machine: what begins a turn, joins it, or waits.
 //! - [`shown`]: what a person is shown of a call.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
@@ -37,6 +38,7 @@ pub mod redact;
 pub mod redrive;
 pub mod replay;
 mod request_hash;
+pub mod session;
 pub mod shown;
 pub mod toolbox;
 

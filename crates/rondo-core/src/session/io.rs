@@ -1,0 +1,245 @@
+//! The inputs and actions of the session machine.
+
+use super::question::{Answer, Question, QuestionId};
+use rondo_types::{Message, TurnId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Names a submitted message: the key of its row in the mailbox. It is unique within a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TicketId(pub String);
+
+impl fmt::Display for TicketId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What happens to a message that is submitted while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// It begins a turn of its own, after those before it.
+    Queue,
+    /// It joins the turn that runs, before that turn's next request. Where none runs it begins one.
+    Steer,
+}
+
+/// A submitted message, as the mailbox holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueuedMessage {
+    /// Its row.
+    pub ticket: TicketId,
+    /// What is said.
+    pub message: Message,
+    /// What happens to it while a turn runs.
+    pub delivery: Delivery,
+    /// Who said it.
+    pub actor: String,
+}
+
+/// How a session stands when it is taken, by its records.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Its last turn is over, or it has none.
+    Idle,
+    /// Its last turn was cut off.
+    CutOff {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Its last turn waits for answers.
+    Parked {
+        /// The turn.
+        turn: TurnId,
+        /// All that it asked.
+        questions: Vec<Question>,
+        /// The answers that are recorded.
+        answers: Vec<Answer>,
+    },
+}
+
+/// Counts the runs of turns that a machine began, from 1: the late end of a run whose session was lost is not
+/// taken for the end of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Run(pub u64);
+
+/// An input to the session machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A message is in the mailbox.
+    Submitted(QueuedMessage),
+    /// A message that waits was changed.
+    Edited {
+        /// Its row.
+        ticket: TicketId,
+        /// What it says now.
+        message: Message,
+    },
+    /// A message that waits was taken back.
+    Withdrawn {
+        /// Its row.
+        ticket: TicketId,
+    },
+    /// The session is owned now: what [`Action::Take`] asked for.
+    Taken {
+        /// How it stands.
+        standing: Standing,
+        /// The messages in its mailbox, oldest first, read after it was taken.
+        waiting: Vec<QueuedMessage>,
+    },
+    /// The session could not be taken: another process owns it, or its records cannot be read.
+    NotTaken,
+    /// The turn took a steering message into its transcript.
+    Steered {
+        /// The run.
+        run: Run,
+        /// Its row.
+        ticket: TicketId,
+    },
+    /// The turn is over. Steering that it did not take waits again, in its order.
+    TurnEnded {
+        /// The run.
+        run: Run,
+    },
+    /// The turn waits for answers, and its run is over.
+    Parked {
+        /// The run.
+        run: Run,
+        /// The turn.
+        turn: TurnId,
+        /// What it waits for; never empty.
+        questions: Vec<Question>,
+    },
+    /// A question was answered.
+    Answered(Answer),
+    /// A timer of the session is due: questions may have expired.
+    Due,
+    /// The turn that runs, is parked or was cut off is to be stopped. What is asked is denied.
+    Cancel,
+    /// Another process owns the session now.
+    OwnerLost,
+    /// No further turn is to begin here. What waits stays in the mailbox.
+    Drain,
+}
+
+/// What the session machine wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Take the session; then [`Input::Taken`] or [`Input::NotTaken`].
+    Take,
+    /// Begin a turn with a message, whose row is done with the turn's first record; then [`Input::TurnEnded`] or
+    /// [`Input::Parked`].
+    Start {
+        /// The run that begins.
+        run: Run,
+        /// The message.
+        message: Box<QueuedMessage>,
+    },
+    /// Record an answer.
+    Record(Answer),
+    /// Go on with the turn that was cut off or parked; then as [`Action::Start`].
+    Resume {
+        /// The run that begins.
+        run: Run,
+        /// The turn.
+        turn: TurnId,
+        /// One for each question that it asked; none where it was cut off.
+        answers: Vec<Answer>,
+    },
+    /// Hand a message to the turn that runs; then [`Input::Steered`], unless the turn ends first.
+    Steer {
+        /// The run.
+        run: Run,
+        /// The message.
+        message: Box<QueuedMessage>,
+    },
+    /// Stop a run; its end is still awaited.
+    CancelTurn {
+        /// The run.
+        run: Run,
+    },
+    /// Let go of the session: nothing is left to do here until the next input. The machine forgets what it knew,
+    /// since another process may take the session and change it.
+    Release,
+    /// An input was not accepted; nothing changed.
+    Refuse(Refusal),
+    /// Tell the listeners.
+    Tell(SessionEvent),
+}
+
+/// Why an input was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The queue is full.
+    #[error("{max} messages wait already: send `{ticket}` again later")]
+    QueueFull {
+        /// The message.
+        ticket: TicketId,
+        /// The bound.
+        max: usize,
+    },
+    /// The message began a turn, joined one, was taken back, or never was.
+    #[error("message `{ticket}` does not wait any more")]
+    NotWaiting {
+        /// The message.
+        ticket: TicketId,
+    },
+    /// Nothing is asked under that name, or it was answered.
+    #[error("there is no open question `{question}`")]
+    NoQuestion {
+        /// The name.
+        question: QuestionId,
+    },
+    /// What is asked changed after the one who answers read it.
+    #[error("question `{question}` changed: read it again")]
+    Changed {
+        /// Its name.
+        question: QuestionId,
+    },
+}
+
+/// An event of a session itself, beside those of its turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// A message waits.
+    Queued {
+        /// Its row.
+        ticket: TicketId,
+        /// How many wait before it.
+        ahead: u32,
+    },
+    /// A message that waits says something else now.
+    Edited {
+        /// Its row.
+        ticket: TicketId,
+    },
+    /// A message was taken back.
+    Withdrawn {
+        /// Its row.
+        ticket: TicketId,
+    },
+    /// A message began a turn, or joined one.
+    Delivered {
+        /// Its row.
+        ticket: TicketId,
+    },
+    /// The turn waits for answers.
+    Parked {
+        /// What it waits for.
+        questions: Vec<Question>,
+    },
+    /// A question was answered, or expired.
+    Answered {
+        /// Its name.
+        question: QuestionId,
+        /// Who answered.
+        actor: String,
+    },
+    /// Another process owns the session now, or it cannot be taken; what waits stays in the mailbox.
+    Lost,
+    /// Nothing waits and nothing runs here.
+    Idle,
+}

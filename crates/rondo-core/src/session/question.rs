@@ -1,0 +1,87 @@
+//! What a parked turn asks, and what it is answered.
+
+use rondo_types::{CallId, TimeMs};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// Names a question within its session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuestionId(pub String);
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a parked turn waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its name.
+    pub id: QuestionId,
+    /// The call that it is about, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// What kind of answer it takes.
+    pub kind: QuestionKind,
+    /// What is asked, in words for a person.
+    pub prompt: String,
+    /// SHA-256 of all that an answer agrees to, in hex. An answer names it, so that nobody agrees to something
+    /// that changed meanwhile.
+    pub hash: String,
+    /// When it counts as denied; `None` waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<TimeMs>,
+}
+
+/// What kind of answer a question takes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Whether a call may run.
+    Approval,
+    /// Whether a call that a crash cut off may run again.
+    Repeat,
+    /// The result of a call that the host itself carries out.
+    ToolResult,
+    /// A value that fits this JSON Schema.
+    Input {
+        /// The schema.
+        schema: Value,
+    },
+    /// Whether more may be spent.
+    Budget,
+}
+
+/// An answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The question.
+    pub question: QuestionId,
+    /// The question's hash, as the one who answers read it.
+    pub hash: String,
+    /// Who answers: a user's name, or what expired.
+    pub actor: String,
+    /// The answer.
+    pub value: AnswerValue,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum AnswerValue {
+    /// Yes.
+    Approve,
+    /// No; the model reads why.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A value: the arguments to run a call with, a call's result, or what was asked for.
+    Value {
+        /// The value.
+        value: Value,
+    },
+}

@@ -1,0 +1,684 @@
+//! Tests: what a session does with any order of inputs, losses and restarts.
+
+use super::*;
+use rondo_types::{CallId, Message, TimeMs, TurnId};
+use std::collections::{HashSet, VecDeque};
+
+const NOW: TimeMs = TimeMs(1_000);
+
+fn message(ticket: &str, delivery: Delivery) -> QueuedMessage {
+    QueuedMessage {
+        ticket: TicketId(ticket.to_owned()),
+        message: Message::user(ticket),
+        delivery,
+        actor: "me".to_owned(),
+    }
+}
+
+fn queue(ticket: &str) -> Input {
+    Input::Submitted(message(ticket, Delivery::Queue))
+}
+
+fn steer(ticket: &str) -> Input {
+    Input::Submitted(message(ticket, Delivery::Steer))
+}
+
+fn owned(standing: Standing, waiting: &[&str]) -> Input {
+    let waiting = waiting.iter().map(|name| message(name, Delivery::Queue));
+    Input::Taken {
+        standing,
+        waiting: waiting.collect(),
+    }
+}
+
+fn ticket(name: &str) -> TicketId {
+    TicketId(name.to_owned())
+}
+
+fn turn() -> TurnId {
+    TurnId::new("t")
+}
+
+fn question(name: &str) -> Question {
+    Question {
+        id: QuestionId(name.to_owned()),
+        call: Some(CallId::new(name)),
+        kind: QuestionKind::Approval,
+        prompt: format!("may `{name}` run?"),
+        hash: format!("hash of {name}"),
+        expires: Some(TimeMs(2_000)),
+    }
+}
+
+fn approve(name: &str) -> Answer {
+    Answer {
+        question: QuestionId(name.to_owned()),
+        hash: format!("hash of {name}"),
+        actor: "me".to_owned(),
+        value: AnswerValue::Approve,
+    }
+}
+
+fn parked(names: &[&str]) -> Standing {
+    Standing::Parked {
+        turn: turn(),
+        questions: names.iter().map(|name| question(name)).collect(),
+        answers: Vec::new(),
+    }
+}
+
+/// A machine that owns an idle session, in which the first message runs.
+fn running() -> SessionMachine {
+    let mut machine = SessionMachine::new();
+    machine.handle(NOW, queue("first"));
+    machine.handle(NOW, owned(Standing::Idle, &["first"]));
+    machine
+}
+
+/// Returns the actions that are not told to listeners.
+fn done(machine: &mut SessionMachine, input: Input) -> Vec<Action> {
+    let actions = machine.handle(NOW, input).into_iter();
+    actions
+        .filter(|it| !matches!(it, Action::Tell(_)))
+        .collect()
+}
+
+fn start(run: u64, name: &str, delivery: Delivery) -> Action {
+    Action::Start {
+        run: Run(run),
+        message: Box::new(message(name, delivery)),
+    }
+}
+
+#[test]
+fn a_message_takes_the_session_begins_a_turn_and_the_session_is_let_go_after_it() {
+    let mut machine = SessionMachine::new();
+    assert!(machine.is_at_rest());
+    assert_eq!(done(&mut machine, queue("a")), [Action::Take]);
+    let taken = done(&mut machine, owned(Standing::Idle, &["a"]));
+    assert_eq!(taken, [start(1, "a", Delivery::Queue)]);
+    let ended = machine.handle(NOW, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [Action::Release, Action::Tell(SessionEvent::Idle)]);
+    assert!(machine.is_at_rest());
+}
+
+#[test]
+fn messages_wait_for_the_turn_that_runs_and_begin_theirs_in_order() {
+    let mut machine = running();
+    for (ahead, name) in ["a", "b"].into_iter().enumerate() {
+        let ahead = u32::try_from(ahead).unwrap();
+        let told = SessionEvent::Queued {
+            ticket: ticket(name),
+            ahead,
+        };
+        assert_eq!(machine.handle(NOW, queue(name)), [Action::Tell(told)]);
+    }
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [start(2, "a", Delivery::Queue)]);
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(2) });
+    assert_eq!(ended, [start(3, "b", Delivery::Queue)]);
+}
+
+#[test]
+fn a_message_that_waits_can_be_changed_and_taken_back_until_its_turn_begins() {
+    let mut machine = running();
+    machine.handle(NOW, queue("a"));
+    machine.handle(NOW, queue("b"));
+    let edited = Input::Edited {
+        ticket: ticket("b"),
+        message: Message::user("something else"),
+    };
+    assert!(done(&mut machine, edited).is_empty());
+    let withdrawn = Input::Withdrawn {
+        ticket: ticket("a"),
+    };
+    assert!(done(&mut machine, withdrawn.clone()).is_empty());
+    let refused = Action::Refuse(Refusal::NotWaiting {
+        ticket: ticket("a"),
+    });
+    assert_eq!(done(&mut machine, withdrawn), [refused]);
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    let expected = QueuedMessage {
+        message: Message::user("something else"),
+        ..message("b", Delivery::Queue)
+    };
+    let start = Action::Start {
+        run: Run(2),
+        message: Box::new(expected),
+    };
+    assert_eq!(ended, [start]);
+    let late = Input::Withdrawn {
+        ticket: ticket("b"),
+    };
+    let refused = Action::Refuse(Refusal::NotWaiting {
+        ticket: ticket("b"),
+    });
+    assert_eq!(done(&mut machine, late), [refused]);
+}
+
+#[test]
+fn steering_joins_the_turn_that_runs_and_what_it_does_not_take_begins_its_own() {
+    let mut machine = running();
+    let handed = |name: &str| Action::Steer {
+        run: Run(1),
+        message: Box::new(message(name, Delivery::Steer)),
+    };
+    assert_eq!(done(&mut machine, steer("a")), [handed("a")]);
+    machine.handle(NOW, queue("b"));
+    assert_eq!(done(&mut machine, steer("c")), [handed("c")]);
+    let steered = Input::Steered {
+        run: Run(1),
+        ticket: ticket("a"),
+    };
+    let told = SessionEvent::Delivered {
+        ticket: ticket("a"),
+    };
+    assert_eq!(machine.handle(NOW, steered), [Action::Tell(told)]);
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [start(2, "b", Delivery::Queue)]);
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(2) });
+    assert_eq!(ended, [start(3, "c", Delivery::Steer)]);
+}
+
+#[test]
+fn steering_of_a_turn_that_is_being_stopped_waits() {
+    let mut machine = running();
+    let stopped = done(&mut machine, Input::Cancel);
+    assert_eq!(stopped, [Action::CancelTurn { run: Run(1) }]);
+    assert!(done(&mut machine, Input::Cancel).is_empty());
+    assert!(done(&mut machine, steer("a")).is_empty());
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [start(2, "a", Delivery::Steer)]);
+}
+
+#[test]
+fn a_turn_that_was_cut_off_goes_on_before_anything_new_begins() {
+    let mut machine = SessionMachine::new();
+    machine.handle(NOW, queue("a"));
+    let taken = done(
+        &mut machine,
+        owned(Standing::CutOff { turn: turn() }, &["a"]),
+    );
+    let resume = Action::Resume {
+        run: Run(1),
+        turn: turn(),
+        answers: Vec::new(),
+    };
+    assert_eq!(taken, [resume]);
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [start(2, "a", Delivery::Queue)]);
+}
+
+#[test]
+fn a_parked_turn_holds_nothing_and_goes_on_once_every_question_is_answered() {
+    let mut machine = running();
+    machine.handle(NOW, queue("next"));
+    let questions = vec![question("q1"), question("q2")];
+    let input = Input::Parked {
+        run: Run(1),
+        turn: turn(),
+        questions,
+    };
+    assert_eq!(done(&mut machine, input), [Action::Release]);
+    assert!(machine.is_at_rest());
+
+    assert_eq!(
+        done(&mut machine, Input::Answered(approve("q1"))),
+        [Action::Take]
+    );
+    let taken = done(&mut machine, owned(parked(&["q1", "q2"]), &[]));
+    assert_eq!(taken, [Action::Record(approve("q1")), Action::Release]);
+
+    machine.handle(NOW, Input::Answered(approve("q2")));
+    let standing = Standing::Parked {
+        turn: turn(),
+        questions: vec![question("q1"), question("q2")],
+        answers: vec![approve("q1")],
+    };
+    let resume = Action::Resume {
+        run: Run(2),
+        turn: turn(),
+        answers: vec![approve("q1"), approve("q2")],
+    };
+    let taken = done(&mut machine, owned(standing, &["next"]));
+    assert_eq!(taken, [Action::Record(approve("q2")), resume]);
+}
+
+#[test]
+fn an_answer_to_what_changed_or_is_answered_already_changes_nothing() {
+    let mut machine = SessionMachine::new();
+    let stale = Answer {
+        hash: "another".to_owned(),
+        ..approve("q")
+    };
+    machine.handle(NOW, Input::Answered(stale));
+    machine.handle(NOW, Input::Answered(approve("q")));
+    machine.handle(NOW, Input::Answered(approve("q")));
+    machine.handle(NOW, Input::Answered(approve("other")));
+    let taken = done(&mut machine, owned(parked(&["q"]), &[]));
+    let id = |name: &str| QuestionId(name.to_owned());
+    let refused = |question| Action::Refuse(Refusal::NoQuestion { question });
+    let resume = Action::Resume {
+        run: Run(1),
+        turn: turn(),
+        answers: vec![approve("q")],
+    };
+    assert_eq!(
+        taken,
+        [
+            Action::Refuse(Refusal::Changed { question: id("q") }),
+            Action::Record(approve("q")),
+            refused(id("q")),
+            refused(id("other")),
+            resume,
+        ]
+    );
+    let late = done(&mut machine, Input::Answered(approve("q")));
+    assert_eq!(late, [refused(id("q"))]);
+}
+
+#[test]
+fn a_question_that_expired_is_denied_and_the_turn_goes_on() {
+    let mut machine = SessionMachine::new();
+    assert_eq!(done(&mut machine, Input::Due), [Action::Take]);
+    let early = machine.handle(TimeMs(1_999), owned(parked(&["q"]), &[]));
+    assert_eq!(early, [Action::Release]);
+    machine.handle(NOW, Input::Due);
+    let due = machine.handle(TimeMs(2_000), owned(parked(&["q"]), &[]));
+    let Some(Action::Resume { answers, .. }) = due.last() else {
+        panic!("{due:?}");
+    };
+    let reason = "nobody answered before the question expired".to_owned();
+    assert_eq!(
+        (answers[0].actor.as_str(), &answers[0].value),
+        ("expiry", &AnswerValue::Deny { reason })
+    );
+}
+
+#[test]
+fn stopping_a_parked_turn_denies_what_it_asks_and_ends_it() {
+    let mut machine = SessionMachine::new();
+    assert_eq!(done(&mut machine, Input::Cancel), [Action::Take]);
+    let taken = done(&mut machine, owned(parked(&["q"]), &[]));
+    let denied = Answer {
+        actor: "stop".to_owned(),
+        value: AnswerValue::Deny {
+            reason: "the turn was stopped".to_owned(),
+        },
+        ..approve("q")
+    };
+    let resume = Action::Resume {
+        run: Run(1),
+        turn: turn(),
+        answers: vec![denied.clone()],
+    };
+    let stop = Action::CancelTurn { run: Run(1) };
+    assert_eq!(taken, [Action::Record(denied), resume, stop]);
+}
+
+#[test]
+fn a_turn_that_parks_while_it_is_stopped_is_ended_all_the_same() {
+    let mut machine = running();
+    machine.handle(NOW, Input::Cancel);
+    let input = Input::Parked {
+        run: Run(1),
+        turn: turn(),
+        questions: vec![question("q")],
+    };
+    let actions = done(&mut machine, input);
+    assert!(
+        matches!(
+            actions[..],
+            [
+                Action::Record(_),
+                Action::Resume { run: Run(2), .. },
+                Action::CancelTurn { run: Run(2) }
+            ]
+        ),
+        "{actions:?}"
+    );
+}
+
+#[test]
+fn stopping_where_nothing_runs_stops_nothing_that_comes_later() {
+    let mut machine = SessionMachine::new();
+    machine.handle(NOW, Input::Cancel);
+    machine.handle(NOW, queue("a"));
+    let taken = done(&mut machine, owned(Standing::Idle, &["a"]));
+    assert_eq!(taken, [start(1, "a", Delivery::Queue)]);
+}
+
+#[test]
+fn a_session_that_another_process_took_is_given_up_and_a_late_end_means_nothing() {
+    let mut machine = running();
+    machine.handle(NOW, queue("a"));
+    let lost = machine.handle(NOW, Input::OwnerLost);
+    assert_eq!(
+        lost,
+        [
+            Action::CancelTurn { run: Run(1) },
+            Action::Tell(SessionEvent::Lost)
+        ]
+    );
+    machine.handle(NOW, queue("b"));
+    let taken = done(&mut machine, owned(Standing::Idle, &["b"]));
+    assert_eq!(taken, [start(2, "b", Delivery::Queue)]);
+    assert!(done(&mut machine, Input::TurnEnded { run: Run(1) }).is_empty());
+    assert!(!machine.is_at_rest());
+}
+
+#[test]
+fn a_drained_session_ends_its_turn_and_begins_no_other() {
+    let mut machine = running();
+    machine.handle(NOW, queue("a"));
+    assert!(done(&mut machine, Input::Drain).is_empty());
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [Action::Release]);
+    assert!(done(&mut machine, queue("b")).is_empty());
+    assert!(machine.is_at_rest());
+}
+
+#[test]
+fn more_messages_than_fit_are_refused_and_those_that_are_known_count_once() {
+    let mut machine = running();
+    for index in 0..QUEUED_MAX {
+        machine.handle(NOW, queue(&index.to_string()));
+    }
+    assert!(machine.handle(NOW, queue("0")).is_empty());
+    let refused = Action::Refuse(Refusal::QueueFull {
+        ticket: ticket("more"),
+        max: QUEUED_MAX,
+    });
+    assert_eq!(done(&mut machine, queue("more")), [refused]);
+}
+
+/// SplitMix64: small, seeded, the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+/// What is durable of a session, and two processes that want it. A process that crashes begins with a new
+/// machine.
+struct World {
+    dice: Dice,
+    machines: [SessionMachine; 2],
+    owner: Option<usize>,
+    /// Runs that were begun and did not end, with their process.
+    runs: Vec<(usize, Run)>,
+    /// Rows of the mailbox, oldest first.
+    rows: VecDeque<QueuedMessage>,
+    standing: Standing,
+    now: u64,
+    submitted: u32,
+    delivered: Vec<TicketId>,
+    withdrawn: HashSet<TicketId>,
+    turns: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        Self {
+            dice: Dice(seed),
+            machines: [SessionMachine::new(), SessionMachine::new()],
+            owner: None,
+            runs: Vec::new(),
+            rows: VecDeque::new(),
+            standing: Standing::Idle,
+            now: 0,
+            submitted: 0,
+            delivered: Vec::new(),
+            withdrawn: HashSet::new(),
+            turns: 0,
+        }
+    }
+
+    fn input(&mut self, process: usize, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let actions = self.machines[process].handle(TimeMs(self.now), input);
+            for action in actions {
+                self.act(process, action, &mut inputs);
+            }
+        }
+    }
+
+    fn act(&mut self, process: usize, action: Action, inputs: &mut VecDeque<Input>) {
+        match action {
+            Action::Take if self.owner.is_some() => inputs.push_back(Input::NotTaken),
+            Action::Take => {
+                self.owner = Some(process);
+                inputs.push_back(Input::Taken {
+                    standing: self.standing.clone(),
+                    waiting: self.rows.iter().cloned().collect(),
+                });
+            }
+            Action::Start { run, message } => {
+                self.begins(process, run);
+                assert_eq!(self.standing, Standing::Idle);
+                let row = self.rows.iter().position(|it| it.ticket == message.ticket);
+                assert_eq!(row, Some(0), "a message began out of order");
+                self.deliver(&message.ticket);
+                self.turns += 1;
+                let turn = TurnId::new(format!("t{}", self.turns));
+                self.standing = Standing::CutOff { turn };
+            }
+            Action::Resume { run, turn, answers } => {
+                self.begins(process, run);
+                let asked = match &self.standing {
+                    Standing::CutOff { turn: open } => {
+                        assert_eq!(*open, turn);
+                        0
+                    }
+                    Standing::Parked {
+                        turn: open,
+                        questions,
+                        answers: recorded,
+                    } => {
+                        assert_eq!((open, recorded), (&turn, &answers));
+                        questions.len()
+                    }
+                    Standing::Idle => panic!("nothing is open"),
+                };
+                assert_eq!(answers.len(), asked);
+                self.standing = Standing::CutOff { turn };
+            }
+            Action::Record(answer) => {
+                assert_eq!(self.owner, Some(process));
+                let Standing::Parked { answers, .. } = &mut self.standing else {
+                    panic!("nothing is asked");
+                };
+                answers.push(answer);
+            }
+            Action::Release => {
+                assert_eq!(self.owner, Some(process));
+                assert!(self.runs.iter().all(|it| it.0 != process));
+                self.owner = None;
+            }
+            Action::Steer { .. } | Action::CancelTurn { .. } => {}
+            Action::Refuse(_) | Action::Tell(_) => {}
+        }
+    }
+
+    fn begins(&mut self, process: usize, run: Run) {
+        assert_eq!(self.owner, Some(process));
+        assert!(self.runs.is_empty(), "two turns run");
+        self.runs.push((process, run));
+    }
+
+    fn deliver(&mut self, ticket: &TicketId) {
+        self.rows.retain(|it| it.ticket != *ticket);
+        assert!(!self.delivered.contains(ticket), "delivered twice");
+        self.delivered.push(ticket.clone());
+    }
+
+    /// Something happens to the session, somewhere.
+    fn step(&mut self) {
+        let process = usize::try_from(self.dice.roll(2)).unwrap();
+        self.now += self.dice.roll(500);
+        match self.dice.roll(12) {
+            0..=2 => {
+                self.submitted += 1;
+                let delivery = match self.dice.roll(2) {
+                    0 => Delivery::Queue,
+                    _ => Delivery::Steer,
+                };
+                let message = message(&self.submitted.to_string(), delivery);
+                self.rows.push_back(message.clone());
+                // The process that owns the session learns of a row, whoever wrote it.
+                let at = self.owner.unwrap_or(process);
+                self.input(at, Input::Submitted(message));
+            }
+            3 => self.withdraw(),
+            4 => self.input(process, Input::Cancel),
+            5 => self.lose(process),
+            6 => self.crash(process),
+            7 => self.answer(process),
+            8 => self.input(process, Input::Due),
+            _ => self.run_on(),
+        }
+    }
+
+    fn withdraw(&mut self) {
+        let Some(ticket) = self.rows.back().map(|it| it.ticket.clone()) else {
+            return;
+        };
+        if let Some(owner) = self.owner {
+            let input = Input::Withdrawn {
+                ticket: ticket.clone(),
+            };
+            let actions = self.machines[owner].handle(TimeMs(self.now), input);
+            if actions.iter().any(|it| matches!(it, Action::Refuse(_))) {
+                return;
+            }
+        }
+        self.rows.pop_back();
+        self.withdrawn.insert(ticket);
+    }
+
+    /// The other process takes the session away, as after a lease ran out.
+    fn lose(&mut self, process: usize) {
+        let Some(owner) = self.owner.filter(|owner| *owner != process) else {
+            return;
+        };
+        self.owner = None;
+        self.runs.clear();
+        self.input(owner, Input::OwnerLost);
+        // What it was told to wait for is told to the next one.
+        self.input(process, Input::Due);
+    }
+
+    fn crash(&mut self, process: usize) {
+        self.machines[process] = SessionMachine::new();
+        self.runs.retain(|it| it.0 != process);
+        if self.owner == Some(process) {
+            self.owner = None;
+        }
+    }
+
+    fn answer(&mut self, process: usize) {
+        let Standing::Parked { questions, .. } = &self.standing else {
+            return self.input(process, Input::Answered(approve("none")));
+        };
+        let at = usize::try_from(self.dice.roll(questions.len() as u64)).unwrap();
+        let name = questions[at].id.0.clone();
+        let answer = match self.dice.roll(4) {
+            0 => Answer {
+                hash: "another".to_owned(),
+                ..approve(&name)
+            },
+            _ => approve(&name),
+        };
+        self.input(process, Input::Answered(answer));
+    }
+
+    /// The turn that runs goes on: takes steering, parks or ends.
+    fn run_on(&mut self) {
+        let Some((process, run)) = self.runs.first().copied() else {
+            return;
+        };
+        let steering = self.rows.iter().find(|it| it.delivery == Delivery::Steer);
+        match (self.dice.roll(4), steering.cloned()) {
+            (0, Some(message)) => {
+                let ticket = message.ticket;
+                let input = Input::Steered {
+                    run,
+                    ticket: ticket.clone(),
+                };
+                let actions = self.machines[process].handle(TimeMs(self.now), input);
+                // Only what was handed to the turn can be taken by it.
+                if !actions.is_empty() {
+                    self.deliver(&ticket);
+                }
+            }
+            (1, _) => {
+                let Standing::CutOff { turn } = self.standing.clone() else {
+                    panic!("no turn runs");
+                };
+                let mut questions = vec![question("q1"), question("q2")];
+                questions.truncate(1 + usize::try_from(self.dice.roll(2)).unwrap());
+                for question in &mut questions {
+                    question.expires = Some(TimeMs(self.now + 2_000));
+                }
+                self.runs.clear();
+                self.standing = Standing::Parked {
+                    turn: turn.clone(),
+                    questions: questions.clone(),
+                    answers: Vec::new(),
+                };
+                self.input(
+                    process,
+                    Input::Parked {
+                        run,
+                        turn,
+                        questions,
+                    },
+                );
+            }
+            _ => self.end(process, run),
+        }
+    }
+
+    fn end(&mut self, process: usize, run: Run) {
+        self.runs.clear();
+        self.standing = Standing::Idle;
+        self.input(process, Input::TurnEnded { run });
+    }
+
+    /// Whatever was left open ends once time passes and a process looks at the session.
+    fn settle(&mut self) {
+        for _ in 0..1_000 {
+            match self.runs.first().copied() {
+                Some((process, run)) => self.end(process, run),
+                None if self.rows.is_empty() && self.standing == Standing::Idle => return,
+                None => {
+                    self.now += 10_000;
+                    self.input(0, Input::Due);
+                }
+            }
+        }
+        panic!("the session hangs: {:?}, {:?}", self.standing, self.rows);
+    }
+}
+
+#[test]
+fn whatever_happens_no_message_is_lost_or_delivered_twice_and_the_session_comes_to_rest() {
+    for seed in 0..3_000 {
+        let mut world = World::new(seed);
+        for _ in 0..60 {
+            world.step();
+        }
+        world.settle();
+        let gone = world.delivered.len() + world.withdrawn.len();
+        assert_eq!(gone, world.submitted as usize, "seed {seed}");
+        assert!(world.owner.is_none(), "seed {seed} holds the session");
+        assert!(world.machines.iter().all(SessionMachine::is_at_rest));
+    }
+}
