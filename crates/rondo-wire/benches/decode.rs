@@ -80,8 +80,10 @@ fn rounds(mut work: impl FnMut()) -> Vec<Duration> {
 
 /// Repeats what makes up most of a long answer, the deltas of text, reasoning and arguments, until
 /// the streams have the bytes of a round. Deltas that follow each other are repeated as they do, so
-/// that none is like the one before it that was not; everything else comes once.
+/// that none is like the one before it that was not; everything else comes once, but for what says the whole text
+/// again, which is not the repeated one.
 fn lengthened(name: &str, recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let recorded: Vec<Vec<u8>> = recorded.iter().map(|it| without_wholes(it)).collect();
     let streams: Vec<Vec<(&[u8], bool)>> = recorded.iter().map(|it| events(name, it)).collect();
     let deltas = streams.iter().flatten().filter(|(_, is_delta)| *is_delta);
     let bytes: usize = deltas.map(|(event, _)| event.len()).sum();
@@ -96,6 +98,27 @@ fn lengthened(name: &str, recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
         runs.flat_map(long).collect()
     };
     streams.iter().map(lengthened).collect()
+}
+
+/// Leaves out what says the whole text again in the Responses API: the ends of parts and items, and the items of
+/// the whole response.
+fn without_wholes(body: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(body).unwrap();
+    let mut lines = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let data = line.strip_prefix("data: ").map(str::trim_end);
+        let value = data.and_then(|data| serde_json::from_str::<Value>(data).ok());
+        let kind = value.as_ref().and_then(|it| it["type"].as_str());
+        match (kind, value.clone()) {
+            (Some(kind), _) if kind.starts_with("response.") && kind.ends_with(".done") => {}
+            (Some("response.completed"), Some(mut value)) => {
+                value["response"]["output"] = Value::Array(Vec::new());
+                lines.push_str(&format!("data: {value}\n"));
+            }
+            _ => lines.push_str(line),
+        }
+    }
+    lines.into_bytes()
 }
 
 /// Cuts a stream behind its blank lines, and tells which events are nothing but deltas.
