@@ -34,7 +34,7 @@ pub enum TurnError {
     /// The turn that was cut off came from a file, so that anybody may have written its messages, its
     /// limits and its calls. [`Session::resume_imported`](crate::Session::resume_imported) carries it
     /// on all the same.
-    #[error("the turn that was cut off was imported: anybody may have written it")]
+    #[error("the turn that was cut off was imported: its file may be from anyone")]
     Imported,
 }
 

@@ -113,8 +113,8 @@ struct Question {
     has_color: bool,
 }
 
-/// Returns whether a stream is a device without a person, such as `/dev/null`: whoever gives that says that
-/// nobody is there.
+/// Returns whether a stream is a device without a person, such as `/dev/null`: giving that says that there is
+/// no user.
 fn is_closed(stream: impl AsFd) -> bool {
     let kind = fstat(&stream).map(|it| FileType::from_raw_mode(it.st_mode));
     kind.map_or(true, |kind| kind == FileType::CharacterDevice) && !isatty(&stream)
@@ -134,7 +134,7 @@ fn denied(reason: &str) -> Approval {
     }
 }
 
-/// Tells the asking thread, when it is dropped, that nobody waits for the answer any more.
+/// Tells the asking thread, when it is dropped, that the answer is not awaited any more.
 struct Abandon(Arc<AtomicBool>);
 
 impl Drop for Abandon {

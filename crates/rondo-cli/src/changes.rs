@@ -55,7 +55,7 @@ impl Changes {
     /// Looks at what a call would do.
     ///
     /// # Cancel safety
-    /// Cancel safe: a look that nobody waits for ends by itself.
+    /// Cancel safe: a look that is not awaited ends by itself.
     pub(crate) async fn look(&self, request: &ApprovalRequest) -> Look {
         let source = self.0.source.get()?;
         let workspace = Arc::clone(&source.workspace);

@@ -145,7 +145,7 @@ pub(crate) struct AskArgs {
     /// what the turn would have gone on with.
     #[arg(skip)]
     pub(crate) is_fork: bool,
-    /// Whether nobody typed the command: then nothing to ask is nothing to do.
+    /// Whether no command was typed: then nothing to ask is nothing to do.
     #[arg(skip)]
     pub(crate) implied: bool,
     /// Write the answer to this file too

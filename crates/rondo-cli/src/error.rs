@@ -89,7 +89,7 @@ impl From<SetupError> for CliError {
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match &error {
-            // An export that nobody reads.
+            // The reader of an export is gone.
             StoreError::Io { source, .. } if source.kind() == ErrorKind::BrokenPipe => {
                 Self::caused(Exit::PipeClosed, error)
             }

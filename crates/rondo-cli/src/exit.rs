@@ -25,7 +25,7 @@ pub(crate) enum Exit {
     NoSession = 45,
     /// Another process works on the session.
     SessionInUse = 46,
-    /// Somebody had to allow a call, and there was no terminal to ask on.
+    /// A call needed approval, and there was no terminal to ask on.
     ApprovalNeeded = 44,
     /// The configuration makes no sense.
     Config = 52,
@@ -63,7 +63,7 @@ pub(crate) enum Stop {
     Interrupt,
     /// `SIGTERM`, `SIGHUP`, or another signal that ends a program.
     Terminate,
-    /// Nobody reads what is printed.
+    /// The reader of standard output is gone.
     PipeClosed,
 }
 
@@ -147,7 +147,7 @@ impl Exit {
         )
     }
 
-    /// Decides how the process ends where nobody took what the turn came to.
+    /// Decides how the process ends where the turn's result was not read.
     pub(crate) fn unread(self, stopped_by: Option<Stop>) -> Self {
         match (self, stopped_by) {
             (Self::Answer | Self::Degraded | Self::ApprovalNeeded | Self::Limit, stop) => {

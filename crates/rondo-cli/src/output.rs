@@ -24,7 +24,7 @@ const COLUMNS_DEFAULT: usize = 80;
 /// Returns the cursor to the line's beginning and erases the line.
 const ERASE: &str = "\r\x1b[K";
 
-/// Whoever should have read took nothing for too long, and the process is about to end.
+/// The reader took nothing for too long, and the process is about to end.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Has nothing more printed: another write would stand still as the last one does.
@@ -73,7 +73,7 @@ impl Output {
     /// and errors come from outside.
     ///
     /// # Errors
-    /// When nobody reads it, among others.
+    /// When the pipe is closed, among others.
     pub(crate) fn stdout(&self, text: &str) -> io::Result<()> {
         self.styled(&sanitize::plain(text))
     }
@@ -82,7 +82,7 @@ impl Output {
     /// terminal; what is piped stays as it is. What would steer a terminal is left out.
     ///
     /// # Errors
-    /// When nobody reads it, among others.
+    /// When the pipe is closed, among others.
     pub(crate) fn words(&self, text: &str) -> io::Result<()> {
         let text = sanitize::plain(text);
         match self.terminal_columns() {
@@ -94,7 +94,7 @@ impl Output {
     /// Writes JSON to standard output, at once, its hidden characters escaped.
     ///
     /// # Errors
-    /// When nobody reads it, among others.
+    /// When the pipe is closed, among others.
     pub(crate) fn json(&self, text: &str) -> io::Result<()> {
         self.styled(&escaped(text))
     }
@@ -102,7 +102,7 @@ impl Output {
     /// Writes text with escape sequences of our own to standard output, at once.
     ///
     /// # Errors
-    /// When nobody reads it, among others.
+    /// When the pipe is closed, among others.
     pub(crate) fn styled(&self, text: &str) -> io::Result<()> {
         if has_given_up() {
             return Ok(());

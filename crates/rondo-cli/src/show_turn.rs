@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
-/// How long output that nobody takes is waited for once the turn and its time are over.
+/// How long output that is not read is waited for once the turn and its time are over.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long it is waited for once the turn was stopped from outside.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the loop leaves behind.
 pub(crate) struct Ended {
-    /// The view, which has yet to show the end; none once nobody took what it showed.
+    /// The view, which has yet to show the end; none once its output was given up.
     view: Option<Box<dyn View>>,
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
@@ -65,8 +65,8 @@ impl Brake {
 /// Shows events until the last one. The first signal stops the turn, whose teardown is then waited
 /// for; a second one ends the process at once.
 ///
-/// The view has a thread of its own: whoever reads slowly, or not at all, must not hold up the
-/// turn, its timers or the signals. Output that nobody takes is given up some time after `over` says that
+/// The view has a thread of its own: a slow or absent reader must not hold up the
+/// turn, its timers or the signals. Output that is not read is given up some time after `over` says that
 /// the turn is over and recorded: a grace after its `timeout`, or a shorter one after a signal.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ pub(crate) async fn show(
     let (shown_tx, mut shown_rx) = oneshot::channel();
     let on_pipe_closed = brake.clone();
     let spawned = Builder::new().name("view".to_owned()).spawn(move || {
-        // Nobody waits any more only when the process is about to end.
+        // The receiver is gone only when the process is about to end.
         let _ = shown_tx.send(watch_turn(events, view, &on_pipe_closed));
     });
     if let Err(err) = spawned {
@@ -118,7 +118,7 @@ pub(crate) async fn show(
     }
 }
 
-/// Returns when output that nobody takes is given up, counted from now.
+/// Returns when output that is not read is given up, counted from now.
 fn patience(deadline: Option<Instant>, stopped_by: Option<Stop>) -> Option<Instant> {
     let now = Instant::now();
     match stopped_by {
@@ -135,7 +135,7 @@ async fn until(instant: Option<Instant>) {
 }
 
 impl Ended {
-    /// Returns whether nobody took what was shown, for so long that it was given up.
+    /// Returns whether the output was not read for so long that it was given up.
     pub(crate) fn was_given_up(&self) -> bool {
         self.view.is_none()
     }
@@ -145,7 +145,7 @@ impl Ended {
         patience(self.deadline, self.stopped_by)
     }
 
-    /// Does work that may block, a write to a pipe that nobody reads for one, until the instant; any signal
+    /// Does work that may block, such as a write to a pipe without a reader, until the instant; any signal
     /// ends the process meanwhile.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Ended {
         }
     }
 
-    /// Shows how the turn ended. Output that nobody takes is waited for as long as [`Self::give_up_at`]
+    /// Shows how the turn ended. Output that is not read is waited for as long as [`Self::give_up_at`]
     /// says; any signal ends the process meanwhile.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ pub(crate) fn say_last(words: impl FnOnce() + Send + 'static) -> bool {
     let (said_tx, said_rx) = std::sync::mpsc::sync_channel(1);
     let speak = move || {
         words();
-        // Nobody waits any more once the grace is over.
+        // The receiver is gone once the grace period is over.
         let _ = said_tx.send(());
     };
     let spawned = Builder::new().name("last words".to_owned()).spawn(speak);
@@ -266,7 +266,7 @@ fn watch_turn(
                 }
             };
             let Some(event) = event else { break };
-            // Nobody reads any more, so nobody waits for the answer.
+            // The reader is gone, and the answer with it.
             if view.event(event).is_err() && !pipe_closed {
                 pipe_closed = true;
                 brake.stop(Stop::PipeClosed);

@@ -34,7 +34,7 @@ const STOPPING_ON_LINUX: [RangeInclusive<i32>; 3] = [16..=16, 30..=30, 34..=64];
 const STATUS: &str = "/proc/self/status";
 const IGNORED: &str = "SigIgn:";
 
-/// The signals that stop a run, for whoever waits for the next one.
+/// The signals that stop a run, one after another.
 pub(crate) struct Signals(Vec<(Stop, Signal)>);
 
 impl Signals {

@@ -22,7 +22,7 @@ const MEDIA_BYTES_MAX: u64 = 20 << 20;
 /// The bound on attached files.
 const FILES_MAX: usize = 64;
 /// How long standard input may be silent before a note says that it is waited for: a parent may keep
-/// a pipe open that it never writes to, and whoever waits should know for what.
+/// a pipe open that it never writes to, and the user should know what is waited for.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// That note.
 const SILENT: &str = "reading standard input until it ends; `< /dev/null` if there is none";
@@ -45,7 +45,7 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
 /// input is read to its end, however long that takes; where it is silent, `tell` is told once.
 ///
 /// # Errors
-/// When there is nothing to ask, or something named cannot be read. Where nobody typed the command
+/// When there is nothing to ask, or something named cannot be read. Where no command was typed
 /// (`implied`), an empty standard input is no bad input: nothing was said at all.
 pub(crate) fn read(
     words: &[String],

@@ -50,10 +50,9 @@ fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
         Wanted::File(_) | Wanted::Hub { .. } => String::new(),
     };
     notices.note(&format!(
-        "no model is named and no provider has a key, so `local/{}`{bytes} is asked, on this \
-         machine and without an account; it is small: good for trying the loop, one question and \
-         a few calls. For real work set a provider, as with `export OPENAI_API_KEY=...` or \
-         `-m provider/model`",
+        "no model or API key configured; using the built-in `local/{}`{bytes}, which runs on this \
+         machine without an account. It is small: good for a first look. For real work: `export \
+         OPENAI_API_KEY=...` or pass `-m provider/model`",
         wanted.name()
     ));
     // Where it cannot be written down, it is said again.

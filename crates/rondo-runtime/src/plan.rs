@@ -172,7 +172,7 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
             false => format!(" at `{recorded}`"),
         };
         notices.note(&format!(
-            "the session was imported: your settings say who is asked, not the file, which names `{model}`{at}"
+            "the session was imported: your settings choose the model, not the file, which names `{model}`{at}"
         ));
         return Ok(());
     }

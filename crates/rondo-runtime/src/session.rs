@@ -453,7 +453,7 @@ impl Session {
 }
 
 fn no_consent() -> SetupError {
-    let message = "the turn that was cut off was imported: anybody may have written it";
+    let message = "the turn that was cut off was imported: its file may be from anyone";
     let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
     SetupError::new(SetupErrorKind::ApprovalNeeded, message).hint(hint)
 }

@@ -38,7 +38,7 @@ pub(crate) enum Line {
     Parse {
         /// The program's name first.
         args: Vec<OsString>,
-        /// Whether the command is one that nobody typed.
+        /// Whether the command was not typed.
         implied: bool,
     },
     /// Nothing was said: how the program is used is told.
@@ -157,7 +157,7 @@ enum Found {
     Nothing,
     /// A question for help or the version, before anything that only a command takes.
     Help,
-    /// An option that nobody knows, so that what follows could be its value.
+    /// An unknown option, so that what follows could be its value.
     Unknown { command_follows: bool },
 }
 

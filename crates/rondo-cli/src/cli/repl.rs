@@ -9,7 +9,7 @@ pub(crate) struct ReplArgs {
     /// What to begin with, as if it had been typed at the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
-    /// Whether nobody typed the command, and so may not know where they are.
+    /// Whether no command was typed, so that the user may not know where they are.
     #[arg(skip)]
     pub(crate) implied: bool,
     #[command(flatten)]

@@ -29,7 +29,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What commands are run by.
 const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 
-/// Runs the command: checks that need nobody else, and a probe where one is asked for.
+/// Runs the command: checks that need no network, and a probe where one is asked for.
 pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = Layer {
         model: args.model.clone(),

@@ -41,7 +41,7 @@ pub(super) fn asked(prompt: &str, arguments: &Value, look: &Look) -> Vec<Line> {
     }
     let mut lines = match prompt.strip_suffix(&shown::call(arguments)) {
         Some(head) => plain(&format!("{head}{}", shown::call(&rest))),
-        // Whoever asks so shows the arguments otherwise.
+        // The caller shows the arguments otherwise.
         None => plain(prompt),
     };
     lines.extend(leads_to(change));

@@ -112,7 +112,7 @@ fn line(event: &TurnEvent) -> String {
 }
 
 /// Returns JSON whose hidden characters are escaped: a terminal that shows it takes no orders from it, and
-/// whoever parses it reads the same value.
+/// a parser reads the same value.
 ///
 /// They can only stand in strings, but for the line breaks between lines.
 pub(crate) fn escaped(json: &str) -> Cow<'_, str> {

@@ -253,7 +253,7 @@ impl TextView {
         let end = self.markdown.as_mut().map_or("", Markdown::interrupt);
         if !end.is_empty() {
             self.stdout_fresh = true;
-            // Where nobody reads any more, the next words say so.
+            // Where the reader is gone, the next write says so.
             let _ = self.output.styled(end);
         }
     }
@@ -484,7 +484,7 @@ impl View for TextView {
         if !(drawable && calls_fresh) || same_terminal_busy {
             return;
         }
-        // Without colours nothing moves by itself, but whoever types sees it.
+        // Without colours nothing moves by itself, but typing shows it.
         if typed.is_empty() && !self.output.stderr_color {
             return self.clear_spinner();
         }

@@ -36,11 +36,11 @@ pub(crate) struct FinishedTurn<'a> {
     pub(crate) outcome: &'a Outcome,
     /// How the process will end.
     pub(crate) exit: Exit,
-    /// The calls that were denied because nobody could be asked.
+    /// The calls that were denied because there was no user to ask.
     pub(crate) denied: &'a [DeniedCall],
 }
 
-/// A call that was denied because nobody could be asked.
+/// A call that was denied because there was no user to ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DeniedCall {
     /// Its id.

@@ -1,4 +1,4 @@
-//! Questions of a running turn, put to whoever has the keyboard.
+//! Questions of a running turn, put to the keyboard's reader.
 
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
@@ -24,7 +24,7 @@ pub(super) struct Question {
     pub(super) request: ApprovalRequest,
     /// What the call would make of its file.
     pub(super) look: Look,
-    /// Takes the answer; closed once nobody waits for it.
+    /// Takes the answer; closed once the turn no longer waits for it.
     pub(super) answer: oneshot::Sender<Approval>,
 }
 
@@ -62,7 +62,7 @@ impl Approver for PromptApprover {
     }
 }
 
-/// Builds the answer of somebody who does not want it.
+/// Builds a denial.
 pub(super) fn denied(reason: &str) -> Approval {
     Approval::Denied {
         reason: reason.to_owned(),

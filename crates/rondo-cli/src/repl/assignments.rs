@@ -62,8 +62,8 @@ pub(super) fn mask(line: &str, names: &KeyNames) -> Masked {
     masked
 }
 
-/// Returns whether each line of a text exports a variable that holds a key: nobody says that to anybody
-/// but a shell.
+/// Returns whether each line of a text exports a variable that holds a key: such lines are meant for a
+/// shell.
 pub(super) fn is_export(text: &str, names: &KeyNames) -> bool {
     let mut lines = text
         .lines()

@@ -56,7 +56,7 @@ impl AgentChat {
             is_any = true;
         }
         if is_any {
-            // Whoever answered has the key of before.
+            // The connected model has the earlier key.
             self.session.runtime().disconnect();
         }
         is_any

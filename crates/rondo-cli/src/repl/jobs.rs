@@ -1,4 +1,4 @@
-//! What jobs of the shell and threads in Python print while nobody runs anything: it stands above the line
+//! What jobs of the shell and threads in Python print while no line runs: it stands above the line
 //! that is edited.
 
 use super::unix::wake_editor;

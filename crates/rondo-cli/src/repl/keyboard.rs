@@ -71,7 +71,7 @@ impl Keyboard {
         std::mem::take(&mut self.typed)
     }
 
-    /// Waits for somebody to stop what goes on.
+    /// Waits for the user to stop what goes on.
     ///
     /// # Cancel safety
     /// Cancel safe: what was typed until then is kept.

@@ -38,8 +38,8 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 #[derive(Debug, Default)]
 pub(super) struct KeyReader {
     pending: Vec<u8>,
-    /// The end of a paste is looked for that is not kept: no line of it may be taken for one that somebody
-    /// entered.
+    /// Whether a paste that is too long to keep is being read to its end: none of its lines may be taken for
+    /// one that was entered.
     is_skipping: bool,
 }
 

@@ -73,7 +73,7 @@ use unix::Terminal;
 /// The file of what was typed, in the state directory.
 const HISTORY: &str = "repl-history.jsonl";
 
-/// What is said to whoever typed no command, and so may not know where they are.
+/// The note for users who typed no command, and so may not know where they are.
 const WHERE_YOU_ARE: &str =
     "Tab turns from agent to shell to Python; `/help` says what else there is; Ctrl-D leaves";
 
@@ -97,7 +97,7 @@ struct Repl {
     editor: Option<Editor>,
     shared: Shared,
     home: Option<PathBuf>,
-    /// Lines that are entered before anybody types one.
+    /// Lines that are entered before the user types one.
     queue: VecDeque<String>,
     /// What threads in Python printed and is not shown yet.
     late: Late,
@@ -167,7 +167,7 @@ pub(crate) fn run(
         .build();
     let runtime = runtime.map_err(|err| failed(err, "failed to start the runtime"))?;
     let exit = runtime.block_on(repl.until_the_end());
-    // Whoever still waits for a key must not keep the process.
+    // A thread that still waits for a key must not keep the process.
     runtime.shutdown_background();
     exit
 }
@@ -181,7 +181,7 @@ fn named_session(id: &str, turns: &str) -> String {
     format!("session `{id}` of {turns}")
 }
 
-/// Checks that whoever is named can do what the profile needs. Where nobody is, there are a shell and
+/// Checks that the model can do what the profile needs. Without a model, there are a shell and
 /// Python still.
 fn check_who_answers(settings: &Settings, output: &Output) -> Result<()> {
     match ModelTarget::make(settings) {
@@ -302,7 +302,7 @@ impl Repl {
         exit
     }
 
-    /// Reads lines and does what they say, until somebody leaves.
+    /// Reads lines and does what they say, until the user leaves.
     async fn lines(&mut self) -> Result<Exit> {
         let mut signals = Signals::listen();
         loop {
@@ -427,8 +427,8 @@ impl Repl {
         }
     }
 
-    /// Has the next line begin with what was typed before there was a prompt for it. Whoever typed it
-    /// did so for something else, so it is entered by nobody but them.
+    /// Has the next line begin with what was typed before there was a prompt for it. It may
+    /// have been typed for something else, so only the user enters it.
     fn typed_ahead(&mut self, text: &str) {
         let text = crate::render::sanitize::plain(&text.replace('\r', "\n"));
         if let Some(editor) = &mut self.editor {
@@ -436,7 +436,7 @@ impl Repl {
         }
     }
 
-    /// Has lines entered before anybody types one.
+    /// Has lines entered before the user types one.
     fn queue(&mut self, lines: impl IntoIterator<Item = String>) {
         self.queue.extend(lines);
     }
@@ -463,7 +463,7 @@ impl Repl {
         self.talk.set_directory(directory);
     }
 
-    /// Says once that the directory is gone: whoever removed it may not have meant to be in it.
+    /// Says once that the directory is gone: its removal may not have been meant.
     fn tell_of_lost_directory(&mut self) {
         let directory = &self.talk.session.settings.directory;
         let was_told = std::mem::replace(&mut self.is_lost, !directory.is_dir());
@@ -526,7 +526,8 @@ async fn terminated(signals: &mut Signals) -> Stop {
     }
 }
 
-/// Returns who would answer. Whoever cannot be told is told when somebody asks.
+/// Returns the model that would answer and its context. A model that cannot be had is reported at the first
+/// question.
 fn answers(settings: &Settings) -> (String, Option<u64>) {
     match ModelTarget::make(settings) {
         Ok(target) => (target.full_name(), target.facts.context_tokens),

@@ -119,7 +119,7 @@ fn run(command: &str, shared: bool) -> Line<'_> {
     }
 }
 
-/// A comment by itself is nothing that anybody would run, so it is said to the agent; one above code
+/// A comment by itself is not a command, so it goes to the agent; one above code
 /// is a comment.
 fn in_python<'a>(text: &'a str, trimmed: &'a str, is_slash: impl Fn(&str) -> bool) -> Line<'a> {
     if !trimmed.contains('\n') {

@@ -97,7 +97,7 @@ impl Gate for RememberingGate {
 }
 
 /// Returns the pattern that would allow a call and its like; none where that would allow too much, or
-/// nobody could tell what.
+/// where it is not certain what it would allow.
 pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
     let tool = request.tool.as_str();
     if !EXEC_TOOLS.contains(&tool) {

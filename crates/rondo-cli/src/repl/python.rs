@@ -31,7 +31,7 @@ const TELL_AFTER: Duration = Duration::from_millis(500);
 const END_AFTER: Duration = Duration::from_secs(2);
 const HOW_TO_END: &str = "interrupted, and still running: Ctrl-C again, two seconds after the first, ends the interpreter and loses its variables";
 
-/// A cell that failed, for whoever is asked about it.
+/// A cell that failed, for a question about it.
 #[derive(Debug, Clone)]
 pub(super) struct Failed {
     code: String,
@@ -53,7 +53,7 @@ impl Repl {
         let started = self.talk.cell_starts(code).await?;
         let (ended, took) = self.watched_cell(&session, code).await?;
         let is_new = self.talk.sync_presence();
-        // Whoever looks at the value need not wait for the disk.
+        // The value is shown without waiting for the disk.
         let shown = match &ended {
             Ok(end) => self.show(code, end, is_new),
             Err(_) => Ok(()),
@@ -107,7 +107,7 @@ impl Repl {
         Ok((ended, began.elapsed()))
     }
 
-    /// `is_new` is said where nobody else was told that the last interpreter was lost.
+    /// `is_new` is said where the user was not told yet that the last interpreter was lost.
     fn show(&mut self, code: &str, end: &CellEnd, is_new: bool) -> Result<()> {
         if end.is_restarted || is_new {
             self.talk
@@ -160,7 +160,7 @@ impl Repl {
     /// Asks the agent about the cell or the command of shell mode that failed last.
     ///
     /// # Errors
-    /// When none has, or nobody can be asked.
+    /// When none has, or no model can be asked.
     pub(super) async fn ask_about_failure(&mut self) -> Result<After> {
         if self
             .last_command
@@ -246,7 +246,7 @@ async fn stop_when_told(
         () = interrupted.notified() => {}
         () = sleep(TELL_AFTER) => {}
     }
-    // The terminal is the cell's, which leaves the column to whoever writes.
+    // The terminal is the cell's, which leaves the column to what writes.
     output.stderr("\r\n");
     output.note(HOW_TO_END);
     output.stderr("\r");

@@ -152,7 +152,7 @@ impl Asked {
         self
     }
 
-    /// Nobody waits for it once the turn was stopped.
+    /// No answer is awaited once the turn was stopped.
     fn send(self, approval: Approval) {
         let _ = self.question.answer.send(approval);
     }

@@ -25,7 +25,7 @@ const ATTACHED_MAX: usize = 64;
 /// Of a command of shell mode, what goes along with a question.
 const LAST_LINES_MAX: usize = 40;
 const LAST_BYTES_MAX: usize = 4_096;
-/// How long start files may take before whoever waits for them is told.
+/// How long start files may take before the user is told.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 /// Sets back what programs set and leave so when they are killed: the other screen, keys and keypad of
 /// applications, the mouse, focus, insertion, a hidden cursor, characters of lines, colours. Nothing of
@@ -55,7 +55,7 @@ impl RunningShell {
 
 impl Drop for RunningShell {
     fn drop(&mut self) {
-        // Whatever is left says nothing to anybody.
+        // What is left says nothing to the user.
         let _ = std::fs::remove_dir_all(&self.state_dir);
     }
 }
@@ -116,7 +116,7 @@ impl Repl {
         let note = self.talk.output;
         let restarted = move || {
             note.note("the shell had exited; aliases and variables are gone. This is a new one.");
-            // The terminal is the command's by now, which leaves the column to whoever writes.
+            // The terminal is the command's by now, which leaves the column to what writes.
             note.stderr("\r");
         };
         self.show_late()?;
@@ -157,14 +157,14 @@ impl Repl {
         true
     }
 
-    /// Shows what a job printed when somebody entered a line.
+    /// Shows what a job printed when a line was entered.
     fn show_late(&mut self) -> Result<()> {
         let late = self.shell.as_mut().map(|kept| kept.late.take());
         let late = String::from_utf8_lossy(&late.unwrap_or_default()).into_owned();
         self.print(&late)
     }
 
-    /// Waits for the shell's start files, which may take their time; false once somebody does not want
+    /// Waits for the shell's start files, which may take their time; false once the user does not want
     /// to.
     async fn is_shell_there(&mut self) -> Result<bool> {
         if self.shell()?.is_ready() {

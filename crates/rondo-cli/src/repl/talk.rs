@@ -37,7 +37,7 @@ const COMPACT_BYTES_MIN: usize = 400;
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
 
-/// What any agent is offered of a session that somebody works in.
+/// The tools of a live session that any agent is offered.
 const FOR_ANY_AGENT: [Capability; 5] = [
     Capability::ListGlobals,
     Capability::Inspect,
@@ -53,14 +53,14 @@ pub(super) struct AgentChat {
     pub(super) output: Output,
     pub(super) secrets: Secrets,
     pub(super) key_names: KeyNames,
-    /// What the user's shell exported when somebody last looked.
+    /// What the user's shell exported at the last look.
     pub(super) exports: Option<Variables>,
     pub(super) terminal: Terminal,
     pub(super) permissions: Permissions,
     pub(super) books: Books,
     /// Turns of the session were run by another process, and are not in the books yet.
     owes_books: bool,
-    /// Whether a turn knows what was said before; the profile decides until somebody says.
+    /// Whether a turn knows what was said before; `None` leaves it to the profile.
     pub(super) memory: Option<bool>,
     /// What a person and the agent share, once either needs it.
     pub(super) python: Option<Arc<Session>>,
@@ -109,7 +109,7 @@ impl AgentChat {
     /// Asks something. A turn of the session that was cut off is carried on first.
     ///
     /// # Errors
-    /// When nobody can be asked, or the journal cannot be used.
+    /// When no model can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<TurnEnd> {
         self.learn_keys();
         let directory = &self.session.settings.directory;
@@ -192,7 +192,7 @@ impl AgentChat {
     /// Returns who answers now, and under what.
     ///
     /// # Errors
-    /// When the settings name nobody.
+    /// When the settings name no model.
     pub(super) fn plan(&self) -> Result<TurnPlan> {
         let mut plan = self.session.plan()?;
         if !self.remembers(&plan.profile.name) {
@@ -205,7 +205,7 @@ impl AgentChat {
         Ok(plan)
     }
 
-    /// Lets an agent that works with tools look into the session that somebody works in.
+    /// Lets an agent that works with tools look into the user's live session.
     fn offer_python(&self, plan: &mut TurnPlan) {
         let has_tools = !plan.tool_names.is_empty();
         let forbidden = self.session.settings.values.disallowed_tools.as_deref();
@@ -315,7 +315,7 @@ impl AgentChat {
     }
 
     /// Has the books tell of the whole session, turns that another process ran included: from its
-    /// records, which are read once somebody asks.
+    /// records, which are read at the first question about them.
     ///
     /// # Errors
     /// When they are damaged, or the disk fails.
@@ -364,7 +364,7 @@ impl AgentChat {
         self.session.is_ephemeral()
     }
 
-    /// Returns what must not be told, the key of whoever answered last included.
+    /// Returns what must not be told, the key of the latest model included.
     pub(super) fn all_secrets(&self) -> Secrets {
         self.secrets
             .clone()

@@ -100,11 +100,11 @@ impl AgentChat {
         let both = async {
             let turn = async {
                 let outcome = turn.run(events_tx, turn_control).await;
-                // Nobody listens once all of it was shown.
+                // The receiver is gone once all of it was shown.
                 let _ = over_tx.send(());
                 outcome
             };
-            // Somebody sits at this terminal, who stops it and lets it go on.
+            // The user at this terminal stops it and lets it go on.
             tokio::join!(
                 turn,
                 show_turn::show(events_rx, view, Brake::new(handle.clone()), over_rx, None)

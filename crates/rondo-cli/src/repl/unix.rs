@@ -101,7 +101,7 @@ pub(super) fn size_changes() -> io::Result<Signals> {
 }
 
 /// Opens the terminal behind standard input once more. What says that a read does not wait belongs to
-/// the open file, which standard input shares with whoever started us.
+/// the open file, which standard input shares with the process that started this one.
 fn open_anew() -> io::Result<File> {
     let name = ttyname(io::stdin(), Vec::new())?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -82,7 +82,7 @@ pub(crate) struct Turn {
     pub(crate) profile: String,
     /// When it began.
     pub(crate) began_ms: TimeMs,
-    /// From its beginning to its last record, without the time nobody worked on it.
+    /// From its beginning to its last record, without the time when no process worked on it.
     pub(crate) took_ms: u64,
     /// Tokens of all its requests.
     pub(crate) usage: Usage,

@@ -188,7 +188,7 @@ async fn a_file_does_not_say_who_is_asked_next() {
     assert_eq!(imported.await.code, Some(0));
     let shown = env.run(&["ask", "--session", "copy", "more"]).await;
     assert_eq!(shown.stdout, "of the settings\n", "{shown:?}");
-    let said = "your settings say who is asked, not the file, which names `openai/test`";
+    let said = "your settings choose the model, not the file, which names `openai/test`";
     assert!(shown.stderr.contains(said), "{shown:?}");
     assert_eq!(models(&other), ["other"]);
     assert_eq!(server.requests().len(), 1);

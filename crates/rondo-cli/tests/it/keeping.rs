@@ -255,9 +255,9 @@ async fn imported_cut_off() -> TestEnv {
 async fn a_turn_from_a_file_goes_on_if_the_person_at_the_terminal_says_so() {
     let url = "http://127.0.0.1:9/v1";
     for (answer, seen, code) in [
-        ("n", "anybody may have written it", 44),
-        ("", "anybody may have written it", 44),
-        ("yes please", "anybody may have written it", 44),
+        ("n", "its file may be from anyone", 44),
+        ("", "its file may be from anyone", 44),
+        ("yes please", "its file may be from anyone", 44),
         ("y", "Second.", 0),
     ] {
         let env = imported_cut_off().await;

@@ -133,7 +133,9 @@ impl ModelWork {
                 "the provider sent nothing for {} s in the middle of its reply",
                 shown(self.idle_timeout)
             ),
-            ErrorClass::Deadline => "the turn's time was over before the reply was whole".into(),
+            ErrorClass::Deadline => {
+                "the turn's deadline passed before the reply was complete".into()
+            }
             _ => "the reply was not whole in time".into(),
         };
         self.failed(ModelError::new(class, message))

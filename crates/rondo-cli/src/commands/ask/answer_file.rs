@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct AnswerPipe {
     path: PathBuf,
-    /// None while nobody reads it.
+    /// None while it has no reader.
     file: Option<File>,
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn write(
 }
 
 impl AnswerPipe {
-    /// Writes the answer. A pipe that nobody reads is waited for as long as standard output would be.
+    /// Writes the answer. A pipe without a reader is waited for as long as standard output would be.
     ///
     /// # Errors
     /// When that fails, or takes too long.
@@ -79,13 +79,13 @@ fn fill(file: &mut File, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Opens a file without waiting; none for a pipe that nobody reads.
+/// Opens a file without waiting; none for a pipe without a reader.
 fn try_open(path: &Path) -> io::Result<Option<File>> {
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => file,
-        // A socket and a device without a driver say the same as a pipe that nobody reads.
+        // A socket and a device without a driver say the same as a pipe without a reader.
         Err(Errno::NXIO) if path.metadata()?.file_type().is_fifo() => return Ok(None),
         Err(err) => return Err(err.into()),
     };
@@ -101,7 +101,7 @@ fn wait_for_a_reader(path: &Path, end: Option<Instant>) -> io::Result<File> {
         if end.is_some_and(|end| Instant::now() >= end) {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "nobody reads this pipe",
+                "this pipe has no reader",
             ));
         }
         sleep(RETRY);

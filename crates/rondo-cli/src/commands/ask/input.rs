@@ -41,7 +41,7 @@ pub(super) fn read_input(
     };
     let (read_tx, read_rx) = mpsc::sync_channel(1);
     let spawned = Builder::new().name("input".to_owned()).spawn(move || {
-        // Nobody waits any more only when the process is about to end.
+        // The receiver is gone only when the process is about to end.
         let _ = read_tx.send(read());
     });
     spawned.map_err(|err| {

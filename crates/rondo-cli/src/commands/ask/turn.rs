@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 /// Runs one turn and shows it. The session has its messages then.
 ///
 /// # Errors
-/// When it cannot begin, or nobody takes what it shows.
+/// When it cannot begin, or its output is not read.
 pub(super) async fn run(
     prepared: &mut Prepared,
     planned: Planned,
@@ -59,7 +59,7 @@ pub(super) async fn run(
     let timeout = plan.profile.limits.turn_timeout;
     let turn = async {
         let outcome = turn.run(events_tx, turn_control).await;
-        // Nobody listens once all of it was shown.
+        // The receiver is gone once all of it was shown.
         let _ = over_tx.send(());
         outcome
     };
@@ -77,7 +77,7 @@ pub(super) async fn run(
 }
 
 /// Says how the process ends by an outcome, for the record of the turn's end: as [`finish`] does, before
-/// anybody is shown anything.
+/// anything is shown.
 fn end_note(
     approver: &Arc<TerminalApprover>,
     brake: &Brake,
@@ -180,7 +180,7 @@ fn carried_on(outcome: &Outcome) -> String {
     format!("the turn that was cut off is over: {end}\n{}", outcome.text)
 }
 
-/// Returns whether nobody reads standard output, or nobody read it for too long.
+/// Returns whether standard output has no reader, or was not read for too long.
 fn is_unread(err: &io::Error) -> bool {
     matches!(
         err.kind(),

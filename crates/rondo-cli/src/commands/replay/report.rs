@@ -59,7 +59,7 @@ impl Report {
     /// Takes the next turn.
     ///
     /// # Errors
-    /// When nobody reads standard output.
+    /// When standard output has no reader.
     pub(super) fn turn(&mut self, turn: &ReplayedTurn) -> Result<()> {
         self.turns += 1;
         self.requests += turn.requests;
@@ -104,7 +104,7 @@ impl Report {
     /// Takes the next call that was run again.
     ///
     /// # Errors
-    /// When nobody reads standard output.
+    /// When standard output has no reader.
     pub(super) fn rerun(&mut self, call: &Rerun) -> Result<()> {
         self.differs |= call.has_drifted();
         self.reruns += 1;
@@ -126,7 +126,7 @@ impl Report {
     /// Tells what is left, and returns whether anything is not as it was recorded.
     ///
     /// # Errors
-    /// When nobody reads standard output.
+    /// When standard output has no reader.
     pub(super) fn end(self) -> Result<bool> {
         let shown = match self.format {
             OutputFormat::Text => self.output.stdout(&self.text()),
@@ -181,7 +181,7 @@ fn printed(event: &TurnEvent, turn: &ReplayedTurn) -> Value {
     printed.unwrap_or_default()
 }
 
-/// Returns the calls that were denied because nobody could be asked.
+/// Returns the calls that were denied because there was no user to ask.
 fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
     let process = turn.process.iter();
     let ids = process.flat_map(|process| &process.needed_approval);

@@ -18,7 +18,7 @@ use std::io::{self, BufRead as _};
 /// Removes sessions, after asking.
 ///
 /// # Errors
-/// When one is not there, in use or a parent of others, or when nobody could be asked.
+/// When one is not there, in use or a parent of others, or when there was no user to ask.
 pub(super) fn remove(
     store: &Store,
     paths: &Paths,

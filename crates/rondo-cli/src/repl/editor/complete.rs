@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The bound on what is offered at once.
 const OFFERED_MAX: usize = 500;
 
-/// Names that are known elsewhere, looked up when somebody asks for them.
+/// Names that are known elsewhere, looked up at the first completion.
 pub(in crate::repl) struct Names {
     /// Every model that could be asked, `provider/model`.
     pub(in crate::repl) models: Box<dyn Fn() -> Vec<String> + Send>,

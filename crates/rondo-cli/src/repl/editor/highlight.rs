@@ -5,7 +5,7 @@ use crate::repl::mode::{Line, Mode};
 use crate::repl::slash;
 use reedline::{Color, Highlighter, StyledText};
 
-/// A longer line is painted as it is: nobody reads its colours.
+/// A longer line is painted as it is: colours would not help.
 const LINE_BYTES_MAX: usize = 16 << 10;
 /// Words that Python keeps for itself.
 const PYTHON_WORDS: [&str; 35] = [

@@ -91,7 +91,7 @@ impl Lines {
         self.entries.push(entry);
     }
 
-    /// Takes out of a line for the shell the keys that nobody knows before it has run.
+    /// Takes out of a line for the shell the keys that are not known before it has run.
     fn without_keys(&self, line: &str, mode: Mode) -> String {
         let begin = line.trim_start();
         let is_for_shell = match mode {
@@ -154,7 +154,7 @@ impl History for Lines {
 
     fn search(&self, query: SearchQuery) -> Result<Vec<HistoryItem>> {
         let most = query.limit.and_then(|limit| usize::try_from(limit).ok());
-        // Whoever goes through the history wants to see something else with each step.
+        // Each step through the history must show something else.
         let from = query.start_id.and_then(|id| self.load(id).ok());
         let is_new = |item: &HistoryItem| {
             from.as_ref()

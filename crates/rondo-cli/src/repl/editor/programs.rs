@@ -11,7 +11,7 @@ const BUILTINS: [&str; 14] = [
     "source", "unset", "wait",
 ];
 
-/// The programs that could be run by name. They are looked for once, when somebody asks.
+/// The programs that could be run by name. They are looked for once, at the first completion.
 pub(super) struct Programs {
     path: Option<String>,
     found: Option<BTreeSet<String>>,

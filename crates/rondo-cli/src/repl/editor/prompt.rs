@@ -24,7 +24,7 @@ pub(in crate::repl) struct Face {
 }
 
 impl Face {
-    /// Returns what stands before a line that nobody typed here.
+    /// Returns what stands before a line that was not typed here.
     pub(in crate::repl) fn echo(&self) -> String {
         format!("{}{}", self.render_prompt_left(), self.mark())
     }

@@ -81,7 +81,7 @@ impl Shared {
         names.unwrap_or_default()
     }
 
-    /// Returns whether a cell needs more lines; one that nobody can judge does not.
+    /// Returns whether a cell needs more lines; one that cannot be judged does not.
     pub(super) fn is_cell_open(&self, code: &str) -> bool {
         let python = self.state().python.clone();
         python.is_some_and(|(session, driver)| {

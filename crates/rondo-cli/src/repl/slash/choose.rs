@@ -81,7 +81,7 @@ impl Repl {
         self.tell(&text)
     }
 
-    /// Changes the settings, unless nobody could answer under them.
+    /// Changes the settings, unless no model could answer under them.
     fn try_settings(&mut self, change: impl FnOnce(&mut Settings)) -> Result<()> {
         let mut settings = self.talk.session.settings.clone();
         change(&mut settings);

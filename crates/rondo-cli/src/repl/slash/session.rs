@@ -54,7 +54,7 @@ impl Repl {
         }
     }
 
-    /// Says where a session worked, where that is not here: whoever works in the shell stays where they are.
+    /// Says where a session worked, where that is not here: the shell stays where it is.
     fn tell_own_directory(&self, info: &SessionInfo) {
         let here = &self.talk.session.settings.directory;
         if let Ok(Some(own)) = sessions::own_directory(info, here) {
