@@ -33,7 +33,7 @@ async fn the_default_model_answers_after_a_call() {
         .run(&["ask", "--yolo", "--output-format", "json", question])
         .await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(shown.stderr.contains("it is small"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("It is small"), "{}", shown.stderr);
     let result: Value = serde_json::from_str(&shown.stdout).unwrap();
     // Whether its answers are right is measured by `cargo xtask eval-local`: kernels differ by
     // processor, so no single answer is promised.
