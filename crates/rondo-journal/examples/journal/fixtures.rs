@@ -1,43 +1,53 @@
 //! The sessions that every later version must read: `fixtures/journal`.
 
+mod cut_off;
+mod ended;
+mod room;
+
 use crate::Failure;
-use crate::sessions::{append, store};
-use crate::turns::{Goal, Scene, cut_off_turn, turn};
-use rondo_core::Journal as _;
-use rondo_core::ports::{CellEnding, Record, RecordBody};
+use crate::sessions::store;
+use crate::stage::{Beat, Play, Played, dot, origin, play};
+use async_trait::async_trait;
+use rondo_core::Journal;
+use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
-use rondo_types::{SessionId, TimeMs, Transcript, TurnId};
+use rondo_types::{
+    CallId, Media, MediaKind, Message, Part, SessionId, TimeMs, ToolCall, ToolContent,
+    ToolErrorCode, ToolResult, Transcript,
+};
 use serde_json::{Value, json};
 use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
-/// When the sessions began.
+/// When the sessions began. Each turn begins an hour after the one before.
 const BEGAN: TimeMs = TimeMs(1_795_000_000_000);
-/// Turns after which the long session must have been compacted.
-const TURNS_MAX: u32 = 12;
-/// Results of a line.
-const SHORT: Scene = Scene {
-    context_tokens: None,
-    result_bytes: 40,
-};
-/// Results that have a place of their own beside the records, in a small context.
-const LONG: Scene = Scene {
-    context_tokens: Some(24_000),
-    result_bytes: 20_000,
-};
+const HOUR_MS: u64 = 3_600_000;
+/// How long nobody worked on a turn that goes on.
+const DOWNTIME_MS: u64 = 60_000;
 
-/// Writes a store with one session of each kind, and each of them exported.
-pub(crate) async fn write(dir: &Path) -> Result<Value, Failure> {
+/// Writes a store with one session of each kind, and each of them exported, and returns their turns
+/// and messages. `cells` are exported
+/// sessions that the prompt wrote, which join them under their files' names.
+pub(crate) async fn write(dir: &Path, cells: &[&str]) -> Result<Value, Failure> {
     let kept = dir.join("store");
     let store = store(&kept, Durability::Full)?;
-    plain(&store).await?;
-    resumed(&store).await?;
-    forked(&store).await?;
-    compacted(&store).await?;
-    celled(&store).await?;
+    ended::write(&store).await?;
+    room::write(&store).await?;
+    cut_off::write(&store).await?;
+    for file in cells {
+        let id = Path::new(file).file_stem().and_then(|it| it.to_str());
+        let id = SessionId::new(id.ok_or("the file has no name")?);
+        store.import(&mut BufReader::new(File::open(file)?), Some(&id))?;
+    }
     let sessions = store.sessions(usize::MAX)?;
+    let mut written = Vec::new();
     for info in &sessions {
+        let messages = store.history(&info.id)?.transcript().len();
+        written.push(json!([info.id, info.turns, messages]));
         let mut file = File::create(dir.join(format!("{}.jsonl", info.id)))?;
         store.export(&info.id, &mut file)?;
     }
@@ -45,114 +55,187 @@ pub(crate) async fn write(dir: &Path) -> Result<Value, Failure> {
     drop(store);
     fs::rename(kept.join("journal.db"), dir.join("journal.db"))?;
     fs::remove_dir_all(kept)?;
-    Ok(json!({ "sessions": sessions.len() }))
+    Ok(json!({ "sessions": written }))
 }
 
-fn create(store: &Store, name: &str) -> Result<Arc<OwnedSession>, Failure> {
-    Ok(Arc::new(store.create(&SessionId::new(name), BEGAN)?))
-}
-
-async fn plain(store: &Store) -> Result<(), Failure> {
+/// Plays the turns of a new session, each with what was said before it.
+async fn session(store: &Store, name: &str, turns: Vec<Play>) -> Result<(), Failure> {
     let session = Arc::new(store.begin(NewSession {
-        id: SessionId::new("plain"),
+        id: SessionId::new(name),
         at: BEGAN,
-        title: "Question 1?".to_owned(),
-        directory: "/home/me/notes".to_owned(),
+        title: format!("The session {name}"),
+        // Where there is one, a session goes on only there.
+        directory: match name {
+            "plain" => "/home/me/notes".to_owned(),
+            _ => String::new(),
+        },
     })?);
-    let mut history = Transcript::new();
-    for number in 1..=2 {
-        history = turn(SHORT, &session, Goal::Ask(number, history))
-            .await?
-            .transcript;
+    for turn in turns {
+        next_turn(store, &session, turn).await?;
     }
     Ok(())
 }
 
-async fn resumed(store: &Store) -> Result<(), Failure> {
-    let session = create(store, "resumed")?;
-    cut_off_turn(SHORT, &session, 1).await?;
-    let name = session.id().clone();
-    drop(session);
-    let session = Arc::new(store.own(&name)?);
-    let records = store.load(&name)?;
-    let goal = Goal::CarryOn(1, Transcript::new(), &records);
-    let history = turn(SHORT, &session, goal).await?.transcript;
-    turn(SHORT, &session, Goal::Ask(2, history)).await?;
+/// Plays one more turn.
+async fn next_turn(
+    store: &Store,
+    session: &Arc<OwnedSession>,
+    mut turn: Play,
+) -> Result<(), Failure> {
+    if session.head() > Seq(0) {
+        turn.history = store.history(session.id())?.transcript();
+    }
+    let journal = Dated::new(session, turn.number);
+    play(Arc::new(journal), session.id(), turn, None).await?;
     Ok(())
 }
 
-/// Shares the first turn of the plain one.
-async fn forked(store: &Store) -> Result<(), Failure> {
-    let (parent, name) = (SessionId::new("plain"), SessionId::new("forked"));
+/// Plays on behind a session that another process left.
+async fn later(store: &Store, name: &str, turn: Play) -> Result<(), Failure> {
+    let session = Arc::new(store.own(&SessionId::new(name))?);
+    next_turn(store, &session, turn).await
+}
+
+/// Carries on the turn that a session's process left.
+async fn carry_on(
+    store: &Store,
+    name: &str,
+    replies: Vec<Vec<Beat>>,
+    hangs: bool,
+) -> Result<Played, Failure> {
+    let session = Arc::new(store.own(&SessionId::new(name))?);
+    let history = store.history(session.id())?;
+    let open = history.open_turn().ok_or("no turn is open")?;
+    let mut records = store.load(session.id())?;
+    let before = usize::try_from(open.first.0 - 1)?;
+    let records = records.split_off(before);
+    let mut turn = Play::new(open.number, replies);
+    turn.history = history.before_open_turn();
+    turn.hangs = hangs;
+    let journal = Dated::resuming(&session);
+    play(Arc::new(journal), session.id(), turn, Some(&records)).await
+}
+
+/// Goes on elsewhere from the first record of a kind.
+fn fork(store: &Store, parent: &str, kind: &str, name: &str) -> Result<(), Failure> {
+    let parent = SessionId::new(parent);
     let entries = store.read_all(&parent)?;
-    let end = entries.iter().find(|entry| entry.kind() == "final");
-    let end = end.ok_or("the turn did not end")?.seq;
-    store.fork(&parent, end, &name, BEGAN)?;
-    let session = Arc::new(store.own(&name)?);
-    let history = store.history(&name)?.transcript();
-    turn(SHORT, &session, Goal::Ask(2, history)).await?;
+    let at = entries.iter().find(|it| it.kind() == kind);
+    let at = at.ok_or("there is no such record")?.seq;
+    store.fork(&parent, at, &SessionId::new(name), BEGAN)?;
     Ok(())
 }
 
-async fn compacted(store: &Store) -> Result<(), Failure> {
-    let session = create(store, "compacted")?;
-    let mut history = Transcript::new();
-    for number in 1..=TURNS_MAX {
-        history = turn(LONG, &session, Goal::Ask(number, history))
-            .await?
-            .transcript;
-        let records = store.load(session.id())?;
-        let is_change = |it: &RecordBody| matches!(it, RecordBody::Compacted(_));
-        let last = records.iter().filter(|it| is_change(&it.body));
-        if last.count() > 0 {
-            turn(LONG, &session, Goal::Ask(number + 1, history)).await?;
-            return Ok(());
+/// A session whose records tell of the same times whenever they are written.
+struct Dated {
+    session: Arc<OwnedSession>,
+    begins: TimeMs,
+    /// When the turn really began; it goes on from its records where it is carried on.
+    began: OnceLock<TimeMs>,
+}
+
+impl Dated {
+    fn new(session: &Arc<OwnedSession>, turn: u32) -> Self {
+        Self {
+            session: Arc::clone(session),
+            begins: TimeMs(BEGAN.0 + u64::from(turn) * HOUR_MS),
+            began: OnceLock::new(),
         }
     }
-    Err("the session was not compacted".into())
-}
 
-/// Turns, and a person's cells before, between and behind them; the end of the last is not recorded.
-async fn celled(store: &Store) -> Result<(), Failure> {
-    let session = create(store, "celled")?;
-    let returned = CellEnding::Returned { value_repr: None };
-    cell(&session, "x = 6", Some(returned)).await?;
-    let goal = Goal::Ask(1, Transcript::new());
-    let history = turn(SHORT, &session, goal).await?.transcript;
-    let raised = CellEnding::Raised {
-        exc_type: "ZeroDivisionError".to_owned(),
-        message: "division by zero".to_owned(),
-    };
-    cell(&session, "x / 0", Some(raised)).await?;
-    turn(SHORT, &session, Goal::Ask(2, history)).await?;
-    cell(&session, "x * 7", None).await
-}
-
-async fn cell(
-    session: &OwnedSession,
-    code: &str,
-    ending: Option<CellEnding>,
-) -> Result<(), Failure> {
-    let started = RecordBody::CellStarted {
-        code: code.to_owned(),
-        changed: None,
-    };
-    let finished = ending.map(|ending| RecordBody::CellFinished {
-        ending,
-        stdout: String::new(),
-        stderr: String::new(),
-        duration_ms: 1,
-        is_restarted: false,
-        has_read_input: false,
-    });
-    for body in std::iter::once(started).chain(finished) {
-        let record = Record {
-            turn: TurnId::new(""),
-            step: 0,
-            at_ms: BEGAN,
-            body,
-        };
-        append(session, session.head(), vec![record]).await?;
+    fn resuming(session: &Arc<OwnedSession>) -> Self {
+        Self {
+            session: Arc::clone(session),
+            begins: BEGAN,
+            began: OnceLock::from(BEGAN),
+        }
     }
-    Ok(())
+
+    fn dated(&self, mut record: Record) -> Record {
+        let began = *self.began.get_or_init(|| record.at_ms);
+        record.at_ms = TimeMs(record.at_ms.0 - began.0 + self.begins.0);
+        if let RecordBody::Resumed { downtime_ms } = &mut record.body {
+            *downtime_ms = DOWNTIME_MS;
+        }
+        record
+    }
+}
+
+#[async_trait]
+impl Journal for Dated {
+    fn head(&self) -> Seq {
+        self.session.head()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.session.epoch()
+    }
+
+    /// On a thread of its own, for which the clock of the turns stands still.
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+    ) -> Result<Seq, AppendError> {
+        let batch = batch.into_iter().map(|it| self.dated(it)).collect();
+        let (session, fence) = (Arc::clone(&self.session), fence.clone());
+        let runtime = Handle::current();
+        let appended =
+            spawn_blocking(move || runtime.block_on(session.append(&fence, expected, batch)));
+        appended
+            .await
+            .unwrap_or_else(|lost| Err(AppendError::Io(std::io::Error::other(lost))))
+    }
+}
+
+/// What was said before, where no record tells of it.
+fn brought() -> Transcript {
+    let call = |index: u32| ToolCall {
+        id: CallId::generated(1, 9, index),
+        wire_id: Some(format!("w{index}")),
+        name: "look".to_owned(),
+        arguments: "{}".to_owned(),
+        complete: true,
+        opaque: None,
+    };
+    let called = Message {
+        parts: vec![Part::ToolCall(call(0)), Part::ToolCall(call(1))],
+        origin: Some(origin("m")),
+        ..Message::assistant("")
+    };
+    let result = |index: u32, content| ToolResult {
+        call_id: CallId::generated(1, 9, index),
+        wire_id: Some(format!("w{index}")),
+        name: "look".to_owned(),
+        error: None,
+        content,
+        media: Vec::new(),
+        synthetic: false,
+    };
+    let mut seen = result(0, ToolContent::Json(json!({ "seen": 1 })));
+    seen.media.push(Media {
+        kind: MediaKind::Image,
+        mime: "image/gif".to_owned(),
+        name: None,
+        source: dot(),
+    });
+    let mut unseen = result(1, ToolContent::Text("it was not run".to_owned()));
+    unseen.error = Some(ToolErrorCode::NotRun);
+    unseen.synthetic = true;
+    let paused = Message {
+        paused: true,
+        origin: Some(origin("m")),
+        ..Message::assistant("That we ")
+    };
+    [
+        Message::user("What did we say?"),
+        called,
+        Message::tool_results(vec![seen, unseen]),
+        paused,
+        Message::synthetic_user("Go on."),
+        Message::assistant("go on."),
+    ]
+    .map(Arc::new)
+    .to_vec()
 }

@@ -16,6 +16,7 @@ mod fixtures;
 mod opening;
 mod raw;
 mod sessions;
+mod stage;
 mod steps;
 mod turns;
 
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         ["measure", dir] => measure(Path::new(dir)),
         ["open", dir, session] => opening::open(Path::new(dir), session),
         ["large", dir, turns] => large(Path::new(dir), turns),
-        ["fixtures", dir] => block_on(fixtures::write(Path::new(dir))),
+        ["fixtures", dir, cells @ ..] => fixtures(Path::new(dir), cells),
         _ => Err(USAGE.into()),
     };
     match figures {
@@ -48,13 +49,22 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
-     journal large DIR TURNS | journal fixtures DIR";
+     journal large DIR TURNS | journal fixtures DIR [EXPORTED...]";
 
 fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(work)
+}
+
+/// Under a clock that stands still but for what is waited for, so that the same is written each time.
+fn fixtures(dir: &Path, cells: &[&str]) -> Result<Value, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()?;
+    runtime.block_on(fixtures::write(dir, cells))
 }
 
 fn large(dir: &Path, turns: &str) -> Result<Value, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::sessions::{TURN_RECORDS, append, store, turn};
-use crate::turns::{Goal, Scene, turn as run};
+use crate::turns::{Scene, turn as run};
 use rondo_core::ports::Seq;
 use rondo_journal::{Durability, Store};
 use rondo_types::{SessionId, TimeMs, Transcript};
@@ -85,8 +85,7 @@ pub(crate) async fn large(dir: &Path, turns: u32) -> Result<u64, Failure> {
     let session = Arc::new(store.create(&SessionId::new(LARGE_NAME), TimeMs(1))?);
     let mut history = Transcript::new();
     for number in 1..=turns {
-        let goal = Goal::Ask(number, history);
-        history = run(LARGE, &session, goal).await?.transcript;
+        history = run(LARGE, &session, number, history).await?.transcript;
     }
     Ok(fs::metadata(store.path())?.len())
 }

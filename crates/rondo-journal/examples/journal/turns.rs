@@ -3,18 +3,15 @@
 use crate::Failure;
 use crate::fakes::{self, Everything, calls, replied, says};
 use async_trait::async_trait;
-use rondo_core::ports::Record;
 use rondo_core::{
     Journal, Model, ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, control, events,
-    profile, resume_turn, run_turn,
+    profile, run_turn,
 };
 use rondo_journal::OwnedSession;
 use rondo_types::{
     Message, ModelInfo, ModelRequest, Outcome, Role, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
-use std::future::pending;
 use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// What the turns of a session have in common.
 #[derive(Debug, Clone, Copy)]
@@ -25,77 +22,34 @@ pub(crate) struct Scene {
     pub(crate) result_bytes: usize,
 }
 
-/// What a turn is about.
-pub(crate) enum Goal<'a> {
-    /// A message, which the model answers after a call.
-    Ask(u32, Transcript),
-    /// The records of a turn that was cut off, and what was said before it.
-    CarryOn(u32, Transcript, &'a [Record]),
-}
-
-/// Runs a turn to its end.
+/// Runs a turn of a message, which the model answers after a call.
 pub(crate) async fn turn(
     scene: Scene,
     session: &Arc<OwnedSession>,
-    goal: Goal<'_>,
+    number: u32,
+    history: Transcript,
 ) -> Result<Outcome, Failure> {
-    let (number, history, records) = match goal {
-        Goal::Ask(number, history) => (number, history, None),
-        Goal::CarryOn(number, history, records) => (number, history, Some(records)),
-    };
-    let look = Look { scene, stop: None };
-    let setup = setup(scene, session, number, look)?;
+    let setup = setup(scene, session, number)?;
     let (events, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
     let (_handle, control) = control();
-    let turn = async {
-        match records {
-            Some(records) => resume_turn(setup, history, records, events, control).await,
-            None => Ok(run_turn(setup, history, question(number), events, control).await),
-        }
-    };
+    let turn = run_turn(setup, history, question(number), events, control);
     let listen = async { while listener.next().await.is_some() {} };
     let (outcome, ()) = tokio::join!(turn, listen);
-    Ok(outcome?)
-}
-
-/// Runs a turn into its first call, and drops it there: what a process leaves that was killed.
-pub(crate) async fn cut_off_turn(
-    scene: Scene,
-    session: &Arc<OwnedSession>,
-    number: u32,
-) -> Result<(), Failure> {
-    let stop = Arc::new(Notify::new());
-    let look = Look {
-        scene,
-        stop: Some(Arc::clone(&stop)),
-    };
-    let setup = setup(scene, session, number, look)?;
-    let (events, _listener) = events::channel(setup.session.clone(), setup.turn.clone());
-    let (_handle, control) = control();
-    let turn = run_turn(setup, Transcript::new(), question(number), events, control);
-    tokio::select! {
-        outcome = turn => Err(format!("the turn ended: {:?}", outcome.stop_reason).into()),
-        () = stop.notified() => Ok(()),
-    }
+    Ok(outcome)
 }
 
 fn question(number: u32) -> Message {
     Message::user(format!("Question {number}?"))
 }
 
-fn setup(
-    scene: Scene,
-    session: &Arc<OwnedSession>,
-    number: u32,
-    look: Look,
-) -> Result<TurnSetup, Failure> {
+fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnSetup, Failure> {
     Ok(TurnSetup {
         session: session.id().clone(),
         turn: TurnId::new(format!("t-{number}")),
         turn_number: number,
         model: Arc::new(Caller(scene)),
         fallbacks: Vec::new(),
-        tools: Toolbox::new([Arc::new(look) as Arc<dyn Tool>])?,
+        tools: Toolbox::new([Arc::new(Look(scene)) as Arc<dyn Tool>])?,
         gate: Arc::new(Everything),
         approver: Arc::new(Everything),
         journal: Arc::clone(session) as Arc<dyn Journal>,
@@ -129,11 +83,7 @@ impl Model for Caller {
     }
 }
 
-struct Look {
-    scene: Scene,
-    /// Told when a call begins that does not end.
-    stop: Option<Arc<Notify>>,
-}
+struct Look(Scene);
 
 #[async_trait]
 impl Tool for Look {
@@ -142,14 +92,10 @@ impl Tool for Look {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        if let Some(stop) = &self.stop {
-            stop.notify_one();
-            return pending().await;
-        }
         let turn = invocation.turn;
         ToolOutcome::text(format!(
             "{turn} {}",
-            "seen ".repeat(self.scene.result_bytes / 5)
+            "seen ".repeat(self.0.result_bytes / 5)
         ))
     }
 }

@@ -10,7 +10,13 @@ mod fork;
 mod history;
 mod owner;
 mod place;
+mod recorded_kinds;
+mod recorded_turns;
 mod sessions;
+/// What plays the turns of the fixtures.
+#[expect(dead_code, reason = "only what carries a turn on is needed here")]
+#[path = "../../examples/journal/stage.rs"]
+mod stage;
 mod support;
 mod versions;
 mod wal;
