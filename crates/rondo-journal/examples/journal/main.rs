@@ -3,7 +3,8 @@
 //! `journal measure DIR` prints one JSON object of figures; `journal open DIR SESSION` opens a
 //! session and prints how much memory that took at most. Every figure is taken next to what a bare
 //! `fdatasync` costs in the same run. `journal large DIR TURNS` builds the large session alone, of so
-//! many turns, and `journal fixtures DIR` the sessions that are kept for later versions.
+//! many turns, and `journal fixtures DIR` the sessions that are kept for later versions, with those that the
+//! prompt exported to the files named behind it.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
