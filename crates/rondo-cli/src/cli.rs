@@ -23,18 +23,19 @@ use rondo_runtime::values::{DurabilityLevel, TimeSpan, Word};
 use rondo_types::Effort;
 use std::path::PathBuf;
 
-/// What scripts want to know without leaving the terminal.
+/// The exit codes, shown below the help of the commands that run or replay turns.
 const EXIT_CODES: &str = "Exit codes:
-  0 answer, 1 error, 2 usage, 3 degraded under --strict-complete, 4 a replay differs,
-  41 key, 42 input, 44 approval needed without a terminal, 45 no such session or nothing to
-  carry on, 46 session in use, 52 configuration, 53 limit without an answer, 54 journal,
-  124 deadline without an answer, 130 interrupted, 141 nobody reads the output, 143 terminated";
+  0 success, 1 error, 2 usage, 3 degraded answer with --strict-complete, 4 replay differs,
+  41 API key, 42 input, 44 approval needed but no terminal, 45 no such session or nothing to
+  resume, 46 session in use, 52 configuration, 53 limit reached without an answer, 54 journal,
+  124 deadline exceeded without an answer, 130 interrupted, 141 output pipe closed,
+  143 terminated";
 
-/// What happens where no command is typed.
-const NO_COMMAND: &str = "Without a command, a question is asked as by `rondo ask`, whose options may stand before it; what \
-is piped in is its material. Without a question, a terminal gets the prompt of `rondo repl`.";
+/// What `rondo` does without a command.
+const NO_COMMAND: &str = "Without a command, `rondo QUESTION` is `rondo ask QUESTION`; the options of `rondo ask` may come first, and \
+piped input is attached to the question. Without a question, `rondo` in a terminal is `rondo repl`.";
 
-/// An agent whose every run ends
+/// An agent for the command line whose every run ends
 #[derive(Debug, Parser)]
 #[command(
     name = "rondo",
@@ -46,51 +47,51 @@ is piped in is its material. Without a question, a terminal gets the prompt of `
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Log to standard error; twice for more, three times for everything
+    /// Log to standard error (repeat for more detail: -vv, -vvv)
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 900)]
     pub(crate) verbose: u8,
     #[arg(help = help("color"), long, global = true, value_name = "WHEN", value_parser = one_of::<ColorChoice>(), display_order = 901)]
     pub(crate) color: Option<ColorChoice>,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Ask, let the model work, and print the answer
+    /// Ask a question, let the model work on it, and print the answer
     #[command(after_help = EXIT_CODES)]
     Ask(Box<AskArgs>),
-    /// Work at one prompt for the agent, a shell and Python
+    /// Start an interactive prompt for the agent, your shell and Python
     #[command(after_help = EXIT_CODES)]
     Repl(Box<ReplArgs>),
-    /// Carry on a turn that was cut off, from where it was
+    /// Resume an interrupted turn
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),
-    /// Make a session that shares another's beginning and goes its own way
+    /// Create a session that branches off from an existing one
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkArgs>),
-    /// List, show, remove, move and check the sessions that are kept
+    /// Manage recorded sessions
     Session(SessionArgs),
-    /// Drive a recorded session again, without a network and without tools
+    /// Replay a recorded session offline
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArgs),
-    /// Replay every exported session of a directory, and say which have changed
+    /// Replay all exported sessions in a directory and report which changed
     #[command(after_help = EXIT_CODES)]
     Test(TestArgs),
-    /// Show the profiles: named sets of limits, tools and rendering
+    /// Show profiles: named sets of limits, tools and prompts
     Profiles(ProfilesArgs),
-    /// Manage the weights of the models that run inside Rondo
+    /// Manage the weights of local models
     Models(ModelsArgs),
-    /// Decode what a provider sent, or encode what would be sent to it
+    /// Decode a provider's response, or encode a request
     Wire(WireArgs),
     /// Show and change settings
     Config(ConfigArgs),
-    /// Honour the settings of a folder that is yours or that you know
+    /// Trust a folder, so that its own configuration applies in full
     Trust(TrustArgs),
-    /// Check the configuration, and a provider on request
+    /// Check the configuration, and optionally a provider
     Doctor(DoctorArgs),
-    /// Print the completion script of a shell
+    /// Generate a shell completion script
     Completion {
-        /// The shell
+        /// Shell to generate the script for
         shell: clap_complete::Shell,
     },
 }
@@ -100,35 +101,37 @@ pub(crate) enum Command {
 pub(crate) struct ModelsArgs {
     #[command(subcommand)]
     pub(crate) command: ModelsCommand,
-    /// Fetch nothing
+    /// Do not download anything
     #[arg(long, global = true)]
     pub(crate) offline: bool,
 }
 
-/// What to do with weights. A model is named as in `rondo models list`, by the path of a GGUF file,
+/// Actions on weights. A model is named as in `rondo models list`, by the path of a GGUF file,
 /// or as `hf:owner/repository/file`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// List the models that are known, and which are here
+    /// List the known models and whether their weights are downloaded
     List,
-    /// Fetch a model's weights, the default model's if none is named
+    /// Download a model's weights
     Pull {
-        /// The model
+        /// Name from `rondo models list`, or `hf:OWNER/REPOSITORY/FILE` [default: the default local model]
         model: Option<String>,
     },
     /// Remove a model's weights
     Rm {
-        /// The model
+        /// Name from `rondo models list`, or `hf:OWNER/REPOSITORY/FILE`
         model: String,
     },
-    /// Print where a model's weights lie
+    /// Print the path of a model's weights
     Path {
-        /// The model
+        /// Name from `rondo models list`, path of a GGUF file, or `hf:OWNER/REPOSITORY/FILE` [default: the default
+        /// local model]
         model: Option<String>,
     },
-    /// Show what is known of a model
+    /// Show details of a model
     Info {
-        /// The model
+        /// Name from `rondo models list`, path of a GGUF file, or `hf:OWNER/REPOSITORY/FILE` [default: the default
+        /// local model]
         model: Option<String>,
     },
 }
@@ -136,29 +139,29 @@ pub(crate) enum ModelsCommand {
 /// Arguments of `rondo ask`.
 #[derive(Debug, Args, Default)]
 pub(crate) struct AskArgs {
-    /// What to ask; `-` reads standard input, `@file` attaches a file
+    /// Question to ask; `-` reads it from standard input, `@FILE` attaches a file
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
-    /// Set by `rondo fork`: what stands in no flag is not allowed, and a message takes the place of
-    /// what the turn would have gone on with.
+    /// Set by `rondo fork`: permissions of the original session do not carry over, and the message replaces
+    /// what followed.
     #[arg(skip)]
     pub(crate) is_fork: bool,
-    /// Whether no command was typed: then nothing to ask is nothing to do.
+    /// Whether the command was not typed; without a question, there is nothing to do.
     #[arg(skip)]
     pub(crate) implied: bool,
-    /// Write the answer to this file too
+    /// Also write the answer to this file
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
     #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
-    /// The same as `--output-format json`
+    /// Same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
-    /// The JSON Schema that the answer must fit
+    /// JSON Schema file that the answer must conform to
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
     #[arg(help = help("strict_complete"), long)]
@@ -203,13 +206,13 @@ impl AskArgs {
     }
 }
 
-/// How turns run, and in which session.
+/// Options of a turn and of its session.
 #[derive(Debug, Args, Default)]
 pub(crate) struct TurnArgs {
-    /// Go on with the latest session, of this directory if it has one
+    /// Continue the latest session, preferably one of this directory
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_latest: bool,
-    /// Go on with this session: its id, the beginning of it, or `latest`
+    /// Continue this session: an id, a prefix of one, or `latest`
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     #[arg(help = help("ephemeral"), long, conflicts_with_all = ["continue_latest", "session"])]
@@ -242,7 +245,7 @@ pub(crate) struct TurnArgs {
     pub(crate) yolo: bool,
     #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
-    /// Work in this directory
+    /// Run in this directory
     #[arg(short = 'C', long = "cwd", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     #[arg(help = help("add_dirs"), long, value_name = "DIR")]
@@ -259,11 +262,10 @@ pub(crate) struct TurnArgs {
     pub(crate) effort: Option<Effort>,
 }
 
-/// Arguments of `rondo resume`. Models, prompt and limits are those that the turn began with.
+/// Arguments of `rondo resume`. Models, prompts and limits are the ones that the turn started with.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The session: its id, the beginning of it, or `latest` of all; this directory's latest if none
-    /// is named
+    /// Session to resume: an id, a prefix of one, or `latest` [default: the latest of this directory]
     #[arg(value_name = "ID")]
     pub(crate) session: Option<String>,
     #[arg(help = help("base_url"), long, value_name = "URL")]
@@ -278,14 +280,14 @@ pub(crate) struct ResumeArgs {
     pub(crate) add_dir: Vec<PathBuf>,
     #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
-    /// Write the answer to this file too
+    /// Also write the answer to this file
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[arg(help = help("quiet"), short, long)]
     pub(crate) quiet: bool,
     #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
-    /// The same as `--output-format json`
+    /// Same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
     #[arg(help = help("strict_complete"), long)]
@@ -322,14 +324,14 @@ pub(crate) struct ProfilesArgs {
     pub(crate) command: ProfilesCommand,
 }
 
-/// What to show of the profiles.
+/// Actions on profiles.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfilesCommand {
     /// List the profiles
     List,
-    /// Print a profile's effective values, and the layer that set each
+    /// Print a profile's effective values and where each was set
     Show {
-        /// The profile
+        /// Name of the profile
         name: String,
     },
 }
@@ -341,43 +343,43 @@ pub(crate) struct WireArgs {
     pub(crate) command: WireCommand,
 }
 
-/// Which way.
+/// Directions of translation.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WireCommand {
-    /// Read a response body and print what it says as one JSON object
+    /// Decode a response body and print it as one JSON object
     Decode {
-        /// The wire protocol
+        /// Wire protocol, such as `openai-chat` or `anthropic`
         #[arg(long, value_name = "DIALECT")]
         dialect: String,
-        /// The response's HTTP status
+        /// HTTP status of the response
         #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(100..600))]
         status: u16,
-        /// Feed the decoder this many bytes at a time
+        /// Feed the decoder K bytes at a time
         #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
         chunk_bytes: Option<u32>,
-        /// A header of the response, such as `Retry-After: 5`; may be given more than once
+        /// Header of the response, such as `Retry-After: 5` (repeatable)
         #[arg(long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
         headers: Vec<(String, String)>,
-        /// The file; `-` or nothing reads standard input
+        /// File to decode; `-` is standard input [default: -]
         file: Option<PathBuf>,
     },
-    /// Print the request body of a transcript
+    /// Encode a transcript as a request body
     Encode {
-        /// The wire protocol
+        /// Wire protocol, such as `openai-chat` or `anthropic`
         #[arg(long, value_name = "DIALECT")]
         dialect: String,
-        /// Print what of the transcript is left out or changed, and why, instead of the body
+        /// Instead of the body, print what is left out or changed, and why
         #[arg(long)]
         explain: bool,
-        /// Print that as JSON, an object a line
+        /// Print the explanation as JSON, one object per line
         #[arg(long, requires = "explain")]
         json: bool,
-        /// The file: a request, or an array of messages; `-` reads standard input
+        /// File with a request or an array of messages, as JSON; `-` is standard input
         transcript: PathBuf,
     },
 }
 
-/// Names are told in any case, so they are kept in lower case.
+/// Header names are case-insensitive, so they are kept in lower case.
 fn parse_header(text: &str) -> Result<(String, String), String> {
     match text.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -393,15 +395,15 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
 pub(crate) struct DoctorArgs {
     #[arg(help = help("model"), short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// The provider's address
+    /// Base URL of the provider
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Ask the provider what it supports, which may cost a few tokens
+    /// Send test requests to the provider to see what it supports (may cost a few tokens)
     #[arg(long)]
     pub(crate) probe: bool,
 }
 
-/// Reads one of a few words, and shows them with what they do.
+/// Parses one of a few words; the help lists each with its meaning.
 pub(crate) fn one_of<T: Word + Send + Sync>() -> impl TypedValueParser<Value = T> {
     let shown = T::ALL.iter().map(|it| {
         let help = it.help.trim();
@@ -431,7 +433,7 @@ mod tests {
     use clap::CommandFactory;
     use rondo_runtime::SETTINGS;
 
-    /// What stands behind a flag to set its setting; none for a switch.
+    /// A value for the flag of a setting; `None` for a switch.
     fn argument(name: &str) -> Option<&'static str> {
         match name {
             "yolo" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
@@ -454,7 +456,7 @@ mod tests {
                 continue;
             };
             if setting.name == "color" {
-                // The program's own, which every command has.
+                // A global flag.
                 let known = command
                     .get_arguments()
                     .find(|it| it.get_long() == Some(flag));

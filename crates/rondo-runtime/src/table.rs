@@ -1,4 +1,4 @@
-//! The one table of settings: what each is named, where it may be set, and what it does.
+//! The one table of settings: the name of each, where it can be set, and what it does.
 //!
 //! Layers, variables, what a project may set, `rondo config`, `--help` and the table of
 //! `docs/configuration.md` follow from it, so that a new setting is one entry here (and its flag, where it has
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is known of a setting beside its value.
+/// A setting, without its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its key in `config.toml`.
@@ -25,7 +25,7 @@ pub struct Setting {
     pub flag: Option<&'static str>,
     /// What the configuration of an untrusted folder may do with it. That of a trusted folder may set it.
     pub untrusted: FromUntrusted,
-    /// What its value is.
+    /// Description of its values.
     pub kind: &'static str,
     /// What it does, in a sentence.
     pub help: &'static str,
@@ -34,11 +34,11 @@ pub struct Setting {
 /// What the configuration of an untrusted folder may do with a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromUntrusted {
-    /// Nothing: the value is ignored.
+    /// The value is ignored.
     Ignored,
-    /// The number counts where it is lower than what is in force below it.
+    /// The number applies if it is lower than the value of the layers below.
     MayLower,
-    /// The switch can be put into this position only.
+    /// The switch can only be set to this value.
     MayOnlyBe(bool),
     /// The names are added to those of the layers below.
     MayAdd,
@@ -46,16 +46,16 @@ pub enum FromUntrusted {
 
 /// The type of a setting.
 trait Value: Sized + Clone {
-    /// What it is, for people.
+    /// Description for users.
     const KIND: &'static str;
 
-    /// Reads it as a variable holds it.
+    /// Reads it from an environment variable.
     fn read(env: &Env, variable: &str) -> Result<Option<Self>>;
 
-    /// Writes it as `config.toml` has it.
+    /// Returns it in the form of `config.toml`.
     fn written(&self) -> toml::Value;
 
-    /// Returns whether it is less than another; what is no number never is.
+    /// Returns whether it is less than another; always `false` if it is not a number.
     fn is_lower(&self, other: &Self) -> bool {
         let _ = other;
         false
@@ -113,7 +113,7 @@ macro_rules! settings {
                 })
             }
 
-            /// Sets one setting to what a person typed, as its variable would have it.
+            /// Sets one setting to a typed value, written as for its variable.
             ///
             /// # Errors
             /// Says what is wrong with it.
@@ -173,77 +173,77 @@ macro_rules! settings {
 }
 
 settings! {
-    #[doc = "The model, as `provider/model`"]
+    #[doc = "Model to use, as `provider/model`"]
     model: String, Some("RONDO_MODEL"), Some("model"), FromUntrusted::Ignored;
-    #[doc = "Who is asked when that model fails; may be repeated"]
+    #[doc = "Model to use when the first one fails (repeatable)"]
     fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), FromUntrusted::Ignored;
-    #[doc = "The profile (see `rondo profiles list`)"]
+    #[doc = "Profile to use (see `rondo profiles list`)"]
     profile: String, Some("RONDO_PROFILE"), Some("profile"), FromUntrusted::Ignored;
-    #[doc = "The provider's address, as its own variable has it"]
+    #[doc = "Base URL of the provider"]
     base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), FromUntrusted::Ignored;
-    #[doc = "Bounds the model requests of a turn"]
+    #[doc = "Maximum number of model requests per turn"]
     max_steps: u32, Some("RONDO_MAX_STEPS"), Some("max-steps"), FromUntrusted::MayLower;
-    #[doc = "Bounds the tool calls of a turn"]
+    #[doc = "Maximum number of tool calls per turn"]
     max_tool_calls: u32, Some("RONDO_MAX_TOOL_CALLS"), Some("max-tool-calls"), FromUntrusted::MayLower;
-    #[doc = "Bounds the tokens of a turn, prompts and replies together"]
+    #[doc = "Maximum number of tokens per turn, prompts and replies together"]
     max_tokens_total: u64, Some("RONDO_MAX_TOKENS_TOTAL"), Some("max-tokens-total"), FromUntrusted::MayLower;
-    #[doc = "Bounds the money of a turn"]
+    #[doc = "Maximum cost per turn, in US dollars"]
     max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
-    #[doc = "Bounds the time of a turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
+    #[doc = "Time limit per turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
     deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
     #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]
     allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
     #[doc = "Tools and commands that never run"]
     disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
-    #[doc = "Run every call without asking"]
+    #[doc = "Run all tool calls without asking"]
     yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
-    #[doc = "Fetch no weights; a local model must be here already"]
+    #[doc = "Do not download weights; local models must already be downloaded"]
     offline: bool, Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
-    #[doc = "Let the tools use this directory too"]
+    #[doc = "Additional directory that tools may use (repeatable)"]
     add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), FromUntrusted::Ignored;
-    #[doc = "Replaces the profile's system prompt"]
+    #[doc = "System prompt, instead of the profile's"]
     system_prompt: String, Some("RONDO_SYSTEM_PROMPT"), Some("system-prompt"), FromUntrusted::Ignored;
-    #[doc = "Follows the system prompt"]
+    #[doc = "Text to append to the system prompt"]
     append_system_prompt: String, Some("RONDO_APPEND_SYSTEM_PROMPT"), Some("append-system-prompt"), FromUntrusted::Ignored;
-    #[doc = "How freely the model samples"]
+    #[doc = "Sampling temperature"]
     temperature: f64, Some("RONDO_TEMPERATURE"), Some("temperature"), FromUntrusted::Ignored;
-    #[doc = "Bounds the tokens of one reply"]
+    #[doc = "Maximum number of tokens per reply"]
     max_output_tokens: u32, Some("RONDO_MAX_OUTPUT_TOKENS"), Some("max-output-tokens"), FromUntrusted::MayLower;
-    #[doc = "How much a reasoning model reasons"]
+    #[doc = "Reasoning effort, for models that reason"]
     effort: Effort, Some("RONDO_EFFORT"), Some("effort"), FromUntrusted::Ignored;
-    #[doc = "What standard output carries"]
+    #[doc = "Format of standard output"]
     output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), FromUntrusted::Ignored;
-    #[doc = "What a record survives: loss of power, or the end of the process alone"]
+    #[doc = "Whether records survive a power loss"]
     durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
-    #[doc = "Keep nothing of this session"]
+    #[doc = "Do not keep this session"]
     ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;
-    #[doc = "End with exit code 3 when the answer is degraded"]
+    #[doc = "Exit with code 3 if the answer is degraded"]
     strict_complete: bool, Some("RONDO_STRICT_COMPLETE"), Some("strict-complete"), FromUntrusted::Ignored;
-    #[doc = "Print the answer and nothing else"]
+    #[doc = "Print only the answer and errors"]
     quiet: bool, Some("RONDO_QUIET"), Some("quiet"), FromUntrusted::Ignored;
-    #[doc = "When to use colours"]
+    #[doc = "When to use colors"]
     color: ColorChoice, Some("RONDO_COLOR"), Some("color"), FromUntrusted::Ignored;
-    #[doc = "Whose keys edit a line of `rondo repl`"]
+    #[doc = "Editing keys of `rondo repl`"]
     edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, FromUntrusted::Ignored;
-    #[doc = "A PEM file of certificate authorities to trust besides the system's"]
+    #[doc = "PEM file of additional certificate authorities"]
     ca_file: PathBuf, Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
-    #[doc = "Folders whose own configuration is honoured whole; only the user's file may set it"]
+    #[doc = "Folders whose configuration applies in full; can only be set in your own file"]
     trusted_folders: Vec<PathBuf>, None, None, FromUntrusted::Ignored;
 }
 
-/// Returns what is known of a setting.
+/// Returns a setting by name.
 #[must_use]
 pub fn setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|it| it.name == name)
 }
 
-/// Returns what a setting does, for the help of its flag.
+/// Returns a setting's help text, for its flag.
 #[must_use]
 pub fn help(name: &str) -> &'static str {
     setting(name).map_or("", |it| it.help)
 }
 
-/// Returns why a value is wrong, without the name and the value that stand before.
+/// Returns why a value is wrong, without the leading name and value.
 fn reason(error: &SetupError) -> String {
     let line = error.line();
     line.rsplit_once(": ")
@@ -349,7 +349,7 @@ impl Value for PathBuf {
 }
 
 impl Value for Vec<String> {
-    const KIND: &'static str = "a list; in the variable separated by commas";
+    const KIND: &'static str = "a list; separated by commas in the variable";
 
     fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
         Ok(env.list(variable, ','))
@@ -368,7 +368,7 @@ impl Value for Vec<String> {
 }
 
 impl Value for Vec<PathBuf> {
-    const KIND: &'static str = "a list of paths; in the variable separated by colons";
+    const KIND: &'static str = "a list of paths; separated by colons in the variable";
 
     fn read(env: &Env, variable: &str) -> Result<Option<Self>> {
         let paths = env.list(variable, ':');
@@ -405,7 +405,7 @@ words! {
     EditKeys: "`emacs` or `vi`",
 }
 
-/// Returns the error of a key that no setting has.
+/// Returns the error for an unknown setting.
 #[must_use]
 pub fn unknown(name: &str) -> SetupError {
     let names: Vec<_> = SETTINGS.iter().map(|it| it.name).collect();

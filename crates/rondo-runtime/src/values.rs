@@ -30,11 +30,11 @@ pub trait Word: Copy + 'static {
 /// One word, and what it stands for.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning<T> {
-    /// As it is typed.
+    /// The word, as typed.
     pub word: &'static str,
-    /// What it stands for.
+    /// The value that it stands for.
     pub value: T,
-    /// What it does, in a sentence.
+    /// Help text, one sentence.
     pub help: &'static str,
 }
 
@@ -62,36 +62,36 @@ macro_rules! words {
 }
 
 words! {
-    /// When to use colours.
+    /// When to use colors.
     ColorChoice {
-        /// On a terminal.
+        /// If the output is a terminal.
         Auto = "auto",
         /// Always.
         Always = "always",
         /// Never.
         Never = "never",
     }
-    /// What standard output carries.
+    /// Format of standard output.
     OutputFormat {
         /// The answer.
         Text = "text",
         /// One `result` object.
         Json = "json",
-        /// One object for each event, a `result` last.
+        /// One object per event, with `result` as the last.
         StreamJson = "stream-json",
     }
-    /// What a record survives.
+    /// Whether records survive a power loss.
     DurabilityLevel {
-        /// Loss of power: each step waits for the disk.
+        /// They do: each step waits for the disk.
         Full = "full",
-        /// The end of the process, however it ends.
+        /// They only survive the end of the process.
         Normal = "normal",
     }
-    /// Whose keys edit a line that is typed.
+    /// Editing keys of the prompt.
     EditKeys {
-        /// Those of Emacs and of most shells.
+        /// Emacs, as in most shells.
         Emacs = "emacs",
-        /// Those of vi.
+        /// Vi.
         Vi = "vi",
     }
 }
@@ -101,17 +101,17 @@ impl Word for Effort {
         Meaning {
             word: "low",
             value: Self::Low,
-            help: "Little.",
+            help: "Least reasoning.",
         },
         Meaning {
             word: "medium",
             value: Self::Medium,
-            help: "As usual.",
+            help: "Balanced.",
         },
         Meaning {
             word: "high",
             value: Self::High,
-            help: "Much.",
+            help: "Most reasoning.",
         },
     ];
 }

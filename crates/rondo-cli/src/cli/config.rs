@@ -10,49 +10,49 @@ pub(crate) struct ConfigArgs {
     pub(crate) command: ConfigCommand,
 }
 
-/// What to do with the settings.
+/// Actions on settings.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// List every setting, its value in force and who set it
+    /// List every setting with its effective value and its source
     List {
-        /// As JSON, with variables, flags and what each setting does
+        /// Print as JSON, including variables, flags and descriptions
         #[arg(long)]
         json: bool,
     },
-    /// Print the value in force
+    /// Print the effective value of a setting
     Get {
-        /// The setting
+        /// Name of the setting
         name: String,
     },
-    /// Set a value in your own configuration
+    /// Set a value in your configuration file
     Set {
-        /// The setting
+        /// Name of the setting
         name: String,
-        /// The value, as its variable would have it
+        /// Value, written as for the environment variable
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Take a value out of your own configuration
+    /// Remove a value from your configuration file
     Unset {
-        /// The setting
+        /// Name of the setting
         name: String,
     },
-    /// Edit your own configuration in `$VISUAL` or `$EDITOR`, and check it
+    /// Edit your configuration file in `$VISUAL` or `$EDITOR`, then check it
     Edit,
-    /// Print where your own configuration is
+    /// Print the path of your configuration file
     Path,
 }
 
 /// Arguments of `rondo trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// The folder; this directory's project if none is named
+    /// Folder to trust [default: the project of this directory]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Take the trust back
+    /// Stop trusting the folder
     #[arg(long)]
     pub(crate) revoke: bool,
-    /// List the folders that are trusted
+    /// List the trusted folders
     #[arg(long, conflicts_with_all = ["revoke", "directory"])]
     pub(crate) list: bool,
 }

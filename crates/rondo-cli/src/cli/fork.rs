@@ -8,24 +8,24 @@ use rondo_runtime::table::help;
 /// Arguments of `rondo fork`.
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// The session: its id, the beginning of it, or `latest`
+    /// Session to fork: an id, a prefix of one, or `latest`
     #[arg(value_name = "ID")]
     pub(crate) session: String,
-    /// The last step that both share: a step of the latest turn, or `TURN.STEP`
+    /// Last step to keep: a step of the latest turn, or `TURN.STEP`
     #[arg(long, value_name = "STEP")]
     pub(crate) at: StepPlace,
-    /// Say this next, in place of what followed
+    /// Message to continue with, instead of what followed
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// Make the session and print its id, and run nothing
+    /// Only create the session and print its id
     #[arg(long, conflicts_with = "message")]
     pub(crate) no_run: bool,
-    /// The model that answers the message, as `provider/model`
+    /// Model that answers the message, as `provider/model`
     #[arg(short, long, value_name = "MODEL", requires = "message")]
     pub(crate) model: Option<String>,
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// Tools and commands that run without asking; nothing that was allowed before still is
+    /// Tools and commands that run without asking; those of the original session do not carry over
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
     #[arg(help = help("yolo"), long)]
@@ -34,13 +34,13 @@ pub(crate) struct ForkArgs {
     pub(crate) quiet: bool,
     #[arg(help = help("output_format"), long, value_name = "FORMAT", value_parser = one_of::<OutputFormat>())]
     pub(crate) output_format: Option<OutputFormat>,
-    /// The same as `--output-format json`
+    /// Same as `--output-format json`
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
 }
 
 impl ForkArgs {
-    /// Returns what goes on with the session that was made.
+    /// Returns the arguments that continue the new session.
     pub(crate) fn going_on(self, session: &str) -> AskArgs {
         AskArgs {
             prompt: self.message.into_iter().collect(),

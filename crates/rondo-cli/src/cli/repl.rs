@@ -3,26 +3,26 @@
 use super::TurnArgs;
 use clap::{Args, ValueEnum};
 
-/// Arguments of `rondo repl`. They hold for every turn of it.
+/// Arguments of `rondo repl`. They apply to every turn.
 #[derive(Debug, Args, Default)]
 pub(crate) struct ReplArgs {
-    /// What to begin with, as if it had been typed at the prompt
+    /// First line, as if typed at the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
-    /// Whether no command was typed, so that the user may not know where they are.
+    /// Whether the command was not typed; the prompt then shows a short introduction.
     #[arg(skip)]
     pub(crate) implied: bool,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
-    /// Run the Python cells of the session again that is gone on with
+    /// Run the Python cells of the continued session again
     #[arg(long)]
     pub(crate) restore_python: bool,
-    /// The mode to begin in
+    /// Mode to start in
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeName>,
 }
 
-/// What a line that is typed is.
+/// How a typed line is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeName {
     /// A question to the agent.

@@ -11,67 +11,67 @@ pub(crate) struct SessionArgs {
     pub(crate) command: SessionCommand,
 }
 
-/// What to do with sessions. One is named by its id, by the beginning of it, or as `latest`.
+/// Actions on sessions. A session is named by its id, a prefix of it, or `latest`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// List the sessions, the one written last first
+    /// List sessions, most recent first
     List {
-        /// At most this many
+        /// Maximum number to list
         #[arg(short = 'n', long, value_name = "N", default_value_t = 30)]
         limit: usize,
-        /// Print them as JSON, an object a line
+        /// Print as JSON, one object per line
         #[arg(long)]
         json: bool,
     },
-    /// Show what happened in a session: what was said, calls, times, tokens and money
+    /// Show a session: messages, tool calls, times, tokens and costs
     Show {
-        /// The session
+        /// Session: an id, a prefix of one, or `latest`
         #[arg(value_name = "ID", default_value = "latest")]
         session: String,
-        /// How; `html` is one page that needs nothing else
+        /// Output format; `html` is a self-contained page
         #[arg(long, value_name = "FORMAT", default_value = "markdown")]
         format: StoryFormat,
     },
     /// Remove sessions
     Rm {
-        /// The sessions
+        /// Sessions: ids, prefixes, or `latest`
         #[arg(value_name = "ID", required = true)]
         sessions: Vec<String>,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(short, long)]
         yes: bool,
     },
-    /// Remove old sessions, never one in use or one that others are forks of
+    /// Remove old sessions, except those in use and those with forks
     Prune(PruneArgs),
-    /// Write a session as lines of JSON
+    /// Export a session as JSON Lines
     Export {
-        /// The session
+        /// Session: an id, a prefix of one, or `latest`
         #[arg(value_name = "ID", default_value = "latest")]
         session: String,
-        /// Write to this file; standard output otherwise
+        /// File to write to [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Read a session that was exported
+    /// Import an exported session
     Import {
-        /// The file; `-` or nothing reads standard input
+        /// File to import; `-` is standard input [default: -]
         file: Option<PathBuf>,
-        /// Give it this id
+        /// Import it under this id
         #[arg(long = "as", value_name = "ID")]
         id: Option<String>,
     },
-    /// Check the records of sessions, of all if none is named
+    /// Check the integrity of sessions
     Fsck {
-        /// The session
+        /// Session to check: an id, a prefix of one, or `latest` [default: all]
         #[arg(value_name = "ID")]
         session: Option<String>,
-        /// Cut off everything from the first damaged record on, and save it beside the journal
+        /// Remove everything from the first damaged record on, and save it beside the journal
         #[arg(long)]
         repair: bool,
     },
 }
 
-/// How a session is shown.
+/// Formats of `rondo session show`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoryFormat {
     /// Markdown.
@@ -82,16 +82,16 @@ pub(crate) enum StoryFormat {
     Json,
 }
 
-/// What may go.
+/// Arguments of `rondo session prune`.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Sessions that were last written longer ago than this, such as `30d`
+    /// Remove sessions last written longer ago than this, such as `30d`
     #[arg(long, value_name = "TIME")]
     pub(crate) older_than: Option<TimeSpan>,
-    /// The oldest ones, until all records are no more than this, such as `500MB`
+    /// Remove the oldest sessions until at most this much is left, such as `500MB`
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) keep_bytes: Option<u64>,
-    /// Say which, and remove none
+    /// Show what would be removed, without removing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

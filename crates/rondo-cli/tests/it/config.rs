@@ -39,7 +39,7 @@ async fn a_value_is_set_shown_with_its_source_and_taken_out() {
     let steps = all.iter().find(|it| it["name"] == "max_steps").unwrap();
     let expected = json!({
         "name": "max_steps", "value": 7, "source": "environment", "variable": "RONDO_MAX_STEPS",
-        "flag": "--max-steps", "help": "Bounds the model requests of a turn",
+        "flag": "--max-steps", "help": "Maximum number of model requests per turn",
     });
     assert_eq!(*steps, expected);
     let unset = env.run(&["config", "unset", "deadline"]).await;

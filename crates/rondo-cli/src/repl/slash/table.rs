@@ -1,4 +1,4 @@
-//! The commands that begin with a slash.
+//! The slash commands.
 
 use std::fmt::Write as _;
 
@@ -17,90 +17,74 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
     }
 }
 
-/// All of them, in the order in which they are shown.
+/// All commands, in display order.
 const TABLE: [Entry; 24] = [
-    entry("help", "", "shows this"),
+    entry("help", "", "show this help"),
     entry(
         "mode",
         "[NAME]",
-        "agent, shell or python; the next one if none is named",
+        "switch to agent, shell or python, or to the next mode",
     ),
-    entry(
-        "model",
-        "[NAME]",
-        "shows who answers, or has another model answer",
-    ),
+    entry("model", "[NAME]", "show or change the model"),
     entry(
         "profile",
         "[NAME]",
-        "shows the limits, tools and wording, or takes others",
+        "show or change the profile: limits, tools and prompt",
     ),
     entry(
         "memory",
         "[on|off]",
-        "whether a question knows what was said before it",
+        "whether a question includes the conversation before it",
     ),
     entry(
         "approve",
         "[PATTERN]",
-        "shows what runs without asking, or adds to it",
+        "show or extend the list of what runs without asking",
     ),
-    entry(
-        "include",
-        "FILE",
-        "sends a file along with the next question",
-    ),
-    entry("run", "FILE", "enters the lines of a file"),
-    entry("inspect", "NAME", "shows what is known of a Python value"),
-    entry("last_error", "", "shows what Python raised last"),
+    entry("include", "FILE", "attach a file to the next question"),
+    entry("run", "FILE", "enter the lines of a file at the prompt"),
+    entry("inspect", "NAME", "inspect a Python value"),
+    entry("last_error", "", "show the last Python exception"),
     entry(
         "explain",
         "",
-        "asks the agent about the cell that failed last; so does Alt-A",
+        "ask the agent about the last failed cell (or press Alt-A)",
     ),
-    entry("clear", "", "begins a new conversation"),
+    entry("clear", "", "start a new conversation"),
     entry(
         "compact",
         "[FOCUS]",
-        "has all that was said summed up, and goes on from that",
+        "replace the conversation with a summary of it",
     ),
-    entry(
-        "undo",
-        "",
-        "takes back the last turn; files are left as they are",
-    ),
-    entry(
-        "fork",
-        "",
-        "goes on in a copy and leaves the session as it is",
-    ),
-    entry("sessions", "", "lists the sessions that are kept"),
+    entry("undo", "", "undo the last turn; files are not changed"),
+    entry("fork", "", "continue in a copy of the session"),
+    entry("sessions", "", "list recorded sessions"),
     entry(
         "resume",
         "[ID]",
-        "carries on a turn that was cut off, or another session",
+        "resume an interrupted turn, or continue another session",
     ),
     entry(
         "restore",
         "[NUMBER...]",
-        "runs the session's Python cells again, to have its variables back",
+        "run the session's Python cells again to restore its variables",
     ),
-    entry("steps", "", "shows the steps of the last turn"),
-    entry("trace", "", "shows the last turn in full"),
-    entry("cost", "", "shows tokens and money"),
-    entry("ps", "", "shows the jobs of the shell"),
+    entry("steps", "", "show the steps of the last turn"),
+    entry("trace", "", "show the last turn in full"),
+    entry("cost", "", "show tokens and cost"),
+    entry("ps", "", "list the shell's jobs"),
     entry(
         "stop",
         "[JOB]",
-        "ends a job of the shell; while a turn runs, the turn",
+        "stop a job of the shell, or the running turn",
     ),
-    entry("quit", "", "leaves; so does Ctrl-D"),
+    entry("quit", "", "quit (or press Ctrl-D)"),
 ];
 
 const KEYS: &str = "
-Tab on an empty line, or Shift-Tab, turns from agent to shell to python and back.
-Alt-Enter begins another line. Ctrl-R searches what was typed before.
-While a turn runs, a line that you enter is said to it before its next step.
+Tab on an empty line, or Shift-Tab, switches between agent, shell and python.
+Alt-Enter starts a new line. Ctrl-R searches the history.
+While a turn runs, a line that you enter is delivered before its next step.
 ";
 
 /// Returns every name.
@@ -113,7 +97,7 @@ pub(in crate::repl) fn is_name(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
-/// Returns what `/help` shows.
+/// Returns the text of `/help`.
 pub(super) fn help() -> String {
     let spelled = |entry: &Entry| format!("/{} {}", entry.name, entry.arguments);
     let widths = TABLE.iter().map(|entry| spelled(entry).len());
