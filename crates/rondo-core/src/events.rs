@@ -89,7 +89,7 @@ pub struct EventReceiver {
 }
 
 impl EventSender {
-    /// Adds somebody who measures the turn, whether or not anybody listens. To be called before the
+    /// Attaches an observer. It receives every moment even when no listener is subscribed. To be called before the
     /// turn is started: clones that exist already do not tell them.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
@@ -178,7 +178,7 @@ impl EventReceiver {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Drops the events that wait and all that come: nobody will take them.
+    /// Drops the events that wait and all that come.
     pub fn close(&mut self) {
         let mut queue = self.shared.queue();
         queue.receiver_gone = true;

@@ -1,4 +1,4 @@
-//! What a turn does, told to somebody who measures it.
+//! Observation hooks for telemetry: the moments of a turn.
 //!
 //! A listener reads the event stream, which is for people: deltas are joined, and what is not for
 //! people is not in it. An [`Observer`] is told of each [`Moment`] when it happens, by reference, so
@@ -10,7 +10,7 @@ use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome, ServerAddr
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Somebody who measures a turn; see [`EventSender::observed_by`](crate::EventSender::observed_by).
+/// An observer of turns, such as telemetry; see [`EventSender::observed_by`](crate::EventSender::observed_by).
 pub trait Observer: Send + Sync {
     /// Takes notice of a moment. Called from wherever it happens, often, and the turn goes on only
     /// when it returns: it must not block. A panic is caught and forgotten.
@@ -49,7 +49,7 @@ pub enum Moment<'a> {
     Ended(&'a Outcome),
 }
 
-/// Who is told; usually nobody.
+/// The observers; usually none.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -64,7 +64,7 @@ impl Observers {
 
     pub(crate) fn tell(&self, moment: &Moment<'_>) {
         for observer in &self.0 {
-            // Whoever measures a turn must not be able to end it.
+            // An observer must not be able to end the turn.
             let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(moment)));
         }
     }

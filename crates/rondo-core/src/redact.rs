@@ -214,7 +214,7 @@ impl Live {
     fn push(&self, text: &str) {
         self.hand_on(|redactor| {
             let mut told = redactor.push(text.as_bytes()).into_owned();
-            // Nobody tells when a tool goes quiet.
+            // There is no event for a tool that goes quiet.
             told.append(&mut redactor.show());
             told
         });

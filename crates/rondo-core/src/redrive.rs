@@ -47,7 +47,7 @@ pub struct Open {
     pub model: Option<ModelCall>,
     /// Calls that the gate did not judge.
     pub gates: Vec<PlannedCall>,
-    /// Questions that nobody answered.
+    /// Questions without an answer.
     pub asks: Vec<OpenAsk>,
     /// Calls without their end.
     pub running: Vec<PlannedCall>,
@@ -65,7 +65,7 @@ impl Open {
     }
 }
 
-/// A question that nobody answered.
+/// A question without an answer.
 #[derive(Debug)]
 pub struct OpenAsk {
     /// The call.

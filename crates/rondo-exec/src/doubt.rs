@@ -38,7 +38,7 @@ impl Doubted {
                 Reconciled::NotDone
             }
             Known::Lost { mark: Some(mark) } => {
-                // Before anybody looks at what it did: it is not to go on meanwhile.
+                // Before what it did is looked at: it is not to go on meanwhile.
                 end_orphans(mark).await;
                 Reconciled::Unknown
             }

@@ -2,7 +2,7 @@
 //!
 //! A command never runs as a child of the big process: it runs under a small supervisor, the same
 //! binary started anew, so that starting costs the same however much memory the agent holds and so
-//! that somebody is left to end the command and to record its end when the agent dies.
+//! that a process is left to end the command and to record its end when the agent dies.
 #![warn(missing_docs)]
 
 mod doubt;

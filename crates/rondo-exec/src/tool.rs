@@ -314,7 +314,7 @@ impl ExecTool {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
         let mut known = rondo_launch::look(dir, key).await;
         if let Known::Running(status) = &known {
-            // Its supervisor may be stopped, with nobody left to wake it.
+            // Its supervisor may be stopped, with no process left to wake it.
             let limit = self.timeout(invocation).ok();
             let left = limit.map(|it| it.saturating_sub(CallStatus::age(dir, key)));
             if let Ok(found) = Supervised::attach(dir, key, status).await
@@ -343,7 +343,7 @@ impl ExecTool {
 const BEGUN_BEFORE: &str = "a command of this same call was begun before, and the records that tell of \
                             it are lost: look at what it did before you repeat it";
 
-/// What the model reads of a command whose end nobody can tell.
+/// What the model reads of a command whose end is unknown.
 const LOST: &str = "the supervisor of the command is gone or does not answer, and it is not known \
                     whether the command was done: look before you repeat it";
 

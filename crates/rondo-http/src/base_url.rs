@@ -61,7 +61,7 @@ impl BaseUrl {
         address::join(self.base.scheme()?.clone(), authority, &path)
     }
 
-    /// Returns whether the server is on this machine, where nobody but the user starts it.
+    /// Returns whether the server is on this machine, where only the user starts it.
     pub(crate) fn is_this_machine(&self) -> bool {
         let host = self.base.host().unwrap_or_default();
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();

@@ -14,7 +14,7 @@ const BYTES_MIN: usize = 4 * 1024;
 
 /// What the latest request of each conversation left for the next.
 ///
-/// A conversation is found by the last of its messages that is kept, so that nobody has to name it.
+/// A conversation is found by the last of its messages that is kept, so that it needs no name.
 /// Where two go on from the same message, the first takes what is kept and the other starts afresh.
 #[derive(Debug, Default)]
 pub(crate) struct Conversations(Mutex<Shelf>);

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// A bound on requests under way at once, for all models that it is given to.
 ///
 /// Clones are the same bound. Slots are given in the order they were asked for; a request keeps its
-/// own until its reply has ended or its stream is dropped. Whoever waits holds none, and a turn holds
+/// own until its reply has ended or its stream is dropped. A waiting request holds none, and a turn holds
 /// none while its tools run, so turns within turns cannot wait for each other.
 #[derive(Debug, Clone)]
 pub struct RequestLimit {
@@ -15,7 +15,7 @@ pub struct RequestLimit {
     max: NonZeroUsize,
 }
 
-/// The right to one request. Dropping it gives it to whoever waits longest.
+/// The right to one request. Dropping it gives it to the request that has waited longest.
 pub(crate) type Slot = OwnedSemaphorePermit;
 
 impl RequestLimit {
@@ -36,12 +36,12 @@ impl RequestLimit {
         self.max
     }
 
-    /// Returns a slot if one is free, which it only is where nobody waits.
+    /// Returns a slot if one is free, which it only is where no request waits.
     pub(crate) fn try_enter(&self) -> Option<Slot> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot. There is one for everybody in the end, since nobody closes the bound.
+    /// Waits for a slot. There is one for every request in the end, since the semaphore is never closed.
     ///
     /// # Cancel safety
     /// Cancel safe: the place in the queue is lost, and nothing else.

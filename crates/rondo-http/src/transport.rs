@@ -22,7 +22,7 @@ const CA_BYTES_MAX: u64 = 32 << 20;
 
 /// The connections to all providers that share a [`Network`]. Clones share them too.
 ///
-/// There are two clients: one for `http`, which trusts nobody and costs nothing, and one for
+/// There are two clients: one for `http`, which loads no certificates and costs nothing, and one for
 /// `https`, which reads the system's certificate authorities (milliseconds) when it is first used.
 #[derive(Clone)]
 pub struct Transport(Arc<Clients>);

@@ -47,7 +47,7 @@ impl Defect {
 }
 
 impl Store {
-    /// Hands over the records of a session for whoever goes on with it, each checked as
+    /// Hands over the records of a session to go on with it, each checked as
     /// [`Store::check`] does. What a later version wrote and this one does not know is left out.
     /// About a megabyte of them is held at a time.
     ///

@@ -113,7 +113,7 @@ impl CommitThread {
     ) -> Result<T, StoreError> {
         let (reply, answer) = sync_channel(1);
         let task: Task = Box::new(move |connection| {
-            // Nobody waits any more when the sending fails.
+            // The receiver is gone when the sending fails.
             let _ = reply.send(connection.and_then(task));
         });
         let jobs = self.jobs.as_ref().ok_or_else(|| self.refused())?;
@@ -127,7 +127,7 @@ impl Drop for CommitThread {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // It has told whoever waited; there is nobody left to tell.
+            // It has told all receivers; none is left.
             let _ = thread.join();
         }
     }

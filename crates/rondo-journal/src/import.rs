@@ -36,7 +36,7 @@ pub struct Imported {
     /// How many records the file announces; files of before do not say.
     pub announced: Option<u64>,
     /// The directory that it worked in, as the file says. The session works in none until
-    /// [`Store::set_directory`]: anybody may have written that.
+    /// [`Store::set_directory`]: its author is unknown.
     pub directory: String,
 }
 
@@ -181,7 +181,7 @@ fn begin(
     Ok(row)
 }
 
-/// Removes what an import left behind that was cut off; whoever has the session's lock calls this.
+/// Removes what an import left behind that was cut off; to be called under the session's lock.
 pub(crate) fn discard_unfinished(
     connection: &mut Connection,
     session: &SessionId,

@@ -45,7 +45,7 @@ pub struct SessionInfo {
     pub turns: u32,
     /// Where its last turn stands.
     pub state: SessionState,
-    /// Whether its records, or those that it is a fork of, came from a file: anybody may have written
+    /// Whether its records, or those that it is a fork of, came from a file: its author is unknown who may have written
     /// them.
     pub imported: bool,
     /// Whether what came after its last record is lost: a repair cut it off, or an import was cut
@@ -60,7 +60,7 @@ pub enum SessionState {
     Done,
     /// A process works on it.
     Running,
-    /// Its end is not recorded, and nobody works on it.
+    /// Its end is not recorded, and no process works on it.
     CutOff,
 }
 
@@ -312,7 +312,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         title: row.get(6)?,
         directory: row.get(7)?,
         turns: row.get(8)?,
-        // Whether somebody works on it, its lock says.
+        // Whether a process works on it, its lock says.
         state: if row.get(9)? {
             SessionState::CutOff
         } else {

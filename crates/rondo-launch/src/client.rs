@@ -188,7 +188,7 @@ impl Supervised {
     /// Ends what is left of a command whose supervisor is gone, or is to go.
     ///
     /// # Cancel safety
-    /// Not cancel safe: processes may be left that nobody ends.
+    /// Not cancel safe: processes may be left running.
     pub async fn end_rest(mut self) {
         self.is_over = true;
         let processes = self.keeper.processes();

@@ -134,7 +134,7 @@ impl Ward {
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&unix::timespec(patience))) {
             Ok(1) => {}
-            // Something became of the supervisor, or may have. Nobody means it to stop.
+            // Something became of the supervisor, or may have. It is not meant to stop.
             Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
                 return false;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 /// How long a supervisor that was told to go, and has not said so yet, is waited for.
 const SETTLE_MAX: Duration = COMMAND_END_MAX.saturating_add(Duration::from_secs(1));
-/// How long processes are killed that nobody owns; one that the kernel holds cannot end.
+/// How long orphaned processes are killed; one that the kernel holds cannot end.
 const ORPHANS_MAX: Duration = Duration::from_secs(2);
 /// How often a status file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

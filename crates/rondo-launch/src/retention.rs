@@ -95,7 +95,7 @@ pub fn are_alive(state_dir: &Path) -> bool {
 }
 
 /// Ends every command that runs without its agent, and waits for their ends, for a few seconds at
-/// most. Nobody may go on with them meanwhile.
+/// most. No process may go on with them meanwhile.
 pub fn end_all(state_dir: &Path) {
     let until = Instant::now() + END_MAX;
     for supervisor in living(state_dir) {

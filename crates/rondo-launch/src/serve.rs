@@ -58,7 +58,7 @@ fn supervise() -> io::Result<i32> {
         }
         Side::Supervisor(begun) => {
             let served = serve_call(&spec, &said, control, frames, &begun);
-            // The command can have stopped our guard, which nobody else would wake.
+            // The command can have stopped our guard, which no other process would wake.
             unix::resume_guard();
             served.map(|()| 0)
         }
@@ -84,7 +84,7 @@ fn serve_call(
     }
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
-    // Before the command: where this is the last line and nobody is left, nobody knows its end.
+    // Before the command: where this is the last line and no process is left, its end is unknown.
     status.state = CommandState::Running;
     status.append(spec).map_err(|err| unwritten(spec, &err))?;
     // Before the command too, which can stop us.
@@ -333,7 +333,7 @@ impl<'a> Supervision<'a> {
     fn take_order(&mut self) {
         if self.link.is_told_to_end() {
             match self.phase {
-                // Whoever keeps the time as well may be first, where we were stopped meanwhile.
+                // The guard, which keeps the time as well, may be first, where we were stopped meanwhile.
                 Phase::Running { until } if Instant::now() >= until => self.timed_out = true,
                 Phase::Running { .. } => self.cancelled = true,
                 _ => {}
@@ -350,7 +350,7 @@ impl<'a> Supervision<'a> {
         {
             Some(Ok(0)) => self.master = None,
             Some(Err(Errno::AGAIN | Errno::INTR)) | None => {}
-            // EIO: nobody holds the command's end any more.
+            // EIO: no process holds the command's end any more.
             Some(Err(_)) => self.master = None,
             Some(Ok(length)) => {
                 let output = buffer.get(..length).unwrap_or_default();
@@ -449,7 +449,7 @@ impl<'a> Supervision<'a> {
         written
     }
 
-    /// Takes what the terminal still holds once nobody can write to it any more.
+    /// Takes what the terminal still holds once no process can write to it any more.
     fn drain_rest(&mut self) {
         const READS_MAX: usize = 64;
         let mut buffer = vec![0; READ_BYTES];

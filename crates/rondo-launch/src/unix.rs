@@ -144,7 +144,7 @@ pub fn own_session(shell: &mut Command) {
 }
 
 /// Has signals do what they do in a new terminal. What started us may ignore some, as `nohup` and a
-/// shell without jobs (`command &`) do, and whoever is started inherits that: Ctrl-C would do nothing.
+/// shell without jobs (`command &`) do, and what is started inherits that: Ctrl-C would do nothing.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn reset_signals() {
     let of_terminals = [
@@ -205,7 +205,7 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Has standard input and output lead nowhere, for whoever waits for their other ends.
+/// Has standard input and output lead nowhere, so that readers of their other ends see the end.
 pub(crate) fn let_go_of_stdio() {
     let null = File::options().read(true).write(true).open("/dev/null");
     if let Ok(null) = null {
@@ -261,7 +261,7 @@ pub(crate) fn hide_environment() {}
 const SEEN_BY_OTHERS: [&str; 2] = [MARK_VARIABLE, "RUNNER_TRACKING_ID"];
 
 /// Moves this process's environment to memory of its own, and overwrites the values where the kernel
-/// shows them to whoever may read `/proc/PID/environ`. Does nothing where there is another thread,
+/// shows them to every process that may read `/proc/PID/environ`. Does nothing where there is another thread,
 /// which may be reading them.
 #[cfg(target_os = "linux")]
 #[expect(

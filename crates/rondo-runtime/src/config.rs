@@ -42,10 +42,10 @@ impl Layer {
     }
 }
 
-/// What a folder that nobody trusts may set, and what else it sets.
+/// What an untrusted folder may set, and what else it sets.
 type Sorted = (Layer, Vec<(String, toml::Value)>);
 
-/// Reads the configuration file of a folder that nobody trusts: what narrows, and what is ignored.
+/// Reads the configuration file of an untrusted folder: what narrows, and what is ignored.
 ///
 /// # Errors
 /// As [`Layer::from_file`].

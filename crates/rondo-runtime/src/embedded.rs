@@ -10,7 +10,7 @@ use rondo_core::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The profile of a model in the box, where nobody names one.
+/// The profile of the built-in model, where none is named.
 pub const PROFILE: &str = "local";
 /// The file whose being there says that the user was told of the default model.
 const TOLD_FILE: &str = "told-of-local-model";
@@ -18,7 +18,7 @@ const TOLD_FILE: &str = "told-of-local-model";
 /// Fetches the weights of a target, if it needs any that are not here.
 ///
 /// # Errors
-/// When nobody has them, or nothing may be fetched.
+/// When they do not exist, or nothing may be fetched.
 ///
 /// # Cancel safety
 /// Cancel safe: what came is kept for the next time.
@@ -83,7 +83,7 @@ pub fn model(target: &ModelTarget, _weights: PathBuf) -> Result<Arc<dyn Model>> 
     .hint("build with the feature `local`, or ask a server with `-m provider/model`"))
 }
 
-/// Builds the model to fall back on; it must be here, since nobody waits for a download then.
+/// Builds the model to fall back on; its weights must be here, since a fallback waits for no download.
 ///
 /// # Errors
 /// As [`model`], and when the weights are not here.

@@ -53,7 +53,7 @@ pub enum SetupErrorKind {
     Auth,
     /// Input, such as a directory, cannot be read.
     Input,
-    /// Somebody has to allow it first.
+    /// It needs approval first.
     ApprovalNeeded,
     /// There is no such session, or nothing in it to carry on.
     NoSession,

@@ -1,4 +1,4 @@
-//! Files that are opened by a name that somebody else may have chosen.
+//! Files that are opened by a name from outside.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;

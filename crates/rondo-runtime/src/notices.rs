@@ -10,7 +10,7 @@ pub trait Notices: Send + Sync {
     /// Tells something once.
     fn note(&self, text: &str);
 
-    /// Asks whether a person trusts a folder, whose settings are all honoured then. None where nobody can be
+    /// Asks whether the user trusts a folder, whose settings are all honoured then. `None` where no user can be
     /// asked: then what is ignored is told in a note.
     fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
         let _ = project;
@@ -25,7 +25,7 @@ pub trait Notices: Send + Sync {
     }
 }
 
-/// Tells nobody.
+/// Discards every notice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoNotices;
 

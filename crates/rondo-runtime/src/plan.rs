@@ -34,7 +34,7 @@ impl TurnPlan {
     /// Takes whom and what the settings name.
     ///
     /// # Errors
-    /// When they name nobody, or somebody who cannot do what the profile needs.
+    /// When they name no model, or one that cannot do what the profile needs.
     pub fn of(settings: &Settings, notices: &dyn Notices) -> Result<Self> {
         let target = ModelTarget::make(settings)?;
         let profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
@@ -157,7 +157,7 @@ fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
 }
 
 /// Has the settings name whom the session's latest turn asked, so that the next one asks no other unless
-/// the command line names one. Whoever wrote a file chooses nobody: the settings do.
+/// the command line names one. An imported file chooses no model: the settings do.
 ///
 /// # Errors
 /// When that model is not known here.
@@ -300,7 +300,7 @@ fn check_dialect(profile: &Profile) -> Result<()> {
     )))
 }
 
-/// Finds the key within the time that a turn has: the command that prints it may wait for somebody.
+/// Finds the key within the time that a turn has: the command that prints it may wait for the user.
 async fn key_in_time(
     target: &ModelTarget,
     settings: &Settings,

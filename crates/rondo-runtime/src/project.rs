@@ -6,7 +6,7 @@ use crate::paths::{project_config, project_root, repository_root};
 use crate::table::Layer;
 use std::path::{Path, PathBuf};
 
-/// The configuration of a folder that nobody trusts.
+/// The configuration of an untrusted folder.
 #[derive(Debug)]
 pub struct UntrustedProject {
     /// The folder.

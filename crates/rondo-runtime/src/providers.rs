@@ -62,7 +62,7 @@ pub struct Provider {
     pub max_concurrent_requests: Option<NonZeroUsize>,
     /// The vendor's own variable for the model.
     pub model_env: Option<String>,
-    /// The model when nobody names one.
+    /// The model when none is named.
     pub default_model: Option<String>,
 }
 

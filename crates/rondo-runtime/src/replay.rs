@@ -115,7 +115,7 @@ fn reading(tools: &[ToolSpec]) -> impl Iterator<Item = String> + '_ {
     tools.iter().filter(reads).map(|spec| spec.name.clone())
 }
 
-/// The session may come from a file that anybody wrote.
+/// The session may come from a file of unknown origin.
 fn directory_of(session: &SessionId) -> SessionId {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
     match session.as_str().bytes().all(is_plain) {

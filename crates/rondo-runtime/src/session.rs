@@ -64,7 +64,7 @@ impl Runtime {
     }
 }
 
-/// A session that was found, and nobody has taken yet.
+/// A session that was found and is not taken yet.
 pub struct FoundSession {
     /// What is in force in it.
     pub settings: Settings,
@@ -98,7 +98,7 @@ impl FoundSession {
     }
 
     /// Has the settings name the model that the session's latest turn asked, at its address, unless a person
-    /// named one for this run. A file that was imported chooses nobody.
+    /// named one for this run. An imported file chooses no model.
     ///
     /// # Errors
     /// When that model is not known here, or the session's records cannot be read.
@@ -319,7 +319,7 @@ impl Session {
     /// Decides who answers, and under what.
     ///
     /// # Errors
-    /// When the settings name nobody, or somebody who cannot do what the profile needs.
+    /// When the settings name no model, or one that cannot do what the profile needs.
     pub fn plan(&self) -> Result<TurnPlan> {
         TurnPlan::of(&self.settings, self.runtime.notices())
     }
@@ -328,7 +328,7 @@ impl Session {
     /// [`finished`](Self::finished) takes its outcome.
     ///
     /// # Errors
-    /// When its models are not known here, or it was imported and nobody said that it may go on.
+    /// When its models are not known here, or it was imported and the user has not agreed that it goes on.
     pub fn cut_off(&self) -> Result<Option<(TurnPlan, TurnStart)>> {
         let Some(conversation) = self.conversation() else {
             return Ok(None);
@@ -412,8 +412,8 @@ impl Session {
     /// When the turn cannot begin. One that began has an outcome, whatever happens.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn at once; what is recorded of it is carried on by whoever opens the
-    /// session next.
+    /// Dropping the future ends the turn at once; what is recorded of it is carried on when the
+    /// session is opened next.
     pub async fn ask(
         &mut self,
         message: Message,

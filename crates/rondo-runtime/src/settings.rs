@@ -8,7 +8,7 @@ use crate::table::Layer;
 use crate::trust::{Project, read_project};
 use std::path::PathBuf;
 
-/// The profile when nobody names one.
+/// The profile when none is named.
 pub const DEFAULT_PROFILE: &str = "default";
 /// The layer of the command line.
 const FLAGS: &str = "flags";
@@ -86,7 +86,7 @@ impl Settings {
         })
     }
 
-    /// Returns the source whose word on a setting counts; none where nobody sets it.
+    /// Returns the source whose word on a setting counts; `None` where no layer sets it.
     pub fn source_of(&self, name: &str) -> Option<&str> {
         let (mut values, mut found) = (Layer::default(), None);
         for source in &self.sources {

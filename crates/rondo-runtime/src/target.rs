@@ -54,7 +54,7 @@ impl ModelTarget {
         Self::of(named, explicit, &providers, settings)
     }
 
-    /// Decides whom to ask when this one fails, in order and without anybody twice.
+    /// Decides which models to ask when this one fails, in order and without repetition.
     ///
     /// An address that was said is that of the first model's provider alone.
     ///

@@ -93,7 +93,7 @@ pub struct ToolsetOptions<'a> {
     pub settings: &'a Settings,
     /// Whose calls they run.
     pub session: &'a SessionId,
-    /// Tools that are there already, such as the functions of a session that somebody works in.
+    /// Tools that are there already, such as the functions of a live Python session.
     pub live: &'a [Arc<dyn Tool>],
     /// What is kept out of what they print.
     pub secrets: &'a Secrets,
@@ -192,7 +192,7 @@ fn exec_options(
     withhold_keys(&mut options.environment, keys, settings, *workdir);
     options.is_kept = is_kept;
     options.secrets = toolset.secrets.clone();
-    // Whoever carries the session on finds the command again.
+    // The process that carries the session on finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
     options
 }

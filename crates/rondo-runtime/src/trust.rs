@@ -23,7 +23,7 @@ pub(crate) enum Project {
     Untrusted(PathBuf, Layer),
 }
 
-/// Reads the configuration of the project that `directory` is in. Whoever can be asked is asked once whether
+/// Reads the configuration of the project that `directory` is in. A user who can be asked is asked once whether
 /// they trust the folder, where that makes a difference.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub(crate) fn read_project(
         return Ok(None);
     };
     if !file.is_file() {
-        // A pipe in its place must not keep anybody from working there.
+        // A pipe in its place must not block work there.
         notices.note(&format!(
             "`{}` is no regular file, so no settings of the project count",
             file.display()

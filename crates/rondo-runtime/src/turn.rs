@@ -50,7 +50,7 @@ pub struct TurnHost<'a> {
     pub gate: MakeGate<'a>,
     /// The JSON Schema that the answer must fit.
     pub schema: Option<Value>,
-    /// Tools that are there already, such as the functions of a session that somebody works in.
+    /// Tools that are there already, such as the functions of a live Python session.
     pub live: Vec<Arc<dyn Tool>>,
     /// What is kept out of everything.
     pub secrets: Secrets,
@@ -59,7 +59,7 @@ pub struct TurnHost<'a> {
 }
 
 impl TurnHost<'_> {
-    /// A host with these secrets that has nothing of its own but somebody to ask.
+    /// A host with these secrets that has nothing of its own but an approver.
     #[must_use]
     pub fn new(approver: Arc<dyn Approver>, secrets: Secrets) -> Self {
         Self {

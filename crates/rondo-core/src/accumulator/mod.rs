@@ -1,7 +1,7 @@
 //! Assembles the events of a reply.
 //!
 //! One event at a time, in any interleaving of candidates and calls. What a call without its end
-//! means is decided here once: it stays [`ToolCall::complete`]` == false`, and nobody runs it.
+//! means is decided here once: it stays [`ToolCall::complete`]` == false`, and it never runs.
 
 use rondo_types::{
     CallId, Candidate, ErrorClass, ModelError, ModelEvent, Opaque, Part, ReasoningPart, Reply,

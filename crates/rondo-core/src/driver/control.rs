@@ -129,12 +129,12 @@ impl TurnControl {
         self.end_note.take().map(|note| note(outcome))
     }
 
-    /// Returns what fires when somebody stops the turn; never, once that was noticed.
+    /// Returns a token that fires when the turn is stopped; never, once that was noticed.
     pub(super) fn cancel(&self) -> CancellationToken {
         self.cancel.clone().unwrap_or_default()
     }
 
-    /// Waits for somebody to stop the turn, or to steer it where the turn takes that; for ever, once
+    /// Waits for a request to stop the turn, or to steer it where the turn takes steering; for ever, once
     /// neither can happen.
     pub(super) async fn next(&mut self, takes_steering: bool) -> Input {
         let cancelled = async {

@@ -139,7 +139,7 @@ struct Driver {
     /// Judgements, questions and tool calls under way.
     tasks: JoinSet<Input>,
     tasks_cancel: CancellationToken,
-    /// Held while a person is asked, since nobody answers two questions at once.
+    /// Held while the user is asked, since questions are asked one at a time.
     asking: Arc<tokio::sync::Mutex<()>>,
     /// Calls of which a person is asked whether they run, after a crash.
     repeats: HashMap<CallId, resume::Repeat>,

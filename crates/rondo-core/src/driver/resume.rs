@@ -70,7 +70,7 @@ pub enum ResumeError {
 /// declares now. No call runs because a record says that it may: the gate of `setup` judges each one
 /// again before it runs, and what it asks about is asked again. The turn runs under what it began
 /// with: of `setup`, only the session, the models, the tools' code, the gate, the approver and the
-/// journal are looked at. The time when nobody worked on it does not count. `records` are those of this turn only, `history` is what came before it.
+/// journal are looked at. The time when no process worked on it does not count. `records` are those of this turn only, `history` is what came before it.
 ///
 /// # Errors
 /// When the turn is over, the models of `setup` are not the turn's, or the records do not follow
@@ -169,7 +169,7 @@ fn under_what_it_began(setup: &mut TurnSetup, config: &TurnConfig) -> Result<(),
     Ok(())
 }
 
-/// Returns how long nobody has worked on the turn since its last record. The turn's clock is behind
+/// Returns how long no process has worked on the turn since its last record. The turn's clock is behind
 /// by all downtimes before.
 fn downtime(records: &[Record], last_at: TimeMs) -> Duration {
     let before = records.iter().map(|record| match record.body {
@@ -328,7 +328,7 @@ impl Driver {
             Verdict::Allow => Approval::Approved,
             Verdict::Deny { reason } => Approval::Denied { reason },
             Verdict::Ask { prompt } => {
-                // Whoever listens now did not hear the question.
+                // The listener of now did not hear the question.
                 self.emit(EventBody::ApprovalRequested {
                     id: call_id,
                     prompt: prompt.clone(),
@@ -520,7 +520,7 @@ impl Driver {
     }
 }
 
-/// What the model reads of a call whose end nobody knows.
+/// What the model reads of a call whose end is unknown.
 const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
                         whether it was done: look before you repeat it";
 
@@ -551,7 +551,7 @@ async fn decide(
     // Nothing is begun in a turn that was stopped.
     let decision = match decision {
         InDoubtDecision::Retry | InDoubtDecision::Ask if aborted => InDoubtDecision::Fail,
-        // Nobody can run it.
+        // No tool can run it.
         InDoubtDecision::Retry | InDoubtDecision::Ask if tools.get(&call.name).is_none() => {
             InDoubtDecision::Fail
         }

@@ -153,7 +153,7 @@ impl Spent {
         }
     }
 
-    /// Counts at another model's price from now on. What was spent at a price that nobody knows
+    /// Counts at another model's price from now on. What was spent at an unknown price
     /// leaves the sum unknown.
     pub(super) fn reprice(&mut self, price: Option<Price>) {
         self.cost = self.known_cost().filter(|_| price.is_some());

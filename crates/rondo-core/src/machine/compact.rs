@@ -136,7 +136,7 @@ impl TurnMachine {
         {
             return false;
         }
-        // What was refused was estimated too low, or nobody knew the bound.
+        // What was refused was estimated too low, or its bound is not known.
         let sent = self.spent.next_input();
         let tokens = match self.pressure.overflows {
             0 => sent / 4 * 3,

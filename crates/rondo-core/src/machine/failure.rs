@@ -208,7 +208,7 @@ impl TurnMachine {
     }
 }
 
-/// Whether another model may do better. A refusal is an answer, which nobody else is asked to give;
+/// Whether another model may do better. A refusal is an answer, which no other model is asked to give;
 /// a call that could not be read has its own correction; the rest is the turn's own end.
 fn may_go_elsewhere(class: ErrorClass) -> bool {
     match class {

@@ -150,7 +150,7 @@ pub enum Input {
         /// What.
         text: String,
     },
-    /// Somebody stops the turn.
+    /// The turn is to stop.
     Cancel,
     /// A wait is over.
     Time,

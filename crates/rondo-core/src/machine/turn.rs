@@ -91,7 +91,7 @@ pub(crate) const PAUSES_MAX: u32 = 8;
 /// held once as messages and once as the request that repeats them.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
-/// Steering messages that may wait; more are not taken from whoever says them.
+/// The bound on steering messages that wait; further ones stay with the caller.
 const STEERING_MAX: usize = 64;
 
 impl TurnMachine {

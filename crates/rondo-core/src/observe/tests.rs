@@ -195,7 +195,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJourn
     }
 }
 
-/// A sender that nobody listens to.
+/// A sender without a listener.
 fn sender() -> EventSender {
     events::channel(SessionId::new("s"), TurnId::new("t")).0
 }

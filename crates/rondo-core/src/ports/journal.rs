@@ -36,8 +36,8 @@ pub trait Journal: Send + Sync {
     /// Returns the place of the last record of the session that this journal holds.
     fn head(&self) -> Seq;
 
-    /// Returns the epoch of whoever holds this: what its [`Fence`]s must have. It stays the same for
-    /// as long as this value lives, also after somebody else took the session over.
+    /// Returns the epoch of this owner: what its [`Fence`]s must have. It stays the same for as long as this
+    /// value lives, also after another owner took the session over.
     fn epoch(&self) -> u64 {
         0
     }
@@ -74,7 +74,7 @@ pub enum AppendError {
         /// The session.
         session: SessionId,
     },
-    /// Somebody else appended.
+    /// Another writer appended first.
     #[error("the journal is at record {actual}, not at {expected}", actual = actual.0, expected = expected.0)]
     Conflict {
         /// Where the writer thought the journal was.
@@ -236,7 +236,7 @@ pub enum RecordBody {
     },
     /// The turn goes on after a crash.
     Resumed {
-        /// How long nobody worked on it. The turn's time leaves it out: what is recorded from here
+        /// How long no process worked on it, in milliseconds. The turn's time leaves it out: what is recorded from here
         /// on happened that much later.
         downtime_ms: u64,
     },
@@ -336,7 +336,7 @@ pub enum RecordBody {
         /// Whether its interpreter was a new one, because the last one was lost.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_restarted: bool,
-        /// Whether it read what was typed, which nobody types when it runs again.
+        /// Whether it read what was typed, which is not typed when it runs again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_read_input: bool,
     },

@@ -16,7 +16,7 @@ pub trait Model: Send + Sync {
     /// Returns what is known of the model before it is asked.
     fn info(&self) -> ModelInfo;
 
-    /// Returns where its server is, for whoever measures; none where it has none.
+    /// Returns the server's address for telemetry, or `None` for a model in this process.
     fn server(&self) -> Option<ServerAddress> {
         None
     }

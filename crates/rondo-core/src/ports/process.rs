@@ -11,7 +11,7 @@ pub struct ProcessEnd {
     /// Whether a degraded answer is not good enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict_complete: bool,
-    /// The first calls that were denied because nobody could be asked.
+    /// The first calls that were denied because there was no user to ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_approval: Vec<CallId>,
     /// What stopped the turn from outside, if anything did.
@@ -27,6 +27,6 @@ pub enum StoppedBy {
     Interrupt,
     /// `SIGTERM`, or another signal that ends a program.
     Terminate,
-    /// Nobody reads what is printed.
+    /// The reader of standard output is gone.
     PipeClosed,
 }

@@ -222,7 +222,7 @@ impl Redactor {
     }
 
     /// Returns what is held as it is, and as a terminal shows it where that is another text. Either
-    /// may hold a secret: what a sequence says is not shown, and is there for whoever reads the bytes.
+    /// may hold a secret: what a sequence says is not shown, but stands in the bytes.
     fn views(&self) -> impl Iterator<Item = View> {
         let lines = View::of(&self.held, |byte| !is_line_end(byte));
         let mut screen = self.screen;

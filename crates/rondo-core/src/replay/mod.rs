@@ -77,7 +77,7 @@ pub struct ReplayedTurn {
     pub differences: Vec<Difference>,
 }
 
-/// A call about which somebody was to be asked.
+/// A call that needed approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedCall {
     /// The call.
@@ -128,7 +128,7 @@ pub enum Difference {
         /// How it would end; none where it would go on and the records do not tell how.
         now: Option<ReplayedEnd>,
     },
-    /// The process would end with another exit code. Whoever knows what that follows from adds it.
+    /// The process would end with another exit code. Added by the host, which knows what the code follows from.
     Exit {
         /// That which was recorded.
         recorded: i32,

@@ -444,7 +444,7 @@ impl Stage<'_> {
     }
 }
 
-/// Returns the transcript without what the machine did to it after the last record: whoever goes on
+/// Returns the transcript without what the machine did to it after the last record: a turn that goes on
 /// from the records knows nothing of that.
 fn as_recorded(state: &Redriven) -> Transcript {
     let mut transcript = state.machine.transcript().clone();

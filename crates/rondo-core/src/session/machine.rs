@@ -10,15 +10,15 @@ use std::collections::VecDeque;
 /// The bound on messages that wait in a session.
 pub const QUEUED_MAX: usize = 256;
 
-/// Who answers where nobody did in time.
+/// The actor of a denial because no answer came in time.
 const EXPIRY: &str = "expiry";
-/// Who answers where the turn was stopped.
+/// The actor of a denial because the turn was stopped.
 const STOP: &str = "stop";
 
 /// One session, as its owner sees it.
 ///
-/// It owns the session only while it has something to do: a session that waits for a message or an answer is not
-/// held by anybody.
+/// It owns the session only while it has something to do: a session that waits for a message or an answer is free
+/// for any process.
 #[derive(Debug, Default)]
 pub struct SessionMachine {
     ownership: Ownership,
@@ -76,7 +76,7 @@ struct Waiting {
 }
 
 impl SessionMachine {
-    /// A session that nobody owns yet.
+    /// A session without an owner.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,5 +1,5 @@
 //! A session as a state machine: which message begins a turn, which one joins the turn that runs, and what a
-//! parked turn waits for. It decides and never waits; whoever owns the session does what its actions say.
+//! parked turn waits for. It decides and never waits; the session's owner does what its actions say.
 //!
 //! # Layout
 //! - [`io`]: inputs and actions.

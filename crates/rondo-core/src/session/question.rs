@@ -28,7 +28,7 @@ pub struct Question {
     pub kind: QuestionKind,
     /// What is asked, in words for a person.
     pub prompt: String,
-    /// SHA-256 of all that an answer agrees to, in hex. An answer names it, so that nobody agrees to something
+    /// SHA-256 of all that an answer agrees to, in hex. An answer names it, so that it cannot agree to something
     /// that changed meanwhile.
     pub hash: String,
     /// When it counts as denied; `None` waits for ever.

@@ -1,6 +1,6 @@
 //! What a person is shown of a call before they decide about it.
 //!
-//! Arguments are written by whoever wants them to run. What says most stands first, whatever order it came
+//! Arguments are written by the model that wants them to run. What says most stands first, whatever order it came
 //! in; a long text loses its middle and never its end; and what a terminal would not show, or would show
 //! elsewhere, is spelt out.
 

@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What bash is made to read at its prompt. `&& :` keeps `set -e` and traps out of it, and what `set
-/// -x` says of it is nobody's interest.
+/// -x` says of it is not wanted.
 const BASH_TRIGGER: &[u8] =
     b" { __rondo_read && :; } 2> /dev/null; \\builtin eval \"$__rondo_line\"\n";
 const ZSH_TRIGGER: &[u8] =
@@ -362,7 +362,7 @@ impl Server {
         self.make_it_read();
     }
 
-    /// Types what makes the shell read. Nobody is to see that, and to take its echo out of what jobs
+    /// Types what makes the shell read. That must not be seen, and to take its echo out of what jobs
     /// write in the middle of it is not possible, so there is none until the shell says that it reads.
     fn make_it_read(&mut self) {
         self.is_read = false;
@@ -421,7 +421,7 @@ impl Server {
                     }
                 }
             }
-            // EIO: nobody holds the shell's end any more, not even we.
+            // EIO: no process holds the shell's end any more, not even this one.
             Some(_) => self.master = None,
         }
     }
@@ -587,7 +587,7 @@ fn give(to: &OwnedFd, bytes: &mut Vec<u8>) {
     give_or_lose(to, bytes);
 }
 
-/// Writes what fits now and returns false where nobody can read it any more.
+/// Writes what fits now and returns false where no reader is left.
 fn give_or_lose(to: &OwnedFd, bytes: &mut Vec<u8>) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a command that nobody follows any more has to end once it was interrupted.
+/// How long a command without a follower has to end once it was interrupted.
 const ABANDONED_MAX: Duration = Duration::from_secs(5);
 /// How often it is interrupted.
 const INTERRUPT_EVERY: Duration = Duration::from_millis(500);
@@ -116,7 +116,7 @@ fn nearest(directory: &Path) -> PathBuf {
     there.map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-/// Ends a command that nobody follows any more; its shell is given up where that does not end it.
+/// Ends a command without a follower; its shell is given up where that does not end it.
 pub(super) async fn settle(slot: &mut Slot) {
     let (Some(seq), Some(session)) = (slot.abandoned.take(), slot.session.as_mut()) else {
         return;

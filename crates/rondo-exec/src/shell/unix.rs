@@ -111,7 +111,7 @@ pub(super) fn set_echo(slave: &OwnedFd, is_shown: bool) -> bool {
     is_change && rustix::termios::tcsetattr(slave, OptionalActions::Now, &modes).is_ok()
 }
 
-/// Takes the input that nobody read, an unfinished line too; `slave` must not wait ([`reopen`]).
+/// Takes the input that was not read, an unfinished line too; `slave` must not wait ([`reopen`]).
 ///
 /// A late Ctrl-C may have the shell read at its prompt just now. Whatever modes are set for a moment
 /// must therefore let it wait: with `VMIN` 0 it would read an end of file, and leave.

@@ -131,7 +131,7 @@ impl Cells {
             return;
         };
         let not_run = match outcome {
-            // That is what the model was told; nobody knows.
+            // That is what the model was told; it is unknown.
             ToolOutcome::Error(error) if error.code == ToolErrorCode::InDoubt => return,
             ToolOutcome::Error(error) => error.message.clone(),
             ToolOutcome::Ok(_) => String::new(),

@@ -28,7 +28,7 @@ pub struct Conversation {
     lost_end: bool,
     /// The latest turn, where it was cut off.
     pub cut_off: Option<Arc<CutOff>>,
-    /// Whether that turn came from a file and nobody said yet that it may go on all the same.
+    /// Whether that turn came from a file and the user has not agreed yet that it goes on.
     pub needs_consent: bool,
 }
 

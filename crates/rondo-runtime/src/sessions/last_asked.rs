@@ -16,7 +16,7 @@ pub struct LastAsked {
     pub models: Vec<String>,
     /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
     pub addresses: Vec<String>,
-    /// Whether a file told of the session, so that anybody may have written it.
+    /// Whether a file told of the session, so that its author is unknown.
     pub is_imported: bool,
 }
 

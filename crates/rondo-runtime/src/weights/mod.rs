@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `catalogue`: the models that ship with the binary, as data.
-//! - `wanted`: which weights somebody means, and where those lie.
+//! - `wanted`: which weights are meant, and where those lie.
 //! - `fetch`: from the first source that has them; `partial`: a file that is not whole yet;
 //!   `index`: wheels of a package index; `progress`: what is shown meanwhile.
 //!

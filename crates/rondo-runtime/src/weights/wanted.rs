@@ -1,4 +1,4 @@
-//! Which weights somebody means, and where they lie.
+//! Which weights are meant, and where they lie.
 
 use super::catalogue::{CatalogueModel, catalogue};
 use crate::error::Result;
@@ -10,7 +10,7 @@ const PATH_VARIABLE: &str = "RONDO_MODEL_PATH";
 /// How a file of the hub is written: `hf:owner/repository/file`.
 const HUB_PREFIX: &str = "hf:";
 
-/// Weights that somebody wants.
+/// Weights that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// Those of a model of the catalogue.
@@ -45,7 +45,7 @@ impl Wanted {
         Ok(found.map(|model| Self::Known(Box::new(model))))
     }
 
-    /// Returns what is asked when nobody names a model.
+    /// Returns the weights of the default model.
     ///
     /// # Errors
     /// When the catalogue cannot be read.
