@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of failure a model request met; it decides on retries and exit codes.
+/// The kind of failure of a model request. Retries, fallbacks and exit codes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// The key is missing, wrong or not allowed to do this.
     Auth,
-    /// The account is out of money or quota, which waiting does not mend.
+    /// The account is out of money or quota; waiting does not help.
     Quota,
     /// Too many requests for now.
     RateLimited,
@@ -25,13 +25,13 @@ pub enum ErrorClass {
     IdleTimeout,
     /// The step as a whole took too long.
     StepTimeout,
-    /// The turn's deadline came.
+    /// The turn's deadline passed.
     Deadline,
     /// The provider does not know the model or the address.
     NotFound,
     /// The conversation does not fit the model's context.
     ContextTooLong,
-    /// The request as such was refused.
+    /// The provider rejected the request as invalid.
     BadRequest,
     /// The model cannot do what was asked, such as function calling.
     Unsupported,
@@ -39,9 +39,9 @@ pub enum ErrorClass {
     ContentFilter,
     /// The model wrote a tool call that its provider could not read.
     InvalidToolCall,
-    /// What arrived is not the protocol.
+    /// The response does not follow the protocol.
     Protocol,
-    /// What arrived is larger than its bound.
+    /// The response is larger than its bound.
     TooLarge,
     /// The turn was cancelled.
     Cancelled,
@@ -50,7 +50,7 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Returns the class as it is written in events.
+    /// Returns the name of the class in events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -77,7 +77,8 @@ impl ErrorClass {
         }
     }
 
-    /// Returns whether trying again unchanged may help, when nothing more specific is known.
+    /// Returns whether sending the same request again may help; the default for
+    /// [`ModelError::retryable`].
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(
@@ -98,7 +99,7 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// Why a model request has no reply.
+/// The error of a model request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
@@ -109,7 +110,7 @@ pub struct ModelError {
     /// The HTTP status, if one was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Whether trying again unchanged may help.
+    /// Whether sending the same request again may help.
     pub retryable: bool,
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ macro_rules! string_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Wraps an id that this program chose, or knows.
+            /// Wraps an id without checking it.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into().into())
             }
@@ -38,9 +38,9 @@ macro_rules! string_id {
 string_id!(
     /// Names a session: a durable conversation.
     ///
-    /// What comes from outside is [parsed](SessionId::parse), by [`FromStr`], [`TryFrom`] and
-    /// [`Deserialize`] too, since it may become part of a path: an id that the program chose and that
-    /// `parse` refuses is written to JSON and not read back.
+    /// An id may become part of a path, so [`FromStr`], [`TryFrom`] and [`Deserialize`] check it with
+    /// [`SessionId::parse`]; [`SessionId::new`] does not. An id made with `new` that `parse` rejects can
+    /// be serialised but not deserialised.
     SessionId
 );
 string_id!(
@@ -61,10 +61,10 @@ string_id!(
 /// Digits of the fixed-width fields of an engine-made call id.
 const BASE36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Bytes of a session's id.
+/// The longest session id that is accepted, in bytes.
 const SESSION_ID_BYTES_MAX: usize = 128;
 
-/// Why a text is no session's id.
+/// Why a text is not a valid session id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct BadSessionId {
@@ -72,12 +72,12 @@ pub struct BadSessionId {
 }
 
 impl SessionId {
-    /// Takes an id from outside, such as a file or a command line: one that can be typed, shown and
-    /// made part of a name.
+    /// Parses an id that comes from outside, such as a file or a command line. A valid id can be
+    /// typed, displayed and used in a file name.
     ///
     /// # Errors
-    /// When it is empty, longer than 128 bytes, has anything in it but letters, digits and `-_.:@+`,
-    /// begins like an option or a hidden file, or stands for something else.
+    /// When it is empty, is longer than 128 bytes, contains anything but letters, digits and
+    /// `-_.:@+`, starts with `-` or `.`, ends with `.jsonl`, or is the keyword `latest`.
     pub fn parse(id: &str) -> Result<Self, BadSessionId> {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.:@+".contains(c);
         let reason = match id {
@@ -93,8 +93,8 @@ impl SessionId {
         Err(BadSessionId { reason })
     }
 
-    /// Returns the id of a session that begins at `at`, which `unique` tells from all others of
-    /// that millisecond: `s-` and both in hexadecimal, so that ids sort by time.
+    /// Returns the id of a session that begins at `at`: `s-`, the time and `unique`, both in
+    /// hexadecimal, so that ids sort by time. `unique` distinguishes sessions of one millisecond.
     #[must_use]
     pub fn generated(at: TimeMs, unique: u64) -> Self {
         Self::new(format!("s-{:x}-{unique:x}", at.0))

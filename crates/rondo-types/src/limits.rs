@@ -7,17 +7,17 @@ use std::time::Duration;
 
 /// Everything that bounds a turn. Immutable while it runs; no tool, provider or prompt can raise it.
 ///
-/// Absent means unlimited, which the profiles use only where their design says so.
+/// An absent limit is unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Model requests of a turn, corrective and final ones included; transport retries are not
-    /// steps. At least 1.
+    /// Model requests of a turn: corrective requests, summaries and the final request count,
+    /// retries and fallbacks of the same request do not. At least 1.
     pub max_steps: u32,
-    /// Tool calls that one reply may ask for.
+    /// Tool calls in one reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls_per_step: Option<u32>,
-    /// What happens when a reply asks for more.
+    /// What happens when a reply has more calls than `max_tool_calls_per_step`.
     pub overflow: Overflow,
     /// Tool calls of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,14 +29,14 @@ pub struct Limits {
         rename = "max_tokens"
     )]
     pub max_tokens_total: Option<u64>,
-    /// Money of a turn.
+    /// Cost of a turn, over all its requests.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         rename = "max_cost_nanousd"
     )]
     pub max_cost: Option<NanoUsd>,
-    /// From sending a request to the end of its reply.
+    /// The longest time from sending a request to the end of its reply.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -44,7 +44,7 @@ pub struct Limits {
         with = "optional_duration_ms"
     )]
     pub step_timeout: Option<Duration>,
-    /// From sending a request to its first content.
+    /// The longest time from sending a request to the first content of its reply.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -52,7 +52,7 @@ pub struct Limits {
         with = "optional_duration_ms"
     )]
     pub first_byte_timeout: Option<Duration>,
-    /// Between two pieces of content.
+    /// The longest time between two pieces of content.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -60,7 +60,7 @@ pub struct Limits {
         with = "optional_duration_ms"
     )]
     pub idle_timeout: Option<Duration>,
-    /// Of one tool call.
+    /// The longest time that one tool call may run.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -68,7 +68,7 @@ pub struct Limits {
         with = "optional_duration_ms"
     )]
     pub tool_timeout: Option<Duration>,
-    /// From the turn's beginning to its end; its instant is the turn's deadline.
+    /// The longest time from the start of the turn to its end, which is the turn's deadline.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -81,11 +81,11 @@ pub struct Limits {
     pub cancel_grace: Duration,
     /// Corrective requests of a turn: one budget shared by blocked, empty and malformed replies.
     pub invalid_retries: u32,
-    /// Repeated requests after transport failures.
+    /// How failed requests are retried.
     pub retry: RetryPolicy,
-    /// Whether a slice of the budget is held back for one last tool-free request.
+    /// Whether a part of the budget is reserved for one last request without tools.
     pub reserve_final: bool,
-    /// Calls that may run at once; 1 is serial.
+    /// Tool calls that may run at once; 1 runs them one after another.
     pub max_parallel: u32,
 }
 
@@ -99,19 +99,19 @@ pub enum Overflow {
     Stop,
 }
 
-/// When and how a failed request is sent again: only retryable failures, only before any output
-/// was shown.
+/// When and how a failed request is sent again. Only retryable failures are, and only while no
+/// output of the reply has been shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
-    /// Repetitions of one step's request.
+    /// Retries of one request; each fallback model starts again from zero.
     pub max_retries: u32,
-    /// The wait before the first.
+    /// The wait before the first retry; it doubles with each further one.
     #[serde(rename = "base_ms", with = "duration_ms")]
     pub base: Duration,
-    /// The longest wait. A provider that asks for more is not retried.
+    /// The longest wait. When the provider asks for a longer one, the request is not retried.
     #[serde(rename = "max_ms", with = "duration_ms")]
     pub max: Duration,
-    /// How much of each wait is random, in percent; the wait doubles each time.
+    /// The most that is randomly added to each wait, in percent of it; `max` still holds.
     pub jitter_percent: u32,
 }

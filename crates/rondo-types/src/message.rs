@@ -7,36 +7,38 @@ use std::sync::Arc;
 
 /// The ordered messages of a session.
 ///
-/// Messages are shared, so handing a transcript to each step costs a pointer a message.
+/// Messages are reference-counted, so a copy of the transcript copies one pointer per message.
 pub type Transcript = Vec<Arc<Message>>;
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or the runtime speaking in their place ([`Message::synthetic`]).
+    /// The user, or the runtime in the user's place ([`Message::synthetic`]).
     User,
     /// The model.
     Assistant,
-    /// Results of the tool calls of the assistant message right before.
+    /// The results of the tool calls in the preceding assistant message.
     Tool,
 }
 
 /// One message of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order. Never reordered, since providers validate the order.
+    /// The content, in order. Never reordered, since providers validate the order.
     pub parts: Vec<Part>,
-    /// Which model said it; present on assistant messages.
+    /// The model that wrote it; absent on other messages, and on an assistant message that did not
+    /// come from a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whether the runtime wrote it (a corrective message, a nudge) rather than a person or model.
+    /// Whether the runtime wrote it (a corrective message, a nudge), not the user or a model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
-    /// Whether the provider paused in it ([`FinishReason::Paused`](crate::FinishReason::Paused)):
-    /// as the last message it goes back as it is, and the model goes on in the next one.
+    /// Whether the provider paused the reply here
+    /// ([`FinishReason::Paused`](crate::FinishReason::Paused)). As the last message it is sent back
+    /// unchanged, and the model continues in the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -79,7 +81,7 @@ impl Message {
         }
     }
 
-    /// Returns all text parts joined; reasoning and refusals are not text.
+    /// Returns all text parts joined, without reasoning and refusals.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts
@@ -126,7 +128,7 @@ impl From<String> for Message {
 pub enum Part {
     /// Text meant for the reader.
     Text(TextPart),
-    /// The model's reasoning, where the provider shows it.
+    /// The model's reasoning, when the provider returns it.
     Reasoning(ReasoningPart),
     /// A refusal in the provider's own field (OpenAI: `refusal`).
     Refusal(TextPart),
@@ -150,7 +152,8 @@ impl Part {
     }
 }
 
-/// Where a part came from: what may be returned to whom.
+/// The dialect, provider and model that a part came from. Provider data goes back only to its
+/// origin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The wire protocol, such as `gemini` or `openai-chat`.
@@ -161,16 +164,16 @@ pub struct Origin {
     pub model: String,
 }
 
-/// Provider data that must go back unchanged, and only to where it came from.
+/// Provider data that must be sent back unchanged, and only to its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opaque {
-    /// Who sent it.
+    /// Where the data came from.
     pub origin: Origin,
-    /// The raw JSON text, byte for byte as received; what it holds is the dialect's own business.
+    /// The raw JSON text, byte for byte as received. Only the dialect interprets it.
     pub json: String,
 }
 
-/// Text, with whatever the provider attached to it.
+/// Text, with the provider data attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text. May be empty when the part only carries opaque data.
@@ -180,27 +183,27 @@ pub struct TextPart {
     pub opaque: Option<Opaque>,
 }
 
-/// Reasoning text, with whatever the provider attached to it.
+/// Reasoning text, with the provider data attached to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningPart {
-    /// The reasoning as shown; empty when the provider only sends it sealed.
+    /// The readable reasoning; empty when the provider sends it only encrypted.
     pub text: String,
-    /// Provider data of this part: a signature, sealed content, or the wire field it came in.
+    /// Provider data of this part: a signature, encrypted content, or the wire field it came in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Opaque>,
 }
 
-/// A request of the model to run a tool.
+/// A tool call that the model requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Ours, unique in the session.
+    /// The engine's id, unique in the session.
     pub id: CallId,
     /// The provider's id, if it sent one that is unique in its reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_id: Option<String>,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments as the model wrote them: JSON text, which may be broken.
+    /// The arguments as the model wrote them: JSON text, which may be invalid.
     pub arguments: String,
     /// Whether the provider finished the call. An incomplete call is never run.
     pub complete: bool,
@@ -209,7 +212,7 @@ pub struct ToolCall {
     pub opaque: Option<Opaque>,
 }
 
-/// The one result of a tool call, as the model is told.
+/// The result of a tool call, as the model reads it. Each call has exactly one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call it answers.
@@ -222,7 +225,7 @@ pub struct ToolResult {
     /// The error's code; absent on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorCode>,
-    /// What the model reads, rendered in the profile's way.
+    /// What the model reads, in the profile's [`ResultRendering`](crate::ResultRendering).
     pub content: ToolContent,
     /// Images and files that the tool returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -238,7 +241,7 @@ pub struct ToolResult {
 pub enum ToolContent {
     /// Plain text.
     Text(String),
-    /// A JSON value; dialects that carry only text send it compact.
+    /// A JSON value; dialects that carry only text send it as compact JSON.
     Json(Value),
 }
 
@@ -256,11 +259,11 @@ impl ToolContent {
 /// An image or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// What it is.
+    /// Whether it is an image or another file.
     pub kind: MediaKind,
     /// The media type, such as `image/png`.
     pub mime: String,
-    /// A name to show.
+    /// The file name to display, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where the bytes are.

@@ -5,18 +5,19 @@ use serde::{Deserialize, Serialize};
 
 /// One event of a model's reply, in the order it arrived, the same for every dialect.
 ///
-/// A reply that is not streamed is the same events at once. Candidates are numbered as the provider
-/// numbers them, from 0. Pings and comments are no events.
+/// A reply that is not streamed gives the same events, all at once. Candidates have the provider's
+/// numbers, from 0. Pings and comments give no events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// The request waits until its provider may be asked; nothing was sent. Only the turn's deadline
-    /// bounds this wait. Comes before everything else, and only where there is a wait.
+    /// The request waits for a free place at its provider; nothing has been sent. Only the turn's
+    /// deadline bounds this wait. Always the first event, and absent when there is no wait.
     Queued,
-    /// The wait is over and the request goes out: its timers begin now.
+    /// The wait is over and the request is sent; its timers start now.
     Sent,
-    /// What the provider calls the response, or who answers, became known; what is absent in it was
-    /// not told with this. It says nothing of the answer, so nobody waits less for that.
+    /// The provider's id of the response, or the model that answers, became known. A field that is
+    /// absent did not come with this event. It is not content, so it does not end the wait for the
+    /// first content.
     ResponseNamed(ResponseName),
     /// Text of the answer.
     TextDelta {
@@ -50,13 +51,13 @@ pub enum ModelEvent {
         /// The tool's name; may be empty until [`ModelEvent::ToolCallNamed`].
         name: String,
     },
-    /// The id or name of a call came later than its beginning.
+    /// The id or name of a call arrived after the call began.
     ToolCallNamed {
         /// The decoder's key of the call.
         call: u32,
-        /// The provider's id, if it is what came.
+        /// The provider's id, if this event brings it.
         wire_id: Option<String>,
-        /// The tool's name, if it is what came.
+        /// The tool's name, if this event brings it.
         name: Option<String>,
     },
     /// Arguments of a tool call.
@@ -66,15 +67,15 @@ pub enum ModelEvent {
         /// What to append to the JSON text.
         arguments: String,
     },
-    /// A tool call is whole. A call that never gets this event is incomplete and is not run.
+    /// A tool call is complete. A call without this event is incomplete and is not run.
     ToolCallFinished {
         /// The decoder's key of the call.
         call: u32,
         /// Provider data to return with the call.
         opaque: Option<Opaque>,
     },
-    /// Provider data of the candidate's latest text or reasoning part, which it closes: text that
-    /// follows begins a new part. With no such part open, it makes an empty text part.
+    /// Provider data of the candidate's latest text or reasoning part. It closes the part: text that
+    /// follows starts a new one. When no part is open, it creates an empty text part.
     #[serde(rename = "part_sealed")]
     PartClosed {
         /// Which candidate.
@@ -82,25 +83,25 @@ pub enum ModelEvent {
         /// The data.
         opaque: Opaque,
     },
-    /// A part that Rondo does not interpret, at this place among the parts.
+    /// A part that Rondo does not interpret; it keeps its position among the parts.
     OpaquePart {
         /// Which candidate.
         candidate: u32,
         /// The part.
         opaque: Opaque,
     },
-    /// Token counts so far; replaces what came before.
+    /// Token counts so far; replaces earlier counts.
     Usage(Usage),
-    /// The provider named a finish reason. More text may still follow, and so may another reason.
+    /// The provider sent a finish reason. More text, or another reason, may still follow.
     Finished {
         /// Which candidate.
         candidate: u32,
-        /// What it means.
+        /// The reason, the same for every provider.
         reason: FinishReason,
-        /// What the provider wrote.
+        /// The reason as the provider wrote it.
         raw: String,
     },
-    /// The provider blocked the prompt; there will be no candidate.
+    /// The provider blocked the prompt, so the reply has no candidate.
     PromptBlocked {
         /// The provider's reason.
         reason: String,

@@ -4,82 +4,83 @@ use crate::{CallId, FinishReason, ModelError, NanoUsd, ToolContent, Transcript, 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a turn ended, whatever happened.
+/// The result of a turn, however it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The answer; on an early stop, what was found.
+    /// The answer. When the model gave none, the runtime's account of why the turn stopped and what
+    /// the tools found.
     pub text: String,
     /// Why the turn ended.
     pub stop_reason: StopReason,
-    /// Who was asked last, `provider/model`.
+    /// The model that was active last, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the answer is less than what the model would have given.
+    /// Whether the answer is partial: the turn stopped early, or the answer was cut off.
     pub degraded: bool,
-    /// Whether the text is the model's own rather than built from findings.
+    /// Whether the model wrote the text; otherwise the runtime built it.
     pub answered: bool,
-    /// The successful tool results of the turn, digested.
+    /// The successful tool results of the turn, shortened.
     pub findings: Vec<Finding>,
-    /// Tokens of the turn.
+    /// Token counts of the turn, over all its requests.
     pub usage: Usage,
-    /// Money of the turn, where the price is known.
+    /// Cost of the turn; absent when the price is not known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         rename = "cost_nanousd"
     )]
     pub cost: Option<NanoUsd>,
-    /// Model requests made.
+    /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
-    /// Tool calls run.
+    /// Number of tool calls that were run.
     pub tool_calls: u32,
     /// Wall time of the turn, in milliseconds.
     pub elapsed_ms: u64,
-    /// Why the model ended its last reply.
+    /// Why the model ended its last reply; absent when the last request failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
-    /// What failed, when something did.
+    /// The error that ended the turn, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ModelError>,
-    /// Steering messages that came too late for the model: the caller's to say again.
+    /// Steering messages that arrived too late for the model. The caller may send them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "unheard")]
     pub undelivered_steering: Vec<String>,
     /// The session's messages, this turn's included; every call has its result.
     pub transcript: Transcript,
 }
 
-/// Why a turn ended: one closed set.
+/// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model answered.
     Complete,
-    /// No model request was left.
+    /// The limit on steps was reached.
     MaxSteps,
-    /// No tool call was left, or one reply asked for too many.
+    /// The limit on tool calls was reached, of the turn or of one reply.
     MaxToolCalls,
-    /// No tokens were left.
+    /// The limit on tokens was reached.
     MaxTokens,
-    /// No money was left.
+    /// The limit on cost was reached.
     MaxCost,
-    /// One step took too long.
+    /// A step took too long as a whole, or the provider sent no content for too long.
     StepTimeout,
-    /// The turn took too long.
+    /// The turn's deadline was reached.
     Deadline,
     /// The model's replies could not be used.
     InvalidResponse,
-    /// The model repeated itself without learning anything.
+    /// The model repeated calls that gave the same results.
     NoProgress,
-    /// The model or its provider refused.
+    /// The model refused, or the provider's filter blocked the prompt or the answer.
     Refused,
-    /// Somebody stopped the turn.
+    /// The user or the program cancelled the turn.
     Cancelled,
-    /// A model request failed.
+    /// A model request failed for good, or the runtime did.
     Error,
 }
 
 impl StopReason {
-    /// Returns the reason as it is written in events.
+    /// Returns the name of the reason in events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -105,14 +106,14 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// One successful tool result, digested.
+/// One successful tool result, shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The call it came from.
     pub call_id: CallId,
     /// The tool's name.
     pub tool: String,
-    /// The arguments, cut to 200 characters.
+    /// The arguments, cut to 200 characters by leaving out their middle.
     pub arguments: String,
     /// The result, cut to 1,000 characters by leaving out its middle.
     pub digest: String,
@@ -124,7 +125,7 @@ impl Finding {
     /// The bound on [`Finding::digest`], in characters.
     pub const DIGEST_CHARS_MAX: usize = 1000;
 
-    /// Digests a result.
+    /// Builds a finding from a call and its result.
     #[must_use]
     pub fn new(call_id: CallId, tool: String, arguments: &str, content: &ToolContent) -> Self {
         Self {

@@ -6,110 +6,110 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A named set of limits, dialect, tools and rendering: data, of which a caller overrides any field.
+/// A named set of limits, dialect, tools and rendering. A caller may override any field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// The name that selects the profile.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// What it is for, in one sentence.
     pub description: String,
-    /// The dialect its design speaks; absent means whatever the provider speaks.
+    /// The wire dialect to use; absent means the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     /// Whether replies are streamed.
     pub streaming: bool,
-    /// The system prompt.
+    /// The system prompt, if the profile has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Whether the system prompt also states the environment (operating system, date, directory) and
-    /// holds the instruction files of the user and of the repository.
+    /// Whether the system prompt also includes the environment (operating system, date, directory)
+    /// and the instruction files of the user and of the repository.
     #[serde(default, skip_serializing_if = "is_off")]
     pub context: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
-    /// Tools, or patterns of calls as `exec(git status *)`, that run without asking, since its design
-    /// says so.
+    /// Tools, or patterns of calls such as `exec(git status *)`, that run without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Programs that are refused whatever else allows them, since its design says so.
+    /// Programs that may not run, even when another rule allows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden_programs: Vec<String>,
-    /// How tool results are shown to the model.
+    /// How tool results are rendered for the model.
     pub results: ResultRendering,
-    /// What a reply without text and calls is.
+    /// How a reply without text and calls is treated.
     pub empty_reply: EmptyReply,
-    /// What bounds a turn.
+    /// The limits of a turn.
     pub limits: Limits,
     /// When repeated calls without progress are stopped.
     pub loop_guard: LoopGuard,
-    /// When older messages make room for new ones.
+    /// When older messages are summarised, shortened or dropped to make room for new ones.
     #[serde(default)]
     pub compaction: CompactionPolicy,
-    /// How to sample.
+    /// Sampling parameters of the profile's requests.
     #[serde(default)]
     pub sampling: Sampling,
-    /// What the answer says when the turn stopped early.
+    /// The texts for corrections and early stops.
     pub texts: StopTexts,
 }
 
-/// How tool results are shown to the model.
+/// How tool results are rendered for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultRendering {
     /// `{"ok":true,"result":..}` or `{"ok":false,"error":{code,message,details}}`, with the four
-    /// codes of the `python` design.
+    /// error codes of the `python` profile.
     Envelope,
-    /// The output as it is; an error as one line of text.
+    /// The output unchanged; an error as one line of text.
     Plain,
 }
 
-/// What a reply without text and calls is.
+/// How a reply without text and calls is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyReply {
-    /// Unusable: it spends one of [`Limits::invalid_retries`].
+    /// As unusable: a corrective request follows, within [`Limits::invalid_retries`].
     Invalid,
-    /// A complete, empty answer.
+    /// As a complete answer with no text.
     Complete,
 }
 
-/// When the same call with the same result, over and over, is stopped.
+/// When a call that is repeated with the same result is stopped.
 ///
-/// Each number counts results that were already known; 0 switches that measure off. A call with
-/// new arguments, or with a new result, is progress.
+/// Each threshold counts the repetitions of one call with one result; 0 disables it. A call with
+/// new arguments or with a new result is progress and resets the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoopGuard {
-    /// After so many, the model is told.
+    /// Repetitions after which a message asks the model to stop repeating.
     pub nudge_after: u32,
-    /// After so many, the tool is no longer offered in this turn.
+    /// Repetitions after which the tool is no longer offered, until there is progress again.
     pub withhold_after: u32,
-    /// After so many, the turn is finalised.
+    /// Repetitions after which the turn is stopped.
     pub stop_after: u32,
 }
 
-/// When older messages make room for new ones.
+/// When older messages are summarised, shortened or dropped to make room for new ones.
 ///
-/// Shares are in percent of the *room*: the model's context less what its reply may take. Where the
-/// context is not known, the provider's refusal of a request that was too long tells of it.
+/// Shares are in percent of the *room*: the model's context minus what its reply may take. When the
+/// context size is not known, it is estimated after the provider rejects a request as too long.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactionPolicy {
-    /// The share of the room that a request may fill before older messages are summed up; 0 means
-    /// never, also not when a request was refused for its length.
+    /// The share of the room that a request may fill before older messages are summarised. 0
+    /// disables this, even after a request was rejected as too long.
     pub at_percent: u32,
-    /// The share of the room that is left to the latest messages then.
+    /// The share of the room that the latest messages keep when older ones are summarised.
     pub keep_percent: u32,
-    /// Generated tokens of a summary at most; 0 means that older messages are left out without one.
+    /// The bound on generated tokens of a summary; 0 drops older messages without a summary.
     pub summary_tokens: u32,
-    /// How long a summary may take; never more than half of what is left of the turn.
+    /// How long a summary may take; never more than half of the time left in the turn.
     #[serde(rename = "timeout_ms", with = "duration_ms")]
     pub timeout: Duration,
-    /// Messages of the past that a turn begins with at most; older ones are left out.
+    /// The most messages of the history that a turn starts with; older ones are left out. Absent
+    /// means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_messages: Option<u32>,
-    /// The turn sums up all that was said, its own message included, and does nothing else.
+    /// Whether the turn only summarises the conversation, its own message included.
     #[serde(skip_serializing_if = "is_off")]
     pub only: bool,
 }
@@ -135,20 +135,20 @@ impl Default for CompactionPolicy {
     }
 }
 
-/// What the answer says when the turn stopped early. `{limit}` names what ran out.
+/// Texts for corrections and early stops. `{limit}` stands for the limit that was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopTexts {
-    /// First line of an answer built by the runtime.
+    /// The first line of an answer that the runtime builds.
     pub stopped: String,
-    /// Heads the list of findings.
+    /// The heading of the list of findings.
     pub findings: String,
-    /// The corrective user message after an unusable reply; `{problem}` says what was wrong.
+    /// The corrective user message after an unusable reply; `{problem}` stands for what was wrong.
     pub corrective: String,
-    /// The user message of the last, tool-free request; `{limit}` names what ran out.
+    /// The user message of the last request, which has no tools.
     pub finalise: String,
-    /// What `{limit}` reads for a stop reason, where the design has words of its own; keys are
-    /// [`StopReason::as_str`](crate::StopReason::as_str).
+    /// Replacements for the default text of `{limit}`, by stop reason
+    /// ([`StopReason::as_str`](crate::StopReason::as_str)).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
 }

@@ -3,33 +3,33 @@
 use crate::{Message, Part, Role, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
-/// Why a model ended its reply, in our words.
+/// Why a model ended its reply, the same for every provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The reply is complete.
     Stop,
-    /// It wants its tool calls run.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// It ran into the output limit.
+    /// The reply reached the limit on output tokens.
     Length,
-    /// The provider's filter cut it off.
+    /// The provider's content filter cut the reply off.
     ContentFilter,
-    /// The provider paused a long reply, whose tools run on its side; sent back unchanged, the model
-    /// goes on (Anthropic: `pause_turn`).
+    /// The provider paused a long reply whose tools run on its side (Anthropic: `pause_turn`). The
+    /// model continues when the reply is sent back unchanged.
     Paused,
-    /// It refused.
+    /// The model refused.
     Refusal,
-    /// It wrote a tool call that its provider could not read.
+    /// The model wrote a tool call that its provider could not parse.
     MalformedCall,
     /// The provider reported a failure as the reason.
     Error,
-    /// Something this version does not know.
+    /// A reason that this version does not know.
     Other,
 }
 
 impl FinishReason {
-    /// Returns the reason as it is written in events.
+    /// Returns the name of the reason in events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl FinishReason {
         }
     }
 
-    /// Returns whether content that ended so may be used.
+    /// Returns whether the content of a reply with this reason may be used.
     #[must_use]
     pub fn is_acceptable(self) -> bool {
         match self {
@@ -60,44 +60,44 @@ impl FinishReason {
     }
 }
 
-/// What a provider calls a response, for whoever has to ask it about one.
+/// The provider's id of a response and the model that wrote it, for support requests and telemetry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ResponseName {
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The model that answered, in the provider's words: often a dated version of the one that was
-    /// asked, and behind a router any other.
+    /// The model that answered, by the provider's name: often a dated version of the requested one,
+    /// and behind a router possibly another model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
 impl ResponseName {
-    /// Returns whether the provider told neither.
+    /// Returns whether both fields are absent.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.id.is_none() && self.model.is_none()
     }
 
-    /// Takes over what `later` tells.
+    /// Overwrites the fields that are present in `later`.
     pub fn learn(&mut self, later: Self) {
         self.id = later.id.or(self.id.take());
         self.model = later.model.or(self.model.take());
     }
 }
 
-/// A whole model reply, assembled.
+/// A complete model reply.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// The candidates in the provider's order.
     pub candidates: Vec<Candidate>,
-    /// The last token counts, if any came.
+    /// The last token counts, if the provider sent any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Why the provider blocked the prompt, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_blocked: Option<String>,
-    /// What the provider calls it.
+    /// The provider's id of the response and the model that answered.
     #[serde(default, skip_serializing_if = "ResponseName::is_unknown")]
     pub response: ResponseName,
 }
@@ -109,7 +109,7 @@ pub struct Reply {
 pub struct Candidate {
     /// The parts in order.
     pub parts: Vec<Part>,
-    /// The last finish reason, if any came.
+    /// The last finish reason, if the provider sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
     /// Every finish reason as the provider wrote it.

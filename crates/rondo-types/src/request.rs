@@ -1,11 +1,11 @@
-//! A request to a model, in no provider's words.
+//! A model request, independent of the provider.
 
 use crate::{Origin, Price, ToolSpec, Transcript};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Everything a model is asked, in no provider's words.
+/// A model request, independent of the provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
     /// The model's name at its provider.
@@ -15,81 +15,81 @@ pub struct ModelRequest {
     pub system: Vec<String>,
     /// The conversation so far.
     pub messages: Transcript,
-    /// The tools on offer; empty for a tool-free call.
+    /// The tools that the model may call; may be empty.
     pub tools: Arc<Vec<ToolSpec>>,
-    /// Whether the model may or must call.
+    /// Whether the model may call the tools.
     pub tool_choice: ToolChoice,
-    /// How to sample.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// The JSON Schema that the answer text must fit, where the provider can enforce it.
+    /// The JSON Schema of the answer text, for providers that can enforce one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
 }
 
-/// Whether the model may or must call a tool.
+/// Whether the model may call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// It must answer in text. Tools may still be listed, since some providers want them defined
-    /// when the history holds calls.
+    /// The model must answer in text. Tools may still be listed, since some providers require their
+    /// definitions when the history has calls.
     None,
 }
 
-/// How to sample. Absent means the provider's default, and nothing is sent.
+/// Sampling parameters. An absent one is not sent, so the provider's default applies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
-    /// Usually from 0 to 2.
+    /// The randomness of the reply, usually from 0 to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The bound on generated tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// How much to reason.
+    /// How much a reasoning model reasons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }
 
-/// How much a reasoning model should reason.
+/// How much a reasoning model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Little.
+    /// Less reasoning: faster and cheaper.
     Low,
-    /// As usual.
+    /// The middle level.
     Medium,
-    /// Much.
+    /// More reasoning: slower and more expensive.
     High,
 }
 
-/// Where the server of a model is.
+/// The address of a model's server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerAddress {
-    /// Its name or its IP address, this without brackets.
+    /// The host name or IP address; an IPv6 address has no brackets.
     pub host: String,
-    /// Its port.
+    /// The TCP port.
     pub port: u16,
 }
 
-/// What is known of a model before it is asked.
+/// What is known about a model before the first request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// Where its parts come from and may go back to.
+    /// The origin of the parts that it writes.
     pub origin: Origin,
-    /// Whether replies arrive as they are generated. Where not, the first event comes with the
-    /// whole reply, so only the step timeout bounds the wait for it.
+    /// Whether replies arrive as they are generated. If not, the first event comes with the whole
+    /// reply, so only the step timeout bounds the wait for it.
     pub streaming: bool,
-    /// What it costs, if known.
+    /// The price per token, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// How many tokens fit its context, if known.
+    /// The size of its context in tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
 }
 
 impl ModelInfo {
-    /// Returns `provider/model`, the name people know it by.
+    /// Returns `provider/model`, the name used in settings and events.
     #[must_use]
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.origin.provider, self.origin.model)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// An instant, in milliseconds since the Unix epoch.
 ///
-/// The machine never reads a clock; every input carries one of these.
+/// The turn machine never reads a clock; every input carries a `TimeMs`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct TimeMs(pub u64);
 
 impl TimeMs {
-    /// Returns the instant `duration` later, saturating.
+    /// Returns the instant `duration` later, saturating at the maximum.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
@@ -25,7 +25,7 @@ impl TimeMs {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// Returns how long after `earlier` this instant is; zero when it is not after it.
+    /// Returns the time from `earlier` to this instant; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

@@ -1,37 +1,37 @@
-//! Tools: what a model is told of them, and the outcomes of their calls.
+//! Tool specifications and the outcomes of tool calls.
 
 use crate::Media;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// What a model is told of a tool, and what the engine must know to run it.
+/// The specification of a tool: what the model reads, and what the engine needs to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name the model calls it by; `[A-Za-z_][A-Za-z0-9_-]{0,63}` is accepted everywhere.
+    /// The name the model calls it by. Every provider accepts `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
     pub name: String,
-    /// What it does, for the model.
+    /// What it does; written for the model.
     pub description: String,
     /// The JSON Schema (draft 2020-12) of its arguments, an object schema.
     pub parameters: Value,
-    /// Whether it changes anything outside.
+    /// Whether it may change anything outside the conversation.
     pub effects: Effects,
     /// Whether it may run beside other calls of the same step.
     pub concurrency: Concurrency,
-    /// What happens to a call that was started and whose end was not recorded.
+    /// What happens after a crash to a call whose start was recorded and whose end was not.
     pub recovery: Recovery,
-    /// Whether it is progress to make the same call again and read the same result, as with a tool
-    /// that asks for the state of something: its calls do not count for the profile's
-    /// [`LoopGuard`](crate::LoopGuard). The other limits hold.
+    /// Whether repeating a call with the same result is expected, as with a tool that polls a
+    /// state. The profile's [`LoopGuard`](crate::LoopGuard) does not count such calls; the other
+    /// limits apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls: bool,
 }
 
-/// Whether a tool changes anything outside the conversation.
+/// Whether a tool may change anything outside the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effects {
-    /// It only looks.
+    /// It changes nothing.
     ReadOnly,
     /// It may change something.
     Writes,
@@ -47,37 +47,39 @@ pub enum Concurrency {
     Exclusive,
 }
 
-/// What recovery does with a call that was started and whose end was not recorded.
+/// What a resumed turn does with a call whose start was recorded and whose end was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// Run it again silently.
+    /// Run it again. The gate judges the call again, so the user may be asked.
     ReadOnly,
-    /// Run it again with the same idempotency key.
+    /// Run it again with the same idempotency key, by which the tool recognises it. The gate judges
+    /// the call again.
     Idempotent,
-    /// Ask the tool whether it was done.
+    /// Ask the tool how it ended. A call that was not done, or still runs, runs again or is
+    /// continued; one that the tool does not know fails with code `in_doubt`.
     Checkable,
-    /// Never run it again; tell the model that it is in doubt.
+    /// Never run it again. It fails with code `in_doubt`, which the model reads.
     AtMostOnce,
-    /// Ask a person.
+    /// Ask the user whether to run it again.
     Confirm,
 }
 
-/// What is done about a call that was started before a crash and whose end was not recorded.
+/// What a resumed turn decided about a call whose start was recorded and whose end was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InDoubtDecision {
-    /// It had ended; its tool found out how.
+    /// It had ended, and the tool returned its outcome.
     Done,
-    /// It runs again, or goes on, with the same key.
+    /// It runs again, or continues, with the same idempotency key.
     Retry,
-    /// A person is asked whether it shall run again.
+    /// The user is asked whether to run it again.
     Ask,
-    /// It counts as failed with code `in_doubt`, which the model reads.
+    /// It fails with code `in_doubt`, which the model reads.
     Fail,
 }
 
-/// The closed set of reasons why a tool call has no good result.
+/// Why a tool call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorCode {
@@ -89,22 +91,22 @@ pub enum ToolErrorCode {
     PythonException,
     /// The tool ran and failed.
     Failed,
-    /// The tool ran longer than it may.
+    /// The tool ran longer than its timeout.
     Timeout,
     /// The turn was cancelled while the tool ran.
     Cancelled,
-    /// The gate or a person said no.
+    /// The gate or the user denied the call.
     Denied,
-    /// The call was not run: a limit, a cancel before it started, an ignored call.
+    /// The call was not run: a limit was reached, the turn was cancelled first, or it was ignored.
     NotRun,
-    /// The call was started and nobody knows how it ended.
+    /// The call was started, and how it ended is not known.
     InDoubt,
     /// The runtime itself failed.
     Internal,
 }
 
 impl ToolErrorCode {
-    /// Returns the code as it is written in results and events.
+    /// Returns the name of the code in results and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -132,9 +134,9 @@ impl fmt::Display for ToolErrorCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ToolOutcome {
-    /// It has a result.
+    /// It succeeded.
     Ok(ToolOutput),
-    /// It has none.
+    /// It failed, or was not run.
     Error(ToolError),
 }
 
@@ -162,7 +164,7 @@ impl ToolOutcome {
         })
     }
 
-    /// Returns whether the call has a result.
+    /// Returns whether the call succeeded.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok(_))
@@ -178,30 +180,30 @@ impl ToolOutcome {
     }
 }
 
-/// What a tool returned.
+/// The output of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// The result: a string is text, anything else is JSON. Bounded by the tool.
     pub value: Value,
-    /// Images and files.
+    /// Images and files that the tool returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
     /// Whether the middle of the output was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The path of the file that holds the whole output, which the model can read.
+    /// The path of the file that has the whole output, which the model can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
 }
 
-/// Why a tool call has no result.
+/// The error of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub code: ToolErrorCode,
-    /// What happened, for the model and for people.
+    /// What happened; written for the model and the user.
     pub message: String,
-    /// Whatever else is known: an object, or null. Output produced before a timeout stands here.
+    /// Further details: an object, or null. Includes the output that was produced before a timeout.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
 }

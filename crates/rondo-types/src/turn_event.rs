@@ -1,4 +1,4 @@
-//! The events of a turn, as listeners and `stream-json` get them.
+//! The events of a turn, as listeners and `stream-json` receive them.
 
 use crate::{
     CallId, ErrorClass, Finding, InDoubtDecision, Limits, SessionId, StopReason, TimeMs,
@@ -9,10 +9,10 @@ use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The version of the event stream. Within a version, changes only add.
+/// The version of the event schema. Within a version, fields and events are only added.
 pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
-/// One event of a turn: the same for a library listener, `stream-json` and every other host.
+/// One event of a turn, the same for library listeners, `stream-json` and every other host.
 ///
 /// Serialises as one flat object: `type`, `session`, `turn`, `seq`, `at_ms`, then the body's fields.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub struct TurnEvent {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// Dense within the turn, from 0.
+    /// The number of the event in its turn, from 0, without gaps.
     pub seq: u64,
     /// When it happened.
     pub at: TimeMs,
@@ -29,9 +29,9 @@ pub struct TurnEvent {
     pub body: EventBody,
 }
 
-/// What happened.
+/// The type of an event, with its data.
 ///
-/// The first event of a turn is [`EventBody::Init`] and the last, whatever happened, is
+/// The first event of a turn is [`EventBody::Init`] and the last, however the turn ends, is
 /// [`EventBody::Result`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -43,7 +43,7 @@ pub enum EventBody {
         /// From 1.
         step: u32,
     },
-    /// The request waits, since as many as may be are under way at its provider.
+    /// The request waits because its provider has reached the limit on concurrent requests.
     RequestQueued,
     /// Text of the answer.
     TextDelta {
@@ -55,39 +55,39 @@ pub enum EventBody {
         /// What to append.
         text: String,
     },
-    /// The model asked for a call.
+    /// The model requested a tool call.
     ToolCallPending {
         /// The call.
         id: CallId,
         /// The tool.
         name: String,
-        /// The arguments, or the raw text where it is not JSON.
+        /// The arguments, or a string with the raw text when it is not JSON.
         arguments: Value,
     },
     /// The arguments were repaired before the call was checked.
     ArgumentsRepaired {
         /// The call.
         id: CallId,
-        /// One line for each change.
+        /// The changes, one line each.
         diff: Vec<String>,
     },
-    /// Somebody must allow the call.
+    /// The call needs approval.
     ApprovalRequested {
         /// The call.
         id: CallId,
-        /// What is asked.
+        /// The question for the user.
         prompt: String,
     },
-    /// The question was answered.
+    /// The approver answered, or the question ended without an answer.
     ApprovalResolved {
         /// The call.
         id: CallId,
         /// Whether it may run.
         approved: bool,
-        /// Why not, or by whom.
+        /// Why the call was denied; absent when it was approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// What the arguments were changed to, if they were.
+        /// The edited arguments; absent when they were not changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
@@ -96,20 +96,20 @@ pub enum EventBody {
         /// The call.
         id: CallId,
     },
-    /// Output of a running call, as it comes, for people; not what the model reads.
+    /// Live output of a running call, for the user. The model reads only the result.
     ToolOutputDelta {
         /// The call.
         id: CallId,
         /// What to append.
         text: String,
     },
-    /// The call has its result.
+    /// The call ended.
     ToolCallFinished {
         /// The call.
         id: CallId,
         /// Whether it succeeded.
         ok: bool,
-        /// The error's code.
+        /// The error's code; absent on success.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<ToolErrorCode>,
         /// What the model reads.
@@ -119,30 +119,30 @@ pub enum EventBody {
         /// The file that holds the whole output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spill: Option<String>,
-        /// How long it ran.
+        /// How long it ran, in milliseconds.
         duration_ms: u64,
     },
     /// A failed request is sent again after a wait.
     RetryScheduled {
-        /// What failed.
+        /// The kind of failure.
         class: ErrorClass,
         /// The HTTP status, if one was received.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
         /// From 1.
         attempt: u32,
-        /// The wait.
+        /// The wait in milliseconds.
         delay_ms: u64,
     },
-    /// A request failed for good, and the next model of the list goes on from here.
+    /// A request failed for good, and a fallback model takes over.
     ModelFallback {
         /// The model that failed, `provider/model`.
         from: String,
-        /// The model that is asked now, and for the rest of the turn.
+        /// The model for the rest of the turn, unless it fails too, `provider/model`.
         to: String,
-        /// What failed.
+        /// The kind of failure.
         class: ErrorClass,
-        /// How it failed.
+        /// The error message.
         message: String,
     },
     /// A reply could not be used.
@@ -150,48 +150,48 @@ pub enum EventBody {
         /// What was wrong.
         reason: String,
     },
-    /// A steering message entered the conversation.
+    /// A steering message was added to the conversation.
     Steered {
         /// The message.
         text: String,
     },
-    /// The turn goes on after a crash; the events before it were told by another process.
+    /// The turn continues after a crash. Another process sent the events before this one.
     Resumed {
         /// The step under way.
         step: u32,
-        /// How long nobody worked on it. The turn's time leaves it out.
+        /// How long the turn was interrupted, in milliseconds. It does not count against the deadline.
         downtime_ms: u64,
     },
-    /// A call was started before a crash and its end was not recorded.
+    /// A call was started before a crash, and its end was not recorded.
     ToolCallInDoubt {
         /// The call.
         id: CallId,
         /// The tool.
         name: String,
-        /// What is done about it.
+        /// What the resumed turn does about it.
         decision: InDoubtDecision,
-        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        /// Whether the call still runs, so that the turn waits for it and does not run it again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still_running: bool,
     },
-    /// Older messages are being summed up, since the next request would hardly fit the model.
+    /// The model is asked to summarise older messages, because the next request may not fit.
     CompactionStarted {
-        /// Messages that the summary will stand for.
+        /// Messages that the summary will replace.
         messages: u32,
-        /// What the next request would have had, in tokens; an estimate.
+        /// The estimated size of the next request without the summary, in tokens.
         tokens: u64,
     },
-    /// Older messages made room for new ones.
+    /// Older messages were summarised, dropped or shortened to make room.
     Compacted {
         /// Messages that were replaced or shortened.
         replaced: u32,
-        /// How.
+        /// What was done with them.
         #[serde(default)]
         how: CompactionKind,
-        /// Who wrote the summary, `provider/model`.
+        /// The model that wrote the summary, `provider/model`; absent without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Why there is no summary.
+        /// Why messages were dropped without a summary; absent otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -207,7 +207,7 @@ pub enum EventBody {
         cache_read: u64,
         /// Prompt tokens written to the provider's cache.
         cache_write: u64,
-        /// Money of the step, where the price is known.
+        /// Cost of the step in US dollars; absent when the price is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },
@@ -215,19 +215,19 @@ pub enum EventBody {
     StepFinished {
         /// From 1.
         step: u32,
-        /// Why the model ended its reply; absent when there was none.
+        /// Why the model ended its reply; absent when there was no reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<String>,
-        /// The provider's id of its last reply, if it told one.
+        /// The provider's id of the step's last reply, if it sent one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
-        /// The model that answered, as the provider calls it, if it told one.
+        /// The model that answered, by the provider's name, if it sent one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response_model: Option<String>,
     },
-    /// The listener was too slow and deltas were dropped; nothing else ever is.
+    /// The listener was too slow, so deltas were dropped. Other events are never dropped.
     DeltasDropped {
-        /// How many.
+        /// Number of dropped deltas.
         count: u64,
     },
     /// The turn is over.
@@ -235,7 +235,7 @@ pub enum EventBody {
 }
 
 impl EventBody {
-    /// Builds the token counts of a step, with its money in dollars where the price is known.
+    /// Builds [`EventBody::Usage`] from the token counts of a step and its cost in US dollars.
     #[must_use]
     pub fn of_usage(usage: Usage, cost_usd: Option<f64>) -> Self {
         let Usage {
@@ -255,7 +255,7 @@ impl EventBody {
         }
     }
 
-    /// Returns the token counts of a step, if that is what happened.
+    /// Returns the token counts of [`EventBody::Usage`], and `None` for every other event.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         match *self {
@@ -278,11 +278,11 @@ impl EventBody {
     }
 }
 
-/// How older messages made room.
+/// What was done with older messages to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
-    /// A summary stands in their place.
+    /// A summary replaced them.
     #[default]
     Summarised,
     /// They were left out.
@@ -298,14 +298,14 @@ pub struct InitEvent {
     pub schema_version: u32,
     /// `provider/model`.
     pub model: String,
-    /// The models that follow it when its requests fail, in order.
+    /// The fallback models, `provider/model`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
     /// The profile's name.
     pub profile: String,
     /// The limits in force.
     pub limits: Limits,
-    /// Names of the tools on offer.
+    /// The names of the tools that the model may call.
     pub tools: Vec<String>,
 }
 
@@ -316,27 +316,27 @@ pub struct ResultEvent {
     pub text: String,
     /// Why the turn ended.
     pub stop_reason: StopReason,
-    /// Who was asked last, `provider/model`; absent where nobody was going to be.
+    /// The model that was active last, `provider/model`; absent when the host had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the answer is less than what the model would have given.
+    /// Whether the answer is partial: the turn stopped early, or the answer was cut off.
     pub degraded: bool,
-    /// What was found.
+    /// The successful tool results of the turn, shortened.
     pub findings: Vec<Finding>,
-    /// Tokens of the turn.
+    /// Token counts of the turn, over all its requests.
     pub usage: crate::Usage,
-    /// Money of the turn, where the price is known.
+    /// Cost of the turn in US dollars; null when the price is not known.
     pub cost_usd: Option<f64>,
-    /// Model requests made.
+    /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
-    /// Tool calls run.
+    /// Number of tool calls that were run.
     pub tool_calls: u32,
-    /// Wall time.
+    /// Wall time of the turn, in milliseconds.
     pub elapsed_ms: u64,
-    /// What failed, when something did.
+    /// The error that ended the turn, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<crate::ModelError>,
-    /// The exit code, where the host is a process.
+    /// The exit code of the process; absent when the host is not a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
@@ -362,7 +362,7 @@ impl ResultEvent {
     }
 }
 
-/// Why a JSON object is no turn event.
+/// Why a JSON object is not a turn event.
 #[derive(Debug, thiserror::Error)]
 #[error("not a turn event: {0}")]
 pub struct EventDecodeError(#[from] serde_json::Error);

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 /// Token counts of one reply, or of a whole turn.
 ///
 /// `input` is all prompt tokens, cached ones included; `output` is all generated tokens, reasoning
-/// included. Dialects convert from what their providers count.
+/// included. Dialects convert the counts of their providers to this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Usage {
     /// Prompt tokens, cached ones included.
@@ -22,7 +22,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns prompt and generated tokens together.
+    /// Returns the sum of prompt and generated tokens.
     #[must_use]
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
@@ -39,8 +39,8 @@ impl AddAssign for Usage {
     }
 }
 
-/// Money, in billionths of a US dollar: exact through serialisation, and fine enough for the
-/// cheapest token.
+/// An amount of money in billionths of a US dollar. Serialises exactly, and is fine enough for the
+/// price of the cheapest token.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize,
 )]
@@ -81,7 +81,7 @@ impl AddAssign for NanoUsd {
     }
 }
 
-/// What a model costs, in [`NanoUsd`] a token (dollars a million tokens, times 1,000).
+/// The price of a model, in [`NanoUsd`] per token (US dollars per million tokens, times 1,000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Price {
     /// For a prompt token that was not cached.
@@ -95,7 +95,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// Returns what `usage` costs.
+    /// Returns the cost of `usage`, saturating.
     #[must_use]
     pub fn cost(self, usage: Usage) -> NanoUsd {
         let fresh = usage
