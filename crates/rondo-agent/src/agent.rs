@@ -1,4 +1,4 @@
-//! A model with its tools, rules and limits, ready to be asked.
+//! The agent: a model with its tools, rules and limits.
 
 use crate::builder::AgentBuilder;
 use crate::error::TurnError;
@@ -15,19 +15,18 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model with its tools, rules and limits, ready to be asked, as often and as many times at once
-/// as one likes.
+/// A model with its tools, rules and limits. It can run any number of turns, also concurrently.
 ///
-/// Each method runs one turn on a task of its own in the current tokio runtime. Clones share
-/// everything and cost a pointer.
+/// Each turn runs on a task of its own in the current tokio runtime. Clones share everything and
+/// cost a pointer.
 ///
 /// # Errors
 /// The methods that run a turn fail with [`TurnError`]: when a request failed for good, or the
-/// runtime did. A turn that met a limit, was cancelled or was refused is no error: its
-/// [`Outcome::stop_reason`] says so, and its text says what was found.
+/// runtime did. A turn that reached a limit, was cancelled or was refused is not an error: its
+/// [`Outcome::stop_reason`] gives the reason, and its text lists what was found.
 ///
 /// # Cancel safety
-/// Dropping what is awaited ends the turn, its request and its calls at once, without an outcome.
+/// Dropping the future ends the turn, its request and its calls at once, without an outcome.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) parts: Arc<Parts>,
@@ -50,9 +49,9 @@ impl Agent {
         self.start(message).outcome().await
     }
 
-    /// Answers a message that follows others.
+    /// Answers a message that follows a history.
     ///
-    /// Calls of the history that lack a result get one first.
+    /// Calls in the history that lack a result get one first.
     ///
     /// # Errors
     /// When the turn failed: see [`Agent`].
@@ -67,7 +66,7 @@ impl Agent {
         self.start_with_messages(history, message).outcome().await
     }
 
-    /// Answers a message that follows a turn, of this agent or of another.
+    /// Answers a message that follows a finished turn, of this agent or of another.
     ///
     /// # Errors
     /// When the turn failed: see [`Agent`].
@@ -85,9 +84,10 @@ impl Agent {
 
     /// Answers one message with a value of a type.
     ///
-    /// The answer is asked for as JSON and checked against the type's schema, then read as the type;
-    /// one that fails either is sent back, within [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries). The
-    /// documentation comments of the type and of its fields tell the model what they mean.
+    /// The model is asked for JSON. The answer is checked against the type's schema and then
+    /// deserialised; when either fails, the model is asked to correct it, within
+    /// [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries). The documentation comments
+    /// of the type and of its fields become descriptions in the schema.
     ///
     /// # Errors
     /// When the turn failed, or ended without such a value. The outcome is in the error.
@@ -111,27 +111,26 @@ impl Agent {
         self.start_with_messages(Transcript::new(), message)
     }
 
-    /// Starts a turn on a message that follows others.
+    /// Starts a turn on a message that follows a history.
     pub fn start_with_messages(&self, history: Transcript, message: impl Into<Message>) -> Run {
         self.parts.start(history, message.into(), None)
     }
 
-    /// Opens a conversation with a name of its own.
+    /// Opens a conversation with a generated name.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::new(self.clone(), ids::new_session())
     }
 
-    /// Opens a conversation by a name that the program gives it.
+    /// Opens a conversation with the given name.
     ///
-    /// The name is part of every call's idempotency key, so that it should be no other
-    /// conversation's.
+    /// The name is part of every call's idempotency key, so no other conversation should have it.
     #[must_use]
     pub fn session_named(&self, id: impl Into<String>) -> Session {
         Session::new(self.clone(), SessionId::new(id))
     }
 
-    /// Returns what the model is told of the tools, in the order they are offered.
+    /// Returns the specifications of the tools, in the order in which the model gets them.
     #[must_use]
     pub fn tools(&self) -> Arc<Vec<ToolSpec>> {
         self.parts.turn.tools.specs()

@@ -1,29 +1,29 @@
-//! Approvals as questions that a program takes and answers elsewhere.
+//! Approval questions that another task of the program answers.
 
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalRequest, Approver};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-/// Questions that may wait for the program at once; a turn asks one at a time.
+/// Questions that may wait for an answer at once; a turn asks one at a time.
 const QUESTIONS_WAITING: usize = 64;
 
-/// Makes an approver that hands its questions to another task, and that task's end.
+/// Returns an approver, and the receiver of its questions for another task.
 ///
-/// Where that end is gone, or a question is dropped, the call is denied.
+/// The call is denied when the receiver or the question is dropped.
 #[must_use]
 pub fn approvals() -> (impl Approver + 'static, ApprovalQuestions) {
     let (sender, receiver) = mpsc::channel(QUESTIONS_WAITING);
     (Questioner(sender), ApprovalQuestions(receiver))
 }
 
-/// The questions of all turns that share an approver, in the order they are asked.
+/// The receiver of the questions of all turns that share an approver, in the order they are asked.
 #[derive(Debug)]
 pub struct ApprovalQuestions(mpsc::Receiver<ApprovalQuestion>);
 
 impl ApprovalQuestions {
-    /// Waits for the next question; `None` when every agent with the approver is gone. Questions
-    /// whose turn has ended in the meantime are left out.
+    /// Waits for the next question; `None` when every agent with the approver was dropped. Skips
+    /// questions that no longer need an answer.
     ///
     /// # Cancel safety
     /// Cancel safe: no question is lost.
@@ -37,7 +37,7 @@ impl ApprovalQuestions {
     }
 }
 
-/// One question, which waits for its answer.
+/// One question that waits for its answer.
 #[derive(Debug)]
 pub struct ApprovalQuestion {
     request: ApprovalRequest,
@@ -45,14 +45,14 @@ pub struct ApprovalQuestion {
 }
 
 impl ApprovalQuestion {
-    /// Returns what is asked: the tool, its arguments, and the question to put to a person.
+    /// Returns the tool, its arguments, and the question for the user.
     #[must_use]
     pub fn request(&self) -> &ApprovalRequest {
         &self.request
     }
 
-    /// Waits until nobody needs the answer any more: the turn was cancelled, or its time is up. For
-    /// taking a question off the screen.
+    /// Waits until the answer is no longer needed: the turn was cancelled, or its time is up. Use it
+    /// to take a question off the screen.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -72,14 +72,14 @@ impl ApprovalQuestion {
         });
     }
 
-    /// Lets the call run with other arguments, where the request's `can_edit` says so. They must fit the
-    /// tool's schema, and the gate may still deny them; the model is told.
+    /// Lets the call run with other arguments, if the request's `can_edit` is set. They must fit
+    /// the tool's schema, and the gate may still deny them. The model is told of the change.
     pub fn edit(self, arguments: Value) {
         self.answer(Approval::Edited { arguments });
     }
 
     fn answer(self, approval: Approval) {
-        // A turn that has ended in the meantime no longer listens.
+        // A turn that has ended in the meantime no longer waits for the answer.
         let _ = self.answer.send(approval);
     }
 }
@@ -103,7 +103,7 @@ impl Approver for Questioner {
     }
 }
 
-/// There is nobody to ask.
+/// Denies every call: the approver of an agent that was given none.
 pub(crate) struct Nobody;
 
 #[async_trait]
@@ -113,7 +113,7 @@ impl Approver for Nobody {
     }
 }
 
-/// Asks a function.
+/// An approver that calls a function.
 pub(crate) struct Asks<F>(pub(crate) F);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Takes the parts of an agent and checks that they fit.
+//! Builds agents, and checks that their parts fit together.
 
 use crate::Agent;
 use crate::approval::{Asks, Nobody};
@@ -15,17 +15,17 @@ use std::sync::Arc;
 
 /// Builds an [`Agent`].
 ///
-/// Left alone, an agent has the limits of the profile `default`, no tools, no system prompt, and
-/// nobody to ask.
+/// By default, an agent has the limits of the profile `default`, no tools, no system prompt and no
+/// approver.
 ///
 /// # What may run
 /// Without a gate of the program's own:
-/// - A tool that the program declares ([`AgentBuilder::tool`]) runs: that it was declared is the
-///   permission. One that is named like a built-in tool that changes something (`exec`,
-///   `execute_command`, `write_file`, `edit_file`) is judged like it, whoever adds it.
-/// - Of all others (files, commands, [`AgentBuilder::judged_tools`]), what only looks inside the
-///   given directories runs, and anything else is asked about.
-/// - Where nobody can be asked, the call gets a `denied` result and the turn goes on.
+/// - Tools that the program declares ([`AgentBuilder::tool`]) run without approval, except one that
+///   has the name of a built-in tool with effects (`exec`, `execute_command`, `write_file`,
+///   `edit_file`): it is judged like that tool.
+/// - Calls of all other tools (files, commands, [`AgentBuilder::judged_tools`]) run without
+///   approval when they only read inside the given directories, and need approval otherwise.
+/// - Without an approver, a call that needs approval gets a `denied` result and the turn goes on.
 #[must_use = "nothing is built before `build`"]
 pub struct AgentBuilder {
     model: Arc<dyn Model>,
@@ -36,7 +36,7 @@ pub struct AgentBuilder {
     gate: Option<Arc<dyn Gate>>,
     approver: Arc<dyn Approver>,
     profile: Result<Profile, ProfileError>,
-    /// Whether the profile's own prompt is meant.
+    /// Whether the program chose the profile, so that its system prompt is sent.
     is_profile_chosen: bool,
     system: Vec<String>,
     response_schema: Option<Value>,
@@ -45,10 +45,10 @@ pub struct AgentBuilder {
 /// Why an agent cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Two tools have one name, or there are too many.
+    /// Two tools have the same name, or there are too many.
     #[error(transparent)]
     Tools(#[from] ToolboxError),
-    /// A name that not every provider takes.
+    /// A tool's name is not accepted by every provider.
     #[error(
         "`{name}` cannot be a tool's name: it must be a letter or `_`, then at most 63 letters, digits, `_` or `-`"
     )]
@@ -56,7 +56,7 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
-    /// The arguments of a tool are no object.
+    /// The arguments of a tool are not an object.
     #[error(
         "the arguments of tool `{tool}` are not an object: its type must be a struct with named fields"
     )]
@@ -64,7 +64,7 @@ pub enum BuildError {
         /// The tool.
         tool: String,
     },
-    /// The schema of the answer is none, or none of an object.
+    /// The schema of the answer is not a valid schema, or not the schema of an object.
     #[error("the schema of the answer cannot be used: {problem}")]
     Answer {
         /// What is wrong with it.
@@ -73,8 +73,8 @@ pub enum BuildError {
     /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A budget in money is set, and a model may be asked whose price is not known: the budget would
-    /// bound nothing.
+    /// [`Limits::max_cost`] is set, but the price of the model or of a fallback is not known, so the
+    /// limit could not be enforced.
     #[error(
         "`max_cost` is set, but the price of `{model}` is not known: set `ModelCard::price`, or bound the tokens with `max_tokens_total` instead"
     )]
@@ -103,7 +103,7 @@ pub enum BuildError {
 }
 
 impl AgentBuilder {
-    /// Starts with a model that may be shared.
+    /// Creates a builder from a model that may be shared with other agents.
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,
@@ -120,14 +120,14 @@ impl AgentBuilder {
         }
     }
 
-    /// Adds a model that is asked when the one before it fails, for the rest of the turn.
+    /// Adds a fallback model. It takes over for the rest of the turn when the one before it fails.
     pub fn fallback(mut self, model: impl Model + 'static) -> Self {
         self.fallbacks.push(Arc::new(model));
         self
     }
 
-    /// Adds a tool of the program's own, which runs without asking, unless it is named like a
-    /// built-in one.
+    /// Adds a tool of the program's own. It runs without approval, unless it has the name of a
+    /// built-in tool with effects.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.own.push(Arc::new(tool));
         self
@@ -139,44 +139,44 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds tools whose calls are judged: somebody else's, or dangerous ones.
+    /// Adds tools whose calls the gate judges, such as third-party or dangerous tools.
     pub fn judged_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.judged.extend(tools);
         self
     }
 
-    /// Adds the built-in file tools, confined to a directory; writing is asked about.
+    /// Adds the built-in file tools, confined to a directory. Writing needs approval.
     #[cfg(feature = "files")]
     pub fn files(mut self, directory: impl Into<std::path::PathBuf>) -> Self {
         self.built_in.files = Some(directory.into());
         self
     }
 
-    /// Adds the built-in tool `exec`, which runs shell commands; those that are not known to be
-    /// harmless are asked about.
+    /// Adds the built-in tool `exec`, which runs shell commands. Commands that are not known to be
+    /// read-only need approval.
     ///
     /// The program must call [`supervisor::run_if_requested`](rondo_exec::supervisor::run_if_requested)
-    /// first thing in `main`, or name another one that does. The state directory is made where it is
-    /// not there.
+    /// first thing in `main`, or name another program that does. The state directory is created if
+    /// it does not exist.
     #[cfg(feature = "exec")]
     pub fn commands(mut self, options: rondo_exec::ExecOptions) -> Self {
         self.built_in.commands = Some(options);
         self
     }
 
-    /// Judges all calls by a gate of the program's own, those of its own tools included.
+    /// Replaces the default gate. It judges all calls, those of the program's own tools included.
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.gate = Some(Arc::new(gate));
         self
     }
 
-    /// Asks this approver where the gate does not know.
+    /// Sets the approver, which answers when the gate asks for approval.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Arc::new(approver);
         self
     }
 
-    /// Asks this function where the gate does not know. While it runs, the turn's time does too.
+    /// Sets a function as the approver. The time that it takes counts against the turn's deadline.
     pub fn approve_with<F, R>(self, ask: F) -> Self
     where
         F: Fn(ApprovalRequest) -> R + Send + Sync + 'static,
@@ -185,15 +185,14 @@ impl AgentBuilder {
         self.approver(Asks(ask))
     }
 
-    /// Takes limits, wording and prompt of a profile. Its list of tools is not looked at: tools are
-    /// added here.
+    /// Sets the profile. Its list of tools is ignored: tools are added with this builder.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Ok(profile);
         self.is_profile_chosen = true;
         self
     }
 
-    /// Changes limits of the profile, which must be chosen before.
+    /// Changes limits of the profile. Call it after [`AgentBuilder::profile`].
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         if let Ok(profile) = &mut self.profile {
             change(&mut profile.limits);
@@ -201,9 +200,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Changes when the same call with the same result, over and over, is stopped; the profile must be
-    /// chosen before. A 0 switches a measure off. A tool whose repetition is progress says so itself:
-    /// [`FnTool::polls`](crate::FnTool::polls).
+    /// Sets when a call that is repeated with the same result is stopped. Call it after
+    /// [`AgentBuilder::profile`]. A threshold of 0 is disabled. For a tool whose calls are expected
+    /// to repeat, use [`FnTool::polls`](crate::FnTool::polls).
     pub fn loop_guard(mut self, guard: LoopGuard) -> Self {
         if let Ok(profile) = &mut self.profile {
             profile.loop_guard = guard;
@@ -211,7 +210,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Says how to sample, in place of what the profile, which must be chosen before, says.
+    /// Replaces the profile's sampling parameters. Call it after [`AgentBuilder::profile`].
     pub fn sampling(mut self, sampling: Sampling) -> Self {
         if let Ok(profile) = &mut self.profile {
             profile.sampling = sampling;
@@ -219,14 +218,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a block to the system prompt. With any, the profile's own prompt is not sent; without,
-    /// it is where a profile was chosen or a built-in tool was added.
+    /// Adds a block to the system prompt. The blocks replace the profile's prompt. Without any, the
+    /// profile's prompt is sent if a profile was set or a built-in tool was added.
     pub fn system(mut self, block: impl Into<String>) -> Self {
         self.system.push(block.into());
         self
     }
 
-    /// Asks for answers that fit a JSON Schema (draft 2020-12), an object at its root.
+    /// Requires answers that fit a JSON Schema (draft 2020-12) with an object at its root.
     ///
     /// [`Agent::run_typed`] derives one from a type instead.
     pub fn response_schema(mut self, schema: Value) -> Self {
@@ -234,7 +233,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Builds the agent. Nothing is sent, and no tool runs.
+    /// Builds the agent. Sends nothing and runs no tool.
     ///
     /// # Errors
     /// When a tool, a schema, the profile or a directory cannot be used, and when
@@ -313,7 +312,7 @@ fn check_answer(schema: &Value) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// `[A-Za-z_][A-Za-z0-9_-]{0,63}`, which every provider takes.
+/// Returns whether a name fits `[A-Za-z_][A-Za-z0-9_-]{0,63}`, which every provider accepts.
 fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let begins = |c: char| c.is_ascii_alphabetic() || c == '_';

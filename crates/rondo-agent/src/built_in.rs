@@ -1,4 +1,4 @@
-//! The tools that come with the runtime, commands and files, as far as the features have them.
+//! The built-in tools, `exec` and the file tools, as the crate's features enable them.
 
 use crate::builder::BuildError;
 use rondo_core::Gate;
@@ -15,11 +15,11 @@ pub(crate) struct BuiltIn {
     pub(crate) files: Option<PathBuf>,
 }
 
-/// What comes with the built-in tools.
+/// The gate and the directory of the built-in tools that were added.
 pub(crate) struct Installed {
-    /// Knows what they do.
+    /// Judges their calls.
     pub(crate) gate: Arc<dyn Gate>,
-    /// Where they work.
+    /// Their working directory.
     pub(crate) directory: PathBuf,
 }
 
@@ -48,7 +48,7 @@ mod install {
     use std::sync::Arc;
 
     impl BuiltIn {
-        /// Adds the tools that are asked for, where there are any.
+        /// Adds the requested tools to `tools`; returns `None` when none is requested.
         pub(crate) fn install(
             self,
             tools: &mut Vec<Arc<dyn Tool>>,

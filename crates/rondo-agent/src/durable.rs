@@ -1,4 +1,4 @@
-//! Sessions that are kept in a file.
+//! Sessions that are stored in a journal.
 
 use crate::cut_off::CutOff;
 use crate::{Agent, Session, ids};
@@ -13,15 +13,15 @@ use tokio::runtime::Handle;
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The journal could not do it: the session is in use, damaged, or the disk failed.
+    /// The journal cannot open the session: it is in use or damaged, or the disk failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No tokio runtime opens the session: there is none here, or it was shut down.
+    /// There is no current tokio runtime, or it was shut down.
     #[error("no tokio runtime opens the session")]
     NoRuntime,
 }
 
-/// A session as it was found.
+/// An opened session with its history.
 struct Opened {
     owned: OwnedSession,
     history: History,
@@ -29,20 +29,22 @@ struct Opened {
 }
 
 impl Agent {
-    /// Opens a conversation that is kept in a journal: a new one where the journal has none of that
-    /// name, or else one that this program, another agent or the command line began.
+    /// Opens a conversation that is stored in a journal, or creates it when the journal has none of
+    /// that name. An existing one may have been created by this program, another one or the command
+    /// line.
     ///
-    /// Each turn is recorded before it happens. It is this process's alone until the session, its
-    /// clones and its runs are dropped. A new one is there for others from its first turn on. Where
-    /// its last turn was cut off, [`Session::resume`] carries that on. Lists show it by the beginning
-    /// of its first message, and by the directory of the agent's built-in tools.
+    /// Every effect of a turn is recorded before it happens. This process owns the session until
+    /// the session, its clones and its runs are dropped. Other processes see a new session from its
+    /// first turn on. If its last turn was interrupted, [`Session::resume`] continues it. Lists of
+    /// sessions show the beginning of its first message and the directory of the agent's built-in
+    /// tools.
     ///
     /// # Errors
-    /// When another process has the session, its name is empty, longer than 128 bytes or has control
-    /// characters, its records are damaged, or the disk fails.
+    /// When another process owns the session, its name is empty, is longer than 128 bytes or has
+    /// control characters, its records are damaged, the disk fails, or there is no tokio runtime.
     ///
     /// # Cancel safety
-    /// Cancel safe: a session that is being opened is let go of again, a moment later.
+    /// Cancel safe: a session that is being opened is released a moment later.
     pub async fn open_session(
         &self,
         store: &Store,
@@ -51,14 +53,14 @@ impl Agent {
         self.open(store, SessionId::new(id)).await
     }
 
-    /// Opens a conversation that is kept in a journal, with a name of its own. Names begin with the
-    /// time, so that they sort by it.
+    /// Creates a conversation that is stored in a journal, with a generated name. Names sort by the
+    /// time of creation.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// When the disk fails, or there is no tokio runtime.
     ///
     /// # Cancel safety
-    /// Cancel safe: nothing is kept of a session without a turn.
+    /// Cancel safe: a session without a turn is not stored.
     pub async fn begin_session(&self, store: &Store) -> Result<Session, OpenError> {
         self.open(store, ids::new_session()).await
     }

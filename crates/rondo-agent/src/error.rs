@@ -1,4 +1,4 @@
-//! Why a turn failed.
+//! The error of a turn.
 
 use rondo_core::ResumeError;
 use rondo_types::{ModelError, Outcome};
@@ -7,28 +7,29 @@ use tokio::task::JoinError;
 
 /// Why a turn failed.
 ///
-/// Its debug form, which is what a `main` prints that returns it, leaves the messages out.
+/// Its `Debug` output, which a `main` that returns the error prints, omits the turn's messages.
 #[derive(thiserror::Error)]
 pub enum TurnError {
-    /// A request failed for good, or the runtime did. What was done until then is in the outcome:
-    /// transcript, findings, usage.
+    /// A request failed for good, or the runtime did. The outcome has the transcript, findings and
+    /// usage until then.
     #[error("the turn failed: {}", cause(.outcome))]
     Failed {
-        /// What there is of the turn; its [`Outcome::error`] has the class of the failure.
+        /// The outcome until the failure; its [`Outcome::error`] has the class of the failure.
         outcome: Box<Outcome>,
     },
-    /// No tokio runtime runs the turn: there is none here, or it was shut down.
+    /// There is no current tokio runtime, or it was shut down.
     #[error("no tokio runtime runs the turn")]
     NoRuntime,
-    /// Something that the turn was given panicked (a model, a journal), or the runtime has no timers
-    /// (`enable_all` on its builder). What a tool, a gate or an approver panics with is a result.
+    /// The turn's task panicked: in a part such as the journal, or because the runtime has no timers
+    /// (call `enable_all` on its builder). A panic in a tool, a gate, an approver or a model's stream
+    /// does not end in this error.
     #[error("the turn broke off: {message}")]
     Panicked {
         /// The panic's message.
         message: String,
     },
-    /// The turn that was cut off cannot be carried on: this agent asks other models, or the
-    /// records do not follow from one another.
+    /// The interrupted turn cannot be resumed: this agent has other models, or the records are
+    /// inconsistent.
     #[error("the turn that was cut off cannot be carried on")]
     Resume(#[from] ResumeError),
     /// The turn that was cut off came from a file, so that anybody may have written its messages, its
@@ -39,7 +40,7 @@ pub enum TurnError {
 }
 
 impl TurnError {
-    /// Returns what there is of the turn.
+    /// Returns the outcome until the failure; absent when the turn did not run to an outcome.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
@@ -48,7 +49,7 @@ impl TurnError {
         }
     }
 
-    /// Returns what failed, with its class: a wrong key, a busy server, an unknown model.
+    /// Returns the error that ended the turn, with its class, such as a wrong key or an unknown model.
     #[must_use]
     pub fn model_error(&self) -> Option<&ModelError> {
         self.outcome()?.error.as_ref()

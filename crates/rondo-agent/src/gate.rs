@@ -1,4 +1,4 @@
-//! The gate of an agent whose own tools run unasked.
+//! The default gate of an agent, which lets the program's own tools run without approval.
 
 use async_trait::async_trait;
 use rondo_core::shown;
@@ -7,13 +7,13 @@ use rondo_types::Effects;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Names that only the built-in tools should have: one of these is judged whoever adds it.
+/// Names of built-in tools with effects. A tool with one of them is always judged.
 const BUILT_IN: [&str; 4] = ["exec", "execute_command", "write_file", "edit_file"];
 
-/// Lets the program's own tools run, and has the others judged.
+/// Lets the program's own tools run, and passes calls of other tools to another gate.
 pub(crate) struct OwnToolsRun {
     own: HashSet<String>,
-    /// Judges the rest; without it, only what changes nothing runs without asking.
+    /// Judges the other tools; without it, only read-only tools run without approval.
     judge: Option<Arc<dyn Gate>>,
 }
 

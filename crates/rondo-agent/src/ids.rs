@@ -1,21 +1,21 @@
-//! Names of sessions and turns, and the seed of retries.
+//! Generates names of sessions and turns, and seeds for retries.
 
 use rondo_core::clock::Clock;
 use rondo_types::{SessionId, TurnId};
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Returns a name that no other session has, in this process or another. Later ones sort behind.
+/// Returns a name that is unique across processes. Names sort by the time of creation.
 pub(crate) fn new_session() -> SessionId {
     SessionId::generated(Clock::system().now(), random())
 }
 
-/// Names a turn within its session.
+/// Returns the name of a turn, from its session and number.
 pub(crate) fn turn(session: &SessionId, number: u32) -> TurnId {
     TurnId::new(format!("{session}-{number}"))
 }
 
-/// Returns a number that the operating system's randomness went into, by way of the keys of a hash
-/// map; nothing here needs more than to be different each time.
+/// Returns a random number. It comes from the keys of a hash map, which the operating system seeds:
+/// good enough for names and retries, not for cryptography.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0_u8)
 }

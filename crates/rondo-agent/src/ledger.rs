@@ -1,4 +1,4 @@
-//! A session's journal, whose appends end although their turn was dropped.
+//! A session's journal that completes appends even when their turn is dropped.
 
 use async_trait::async_trait;
 use rondo_core::Journal;
@@ -8,8 +8,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// A session's journal, whose appends are carried to their end though the turn is dropped: the next
-/// turn would otherwise begin behind records that nobody told it of.
+/// A session's journal that completes an append even when its turn is dropped. Otherwise the append
+/// could still take effect while the next turn starts, which would not expect its records.
 pub(crate) struct Ledger {
     journal: Arc<dyn Journal>,
     appending: Arc<Mutex<()>>,
@@ -23,7 +23,7 @@ impl Ledger {
         }
     }
 
-    /// Waits for the append that a dropped turn left behind.
+    /// Waits for the append that a dropped turn left running.
     pub(crate) async fn settled(&self) {
         drop(self.appending.lock().await);
     }
@@ -49,7 +49,7 @@ impl Journal for Ledger {
         let (journal, fence) = (Arc::clone(&self.journal), fence.clone());
         let append = tokio::spawn(async move {
             let appended = journal.append(&fence, expected, batch).await;
-            // Whoever waits for the place may then open the session again.
+            // Released before the lock, so that a caller that waits for the lock can reopen the session.
             drop(journal);
             drop(place);
             appended

@@ -1,7 +1,7 @@
-//! An agent, its conversations and its typed tools, from parts that it is given.
+//! Agents, their conversations and typed tools.
 //!
-//! No settings file, no environment variable and no weights are read here: a program hands over a
-//! model, tools and what may run. The crate `rondo` is the front door to it.
+//! The crate reads no settings file, environment variable or weights: the program passes in the
+//! model, the tools and what may run. Most programs use it through the crate `rondo`.
 #![warn(missing_docs)]
 
 mod agent;

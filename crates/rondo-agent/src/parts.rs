@@ -1,4 +1,4 @@
-//! What all turns of an agent share.
+//! The parts that all turns of an agent share.
 
 use crate::ids;
 use crate::run::{Run, RunStart};
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Precedes the schema in the system prompt: providers enforce a schema in different degrees, and
-/// some not at all where there are tools.
+/// Precedes the schema in the system prompt, since not every provider enforces a schema, and some
+/// do not when there are tools.
 const ANSWER_PROMPT: &str = "When you are done, answer with JSON alone, without any words around \
     it, that fits this JSON Schema:";
 /// Replaces the profile's corrective message, which asks for plain text.
@@ -24,11 +24,11 @@ const ANSWER_CORRECTIVE: &str = "Your last reply could not be used: {problem}. C
 const ANSWER_FINALISE: &str = "Stop here: {limit}. No more tools are available. Answer now, with \
     JSON alone that fits the schema, by what you have found.";
 
-/// What all turns of an agent share.
+/// The parts that all turns of an agent share.
 pub(crate) struct Parts {
     pub(crate) turn: TurnParts,
     pub(crate) response_schema: Option<Value>,
-    /// Where the built-in tools work, for the list of sessions that are kept.
+    /// The working directory of the built-in tools, shown in lists of stored sessions.
     #[cfg_attr(
         not(feature = "journal"),
         expect(dead_code, reason = "only a journal tells it")
@@ -36,12 +36,12 @@ pub(crate) struct Parts {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// One turn that is asked for.
+/// The parameters of one turn.
 pub(crate) struct Task {
     pub(crate) session: SessionId,
     pub(crate) turn_number: u32,
     pub(crate) journal: Arc<dyn Journal>,
-    /// What this turn's answer must fit, in place of the agent's own schema.
+    /// The schema and check of this turn's answer, instead of the agent's schema.
     pub(crate) answer: Option<Expected>,
 }
 
@@ -87,8 +87,8 @@ impl Parts {
     }
 }
 
-/// Returns a number that is at least that of the last turn of a history: each turn adds a message at
-/// least, and a history that was shortened has ids of later turns than it has messages.
+/// Returns an upper bound on the number of the last turn in a history. Each turn adds at least one
+/// message; a history that was shortened has call ids with higher turn numbers than its length.
 pub(crate) fn turns_of(history: &Transcript) -> u32 {
     let messages = u32::try_from(history.len()).unwrap_or(u32::MAX);
     messages.max(last_turn(history))

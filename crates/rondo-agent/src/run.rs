@@ -1,4 +1,4 @@
-//! A running turn: its events, and the means to stop and to steer it.
+//! A running turn: its events, and methods to cancel and steer it.
 
 use crate::cut_off::CutOff;
 use crate::error::TurnError;
@@ -17,33 +17,33 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::{JoinHandle, unconstrained};
 
-/// A running turn: a stream of its events, and the means to stop and to steer it.
+/// A running turn: a stream of its events, with methods to cancel and steer it.
 ///
-/// The turn goes on whether or not anybody reads: a reader that is far behind loses pieces of text,
-/// which the stream says, and nothing else. The first event is `init`, the last `result`.
+/// The turn runs even when the events are not read. A reader that is far behind loses text deltas,
+/// which the stream reports, and no other events. The first event is `init`, the last `result`.
 ///
-/// Dropping it ends the turn at once, and with it the request and the calls under way, without an
-/// outcome; [`Run::cancel`] followed by [`Run::outcome`] stops a turn and keeps what it has.
+/// Dropping it ends the turn, its request and its calls at once, without an outcome. To stop a turn
+/// and keep its results, call [`Run::cancel`] and then [`Run::outcome`].
 #[must_use = "dropping it ends the turn"]
 pub struct Run {
     events: EventReceiver,
     handle: TurnHandle,
-    /// Absent where there is no runtime to run on.
+    /// Absent when there is no tokio runtime.
     task: Option<JoinHandle<Result<Outcome, TurnError>>>,
 }
 
-/// What a turn begins with.
+/// How a turn begins: with a message, or from an interrupted turn.
 pub(crate) enum RunStart {
     Ask(Message),
     CarryOn(CutOff, PutBack),
 }
 
-/// Gives a cut-off turn back to its session.
+/// Returns an interrupted turn to its session, so that it can be resumed later.
 pub(crate) type PutBack = Box<dyn FnOnce(CutOff) + Send>;
 
 impl Run {
-    /// Runs a turn on a task of its own, as soon as those have ended that were started before it
-    /// with the same history.
+    /// Runs a turn on a task of its own, after the turns that were started before it with the same
+    /// history.
     pub(crate) fn start(
         setup: TurnSetup,
         start: RunStart,
@@ -73,7 +73,7 @@ impl Run {
                         put_back(cut_off);
                         return Err(TurnError::Imported);
                     }
-                    // Apart, since it is large: every turn would have room for it.
+                    // Boxed, since the future is large and most turns do not need it.
                     let resumed = carry_on(setup, &cut_off, &mut kept, (sender, control));
                     let resumed = Box::pin(resumed).await;
                     if resumed.is_err() {
@@ -91,7 +91,7 @@ impl Run {
         }
     }
 
-    /// Waits for the next event; `None` when the turn is over and all were taken.
+    /// Waits for the next event; `None` when the turn is over and all events were read.
     ///
     /// # Cancel safety
     /// Cancel safe: no event is lost.
@@ -99,7 +99,7 @@ impl Run {
         self.events.next().await
     }
 
-    /// Waits for the end of the turn. Events that were not taken are dropped.
+    /// Waits for the end of the turn. Events that were not read are dropped.
     ///
     /// # Errors
     /// When the turn failed: see [`Agent`](crate::Agent).
@@ -121,27 +121,28 @@ impl Run {
         }
     }
 
-    /// Asks the turn to stop. What runs is told to end and waited for, within the profile's
-    /// `cancel_grace`; every call gets a result, and the outcome has what there is.
+    /// Cancels the turn. Running tools get the profile's `cancel_grace` to end, every call gets a
+    /// result, and the outcome has what was found until then.
     pub fn cancel(&self) {
         self.handle.cancel();
     }
 
-    /// Says something to the model between two steps, and returns whether the turn will take it.
+    /// Queues a message for the model, which reads it before its next step. Returns `false` when the
+    /// turn is over or its queue is full.
     ///
-    /// What came too late for the model is in [`Outcome::undelivered_steering`].
+    /// Messages that arrive too late for the model are in [`Outcome::undelivered_steering`].
     pub fn steer(&self, text: impl Into<String>) -> bool {
         self.handle.steer(text.into())
     }
 
-    /// Returns a handle to stop and steer the turn from elsewhere; dropping it does nothing.
+    /// Returns a handle to cancel and steer the turn from another task. Dropping it does nothing.
     #[must_use]
     pub fn handle(&self) -> TurnHandle {
         self.handle.clone()
     }
 }
 
-/// Goes on with a turn. Dropped, it leaves what was said before, as any turn does.
+/// Resumes an interrupted turn. When dropped, it leaves the messages before the turn in `kept`.
 async fn carry_on(
     setup: TurnSetup,
     cut_off: &CutOff,
@@ -158,10 +159,10 @@ async fn carry_on(
     resumed
 }
 
-/// Takes a place in the line for the history at once: tasks begin in any order.
+/// Queues for the lock on the history at once, since spawned tasks may start in any order.
 fn in_line(history: Arc<Mutex<Transcript>>) -> impl Future<Output = OwnedMutexGuard<Transcript>> {
     let mut place = Box::pin(unconstrained(history.lock_owned()));
-    // A lock lines up when it is polled first; its task waits with a waker of its own.
+    // The first poll queues for the lock; the task polls again with its own waker.
     let taken = place.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     async move {
         match taken {

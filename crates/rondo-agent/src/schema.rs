@@ -1,14 +1,13 @@
-//! JSON Schemas of Rust types, in the form that every dialect takes.
+//! JSON Schemas of Rust types, in the form that every dialect accepts.
 //!
-//! Subschemas stand in place instead of behind references, since not every server follows them;
-//! only a type that holds itself keeps one. What no provider reads (the root's title, widths of
-//! numbers, which strict modes refuse) is left out.
+//! Subschemas are inlined, since not every server follows references; only a recursive type keeps
+//! one. The root's title and the formats of numbers, which strict modes reject, are left out.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The field that holds an answer whose type is no object.
+/// The field that holds an answer whose type is not an object.
 const WRAPPED: &str = "answer";
 /// Keywords whose values are schemas by name.
 const NAMED: [&str; 4] = [
@@ -34,9 +33,9 @@ const COMBINATORS: [&str; 4] = ["anyOf", "oneOf", "allOf", "$ref"];
 pub(crate) fn parameters<A: JsonSchema>() -> Value {
     let mut schema = derived::<A>();
     if let Some(fields) = schema.as_object_mut().filter(|it| is_object(it)) {
-        // What the type is for, its tool's description says.
+        // The tool's description already says what the arguments are for.
         fields.shift_remove("description");
-        // A struct without fields has none, which some servers refuse in an object.
+        // A struct without fields has no `properties`, which some servers require of an object.
         fields.entry("properties").or_insert_with(|| json!({}));
     }
     schema
@@ -49,8 +48,8 @@ pub(crate) struct AnswerSchema {
 }
 
 impl AnswerSchema {
-    /// Derives the schema, closed: every field is asked for and no other allowed, which strict modes
-    /// want. A type that is no object is asked for in the field `answer` of one.
+    /// Derives a closed schema, as strict modes need it: every field is required, and no other is
+    /// allowed. A type that is not an object is wrapped in one, as the field `answer`.
     pub(crate) fn of<T: JsonSchema>() -> Self {
         let mut schema = derived::<T>();
         let is_wrapped = !schema.as_object().is_some_and(is_plain_object);
@@ -61,7 +60,7 @@ impl AnswerSchema {
         Self { schema, is_wrapped }
     }
 
-    /// Takes the value out of an answer that fits the schema.
+    /// Returns the value in an answer that fits the schema.
     pub(crate) fn unwrap(&self, mut answer: Value) -> Value {
         match answer.get_mut(WRAPPED) {
             Some(value) if self.is_wrapped => value.take(),
@@ -106,12 +105,12 @@ fn is_object(fields: &Map<String, Value>) -> bool {
     fields.get("type").is_some_and(|it| it == "object")
 }
 
-/// Returns whether the schema lists all of an object's fields itself.
+/// Returns whether the schema is of an object and lists all its fields, without combinators.
 fn is_plain_object(fields: &Map<String, Value>) -> bool {
     is_object(fields) && !COMBINATORS.iter().any(|key| fields.contains_key(*key))
 }
 
-/// Returns whether the schema lists all fields of the objects that it takes itself.
+/// As [`is_plain_object`], but other types beside the object are allowed, such as `null`.
 fn may_be_plain_object(fields: &Map<String, Value>) -> bool {
     let is_object = match fields.get("type") {
         Some(Value::Array(types)) => types.iter().any(|it| it == "object"),
@@ -121,7 +120,7 @@ fn may_be_plain_object(fields: &Map<String, Value>) -> bool {
     is_object && !COMBINATORS.iter().any(|key| fields.contains_key(*key))
 }
 
-/// `format: int32` and the like are OpenAPI's, and no provider enforces them.
+/// Removes `format: int32` and the like, which are OpenAPI's and no provider enforces.
 fn without_width(fields: &mut Map<String, Value>) {
     let is_number = |it: &Value| it == "integer" || it == "number";
     let is_numeric = match fields.get("type") {
@@ -134,8 +133,8 @@ fn without_width(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Closes an object, also one in whose place `null` may stand. Every field is asked for, so what
-/// stands in for a missing one is left out.
+/// Closes the schema of an object, including one that may be `null`. Defaults are removed, since
+/// every field is required.
 fn close(fields: &mut Map<String, Value>) {
     if let Some(variants) = fields.shift_remove("oneOf") {
         fields.insert("anyOf".to_owned(), variants);
@@ -154,13 +153,13 @@ fn close(fields: &mut Map<String, Value>) {
         .or_insert(Value::Bool(false));
 }
 
-/// Visits every schema within a schema; as deep as the type is nested in its source.
+/// Visits a schema and every schema in it. The recursion is as deep as the type is nested.
 fn each_schema(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Value>)) {
     let Value::Object(fields) = schema else {
         return;
     };
     visit(fields);
-    // Variants of an object that has fields of its own are open towards each other.
+    // The variants of an object with fields of its own must stay open to be combined with them.
     let is_mixed = fields.contains_key("properties") && !is_plain_object(fields);
     for (key, value) in fields.iter_mut() {
         let is_variant = COMBINATORS.contains(&key.as_str());

@@ -1,4 +1,4 @@
-//! A conversation: the messages of its turns, sent with the next one.
+//! A conversation: it keeps the messages of its turns and sends them with the next one.
 
 use crate::cut_off::CutOff;
 use crate::ledger::Ledger;
@@ -20,12 +20,13 @@ use tokio::sync::Mutex;
 
 /// A conversation: it keeps the messages of its turns and sends them with the next one.
 ///
-/// Its turns run one at a time, in the order they are started: each waits for the end of the one
-/// before it. A turn that stopped early or failed leaves what there is of it; one whose [`Run`] was
-/// dropped leaves nothing. Clones are the same conversation.
+/// Its turns run one at a time, in the order in which they are started. A turn that stopped early or
+/// failed leaves its messages until then; one whose [`Run`] was dropped leaves none. Clones are the
+/// same conversation.
 ///
-/// Nothing bounds the history but the model's context: the transcript can be taken, shortened and
-/// given to another session.
+/// The profile's [`CompactionPolicy`](rondo_types::CompactionPolicy) shortens a history that would
+/// not fit the model. To shorten it yourself, take [`Session::transcript`] and give it to another
+/// session with [`Session::with_history`].
 #[derive(Clone)]
 pub struct Session {
     agent: Agent,
@@ -48,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Begins with messages of before, in place of none.
+    /// Starts from an existing history.
     #[must_use]
     pub fn with_history(self, history: Transcript) -> Self {
         Self {
@@ -59,9 +60,9 @@ impl Session {
         }
     }
 
-    /// Begins with what a journal recorded of this session, from its first record on.
+    /// Starts from all records that a journal has of this session, the first one included.
     ///
-    /// Where the last turn was cut off, [`Session::resume`] carries it on.
+    /// If the last turn was interrupted, [`Session::resume`] continues it.
     #[must_use]
     pub fn with_records(self, records: &[Record]) -> Self {
         let history = History::of(records);
@@ -75,7 +76,7 @@ impl Session {
 
     pub(crate) fn recorded(self, history: &History, cut_off: Option<CutOff>) -> Self {
         let transcript = history.transcript();
-        // The records count their turns; the ids tell of turns before the first record.
+        // The records count their own turns; call ids show turns from before the first record.
         let turns = history.turns().max(last_turn(&transcript));
         Self {
             turns: Arc::new(AtomicU32::new(turns)),
@@ -85,9 +86,9 @@ impl Session {
         }
     }
 
-    /// Records every turn in a journal, which is this session's alone.
+    /// Records every turn in a journal, which no other session may use.
     ///
-    /// Without one, each turn is recorded in memory until it ends.
+    /// Without a journal, turns are not recorded.
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         Self {
@@ -102,7 +103,7 @@ impl Session {
         &self.id
     }
 
-    /// Returns the messages so far, once the turn that runs has ended.
+    /// Waits for the running turn, if any, and returns the messages so far.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -116,7 +117,7 @@ impl Session {
     /// When the turn failed: see [`Agent`].
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn, and the session goes on as if it had not been.
+    /// Dropping the future ends the turn, and the session keeps none of its messages.
     pub async fn run(&self, message: impl Into<Message>) -> Result<Outcome, TurnError> {
         self.start(message).outcome().await
     }
@@ -127,7 +128,7 @@ impl Session {
     /// When the turn failed, or ended without such a value. The outcome is in the error.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn, and the session goes on as if it had not been.
+    /// Dropping the future ends the turn, and the session keeps none of its messages.
     pub async fn run_typed<T: DeserializeOwned + JsonSchema>(
         &self,
         message: impl Into<Message>,
@@ -137,35 +138,35 @@ impl Session {
         decoded(&answer, run.outcome().await)
     }
 
-    /// Starts a turn and returns its handle. The session has its messages when the outcome is there.
+    /// Starts a turn and returns its handle. The session has its messages once it has an outcome.
     ///
-    /// Where another turn runs, this one begins after it, and so does whatever the handle is told.
+    /// If another turn of the session runs, this one waits for it. A cancel or a steering message
+    /// takes effect once it has begun.
     pub fn start(&self, message: impl Into<Message>) -> Run {
         self.start_turn(message.into(), None)
     }
 
-    /// Carries on the turn that was cut off before the session was opened; none where none was, or
-    /// something else was said since.
+    /// Resumes the turn that was interrupted before the session was opened. Returns `None` when there
+    /// is no such turn, or another turn was started since.
     ///
-    /// No recorded reply is asked for again, and no finished call runs again. The turn has the
-    /// limits, prompt and tools that it began with, and what this agent's tools do. It fails with
-    /// [`TurnError::Resume`] where the agent's models are not the turn's; the turn then stays cut off,
-    /// and this may be called again. So it does with [`TurnError::Imported`] where the session came from
-    /// a file: [`Session::resume_imported`] is for that.
+    /// Recorded replies are not requested again, and finished calls do not run again. The turn keeps
+    /// the limits, the prompt and the tool specifications that it began with; its calls run this
+    /// agent's tools. It fails with [`TurnError::Resume`] if the agent's models are not the turn's,
+    /// and with [`TurnError::Imported`] if the session was imported from a file: use
+    /// [`Session::resume_imported`] then. After either error the turn can still be resumed.
     ///
-    /// A session that goes on without it has its messages as far as they were recorded, each call
-    /// with a result.
+    /// A session that starts another turn instead keeps the recorded messages of the interrupted
+    /// one, and each of its calls has a result.
     ///
-    /// A turn whose [`Run`] was dropped is no such turn to the session it was dropped in, which goes
-    /// on as if it had not been. Its records are there: drop the session with its clones and open it
-    /// again, and this carries it on.
+    /// A turn whose [`Run`] was dropped cannot be resumed in the same session. With a journal its
+    /// records are kept: drop the session and its clones, open it again, and resume the turn.
     pub fn resume(&self) -> Option<Run> {
         Some(self.carry_on(self.take_cut_off()?))
     }
 
-    /// Carries on the turn that was cut off as [`Session::resume`] does, also where the session was
-    /// imported. Whoever wrote the file chose what was said, what the model answered, the calls that are
-    /// yet to run and the turn's limits; this agent's gate judges those calls.
+    /// Resumes the interrupted turn as [`Session::resume`] does, even in an imported session. The
+    /// author of the file chose the messages, the model's replies, the calls that are yet to run and
+    /// the turn's limits; this agent's gate judges those calls.
     pub fn resume_imported(&self) -> Option<Run> {
         let cut_off = CutOff {
             needs_consent: false,
@@ -180,7 +181,7 @@ impl Session {
         self.begin(task, RunStart::CarryOn(cut_off, put_back))
     }
 
-    /// Returns what makes a turn resumable again, unless another one was started since.
+    /// Returns a function that makes a turn resumable again, unless another one was started since.
     fn put_back(&self) -> PutBack {
         let (slot, turns) = (Arc::clone(&self.cut_off), Arc::clone(&self.turns));
         let started = turns.load(Ordering::Relaxed);
@@ -193,9 +194,9 @@ impl Session {
     }
 
     fn start_turn(&self, message: Message, answer: Option<Expected>) -> Run {
-        // A turn that is dropped has used its number too, since its calls may have run.
+        // A dropped turn uses up its number too, since its calls may have run.
         let number = self.turns.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        // After the number: a resume that fails meanwhile must see that another turn began.
+        // After the number is taken: a resume that fails meanwhile must see that another turn began.
         drop(self.take_cut_off());
         self.begin(self.task(number, answer), RunStart::Ask(message))
     }

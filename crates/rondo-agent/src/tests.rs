@@ -14,7 +14,7 @@ use rondo_types::{Effects, Origin};
 use serde_json::json;
 use std::sync::Arc;
 
-/// A model that nobody asks.
+/// A model that receives no request.
 struct Mute;
 
 impl Model for Mute {

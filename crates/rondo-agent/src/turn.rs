@@ -1,4 +1,4 @@
-//! The one place that builds a turn.
+//! Builds every turn, from the agent's parts and the turn's own.
 
 use rondo_core::catalog::AnswerCheck;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
@@ -6,18 +6,18 @@ use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a turn is built from that several turns may share.
+/// The parts of a turn that several turns may share.
 #[derive(Clone)]
 pub struct TurnParts {
-    /// Who answers.
+    /// The primary model.
     pub model: Arc<dyn Model>,
-    /// Who is asked instead when that fails, in order.
+    /// The fallback models, in order; each takes over when the one before it fails.
     pub fallbacks: Vec<Arc<dyn Model>>,
-    /// What may be called.
+    /// The tools that the model may call.
     pub tools: Toolbox,
     /// Judges each call.
     pub gate: Arc<dyn Gate>,
-    /// Is asked where the gate does not know.
+    /// Answers when the gate asks for approval.
     pub approver: Arc<dyn Approver>,
     /// Limits, rendering and texts.
     pub profile: Arc<Profile>,
@@ -25,29 +25,29 @@ pub struct TurnParts {
     pub system: Vec<String>,
 }
 
-/// What is one turn's own.
+/// The parts of a turn that belong to it alone.
 pub struct NewTurn {
     /// The session.
     pub session: SessionId,
-    /// The turn's name, which no other turn has.
+    /// The turn's name; must be unique.
     pub turn: TurnId,
     /// The turn's place in its session, from 1.
     pub turn_number: u32,
-    /// Where everything is recorded first.
+    /// Records every effect of the turn before it happens.
     pub journal: Arc<dyn Journal>,
-    /// The JSON Schema that the answer must fit.
+    /// The JSON Schema that the answer must fit, if any.
     pub response_schema: Option<Value>,
-    /// Checks answers that fit the schema; none where the schema says it all.
+    /// A further check of answers that fit the schema, if any.
     pub answer_check: Option<AnswerCheck>,
     /// Seeds the jitter of retries.
     pub seed: u64,
 }
 
 impl TurnParts {
-    /// Builds a turn, ready to be run or carried on.
+    /// Builds the setup of a turn, to be run or resumed.
     ///
-    /// Every turn of Rondo is built here, be it for a program, a host or a design, so that what a turn needs is
-    /// added for all of them at once.
+    /// Programs and hosts build every turn with this function, so that a new part is added for all
+    /// of them at once.
     #[must_use]
     pub fn turn(self, new: NewTurn) -> TurnSetup {
         TurnSetup {

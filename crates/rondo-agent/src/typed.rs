@@ -1,4 +1,4 @@
-//! Answers that are values of a type.
+//! Answers that are deserialised into a type.
 
 use crate::error::TurnError;
 use crate::schema::AnswerSchema;
@@ -9,45 +9,45 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// An answer that is a value.
+/// An answer that was deserialised into a value.
 #[derive(Debug, Clone)]
 pub struct Typed<T> {
     /// The value.
     pub value: T,
-    /// The turn it came of; its text is the JSON that the value was read from.
+    /// The outcome of the turn; its text is the JSON that the value was read from.
     pub outcome: Outcome,
 }
 
-/// Why there is no value.
+/// Why a turn gave no value of the type.
 ///
-/// Its debug form leaves the messages of the turn out, as that of [`TurnError`] does.
+/// Its `Debug` output omits the turn's messages, as that of [`TurnError`] does.
 #[derive(thiserror::Error)]
 pub enum TypedError {
     /// The turn failed.
     #[error(transparent)]
     Turn(#[from] TurnError),
     /// The turn ended without an answer that fits: at a limit, by a cancel, by a refusal, or because
-    /// the model went on giving others.
+    /// the model kept giving answers that do not fit.
     #[error("the turn ended without an answer of that type: {}", .outcome.stop_reason)]
     NoAnswer {
-        /// What there is of the turn.
+        /// The outcome of the turn.
         outcome: Box<Outcome>,
     },
-    /// The answer fits the type's schema, but the type's own reading refuses it: by
-    /// `serde(try_from)`, say. Answers of that kind are sent back with what it says; this is the last
-    /// one, which a limit let stand.
+    /// The answer fits the type's schema, but could not be deserialised, for example because of
+    /// `serde(try_from)`. The model is asked to correct such answers; this is the last one, when a
+    /// limit allowed no further correction.
     #[error("the answer could not be read")]
     Unreadable {
-        /// What it says.
+        /// The error of the deserialisation.
         #[source]
         source: serde_json::Error,
-        /// What there is of the turn.
+        /// The outcome of the turn.
         outcome: Box<Outcome>,
     },
 }
 
 impl TypedError {
-    /// Returns what there is of the turn; `None` where no runtime ran it.
+    /// Returns the outcome of the turn; `None` when the turn did not run to an outcome.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
@@ -75,10 +75,10 @@ impl fmt::Debug for TypedError {
     }
 }
 
-/// What a typed answer must fit.
+/// The schema and the check of a typed answer.
 pub(crate) struct Expected {
     pub(crate) schema: Value,
-    /// The type's own reading, which may refuse more than its schema says.
+    /// Deserialises the answer, which may reject more than the schema does.
     pub(crate) check: AnswerCheck,
 }
 
@@ -102,7 +102,7 @@ fn read_as<T: DeserializeOwned>(answer: &AnswerSchema, text: &str) -> serde_json
     serde_json::from_value(answer.unwrap(json))
 }
 
-/// Reads the value out of the turn's answer. An answer out of the reserve is one too, where it fits.
+/// Deserialises the turn's answer. The answer to the last, reserved request counts too, if it fits.
 pub(crate) fn decoded<T: DeserializeOwned>(
     answer: &AnswerSchema,
     ended: Result<Outcome, TurnError>,

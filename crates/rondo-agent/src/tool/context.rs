@@ -1,4 +1,4 @@
-//! What a typed tool is told of its call.
+//! The context of a typed tool's call.
 
 use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a call knows besides its arguments. Clones belong to the same call.
+/// The context of a call: its ids, its deadline, and the output for the user. Clones belong to the
+/// same call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     call: Arc<ToolInvocation>,
@@ -26,13 +27,13 @@ impl ToolContext {
         }
     }
 
-    /// Returns the session.
+    /// Returns the session of the call.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.call.session
     }
 
-    /// Returns the turn.
+    /// Returns the turn of the call.
     #[must_use]
     pub fn turn(&self) -> &TurnId {
         &self.call.turn
@@ -44,31 +45,31 @@ impl ToolContext {
         &self.call.call_id
     }
 
-    /// Returns a key that is the same when this call is repeated after a crash, and no other call's;
-    /// for services that want one. Letters, digits, `-` and `_`: safe as a file name.
+    /// Returns the idempotency key of the call: unique to it, and the same when it runs again after
+    /// a crash. It has only letters, digits, `-` and `_`, so it is safe as a file name.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.call.idempotency_key
     }
 
-    /// Returns when the call will be told to end, everything considered; `None` where nothing
-    /// bounds it.
+    /// Returns when the call will be cancelled for its timeout or the turn's deadline; `None` when
+    /// it has neither.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Returns the token that fires when the call must end.
+    /// Returns the token that is cancelled when the call must end.
     ///
-    /// Asking for it promises to watch it: the call is then no longer dropped at once, but given
-    /// the profile's `cancel_grace` to end what it started and to return what it has.
+    /// A tool that takes the token must watch it: its future is then not dropped at once, but has
+    /// the profile's `cancel_grace` to clean up and return what it has.
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.watched.store(true, Ordering::Release);
         self.call.cancel.clone()
     }
 
-    /// Shows a piece of live output to whoever watches. Never blocks; the model does not read it.
+    /// Sends a piece of live output to the listener. Never blocks; the model does not read it.
     pub fn show(&self, text: impl Into<String>) {
         self.call.output.push(text.into());
     }

@@ -1,16 +1,16 @@
-//! Errors of typed tools, as results that the model reads.
+//! Turns errors of typed tools into results that the model reads.
 
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use std::error::Error;
 
-/// Any error of a program: `std` errors, `anyhow` errors, or a message.
+/// Any error: a `std` error, an `anyhow` error, or a message.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The bound on causes that are told, for errors that are their own cause.
+/// The most causes that are reported, in case an error is its own cause.
 const CAUSES_MAX: usize = 16;
 
-/// Returns the message with its causes. A cause that the message already ends with is not repeated,
-/// since many errors print theirs.
+/// Returns the message with its causes. A cause is left out when the message already ends with it,
+/// since many errors print their causes.
 pub(super) fn described(error: impl Into<BoxError>) -> String {
     let error = error.into();
     let mut text = error.to_string();
@@ -26,7 +26,8 @@ pub(super) fn described(error: impl Into<BoxError>) -> String {
     text
 }
 
-/// A call that was told to end; the driver knows whether by a cancel or by its timeout.
+/// The outcome of a call that was ended early. The driver sets the code to `timeout` if that was the
+/// reason.
 pub(super) fn ended_early(message: impl Into<String>) -> ToolOutcome {
     ToolOutcome::error(ToolErrorCode::Cancelled, message)
 }

@@ -1,7 +1,7 @@
-//! Tools that are functions over the program's own types.
+//! Tools from functions over the program's own types.
 //!
-//! The arguments' schema is derived from their type, so that what the model is told, what is
-//! checked and what the function gets cannot differ.
+//! The schema of the arguments is derived from their type, so the model, the validation and the
+//! function always agree.
 
 mod context;
 mod failure;
@@ -24,7 +24,7 @@ use std::fmt;
 
 type ToolFn = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
-/// A tool that is a function; built by [`tool`].
+/// A tool that calls a function; built by [`tool`].
 pub struct FnTool {
     spec: ToolSpec,
     work: Box<ToolFn>,
@@ -39,20 +39,19 @@ pub struct NoArgs {}
 /// - `name` is what the model calls it by: `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
 /// - `description` tells the model what it does and when to use it; the documentation comments of
 ///   the fields of `A` describe the arguments.
-/// - `A` is a struct with named fields ([`NoArgs`] where there are none). Its JSON Schema is sent
-///   with subschemas in place; references remain only where a type holds itself.
-/// - The output is what the model reads: text where it serialises to a string, JSON otherwise, cut
-///   in its middle past 256 KiB.
-/// - An error becomes a result of code `failed`, with the message and its causes, which the model
+/// - `A` is a struct with named fields ([`NoArgs`] for a tool without arguments). Its JSON Schema is
+///   sent with inlined subschemas; only recursive types keep references.
+/// - The model reads the output: as text if it serialises to a string, as JSON otherwise, with the
+///   middle cut out past 256 KiB.
+/// - An error becomes a result with code `failed`, with the message and its causes, which the model
 ///   reads; the turn goes on. So do wrong arguments (`invalid_args`) and panics (`internal`).
 ///
-/// The tool counts as one that changes something, runs alone, and is never repeated after a crash.
-/// [`FnTool::read_only`] and its neighbours say otherwise.
+/// By default a tool counts as one with effects, runs alone, and is never run again after a crash.
+/// [`FnTool::read_only`] and the other methods of [`FnTool`] change that.
 ///
 /// # Cancel safety
-/// When a call is cancelled or its time is up, its future is dropped, wherever it waits. One that
-/// has asked for [`ToolContext::cancellation`] is instead given the profile's `cancel_grace` to end
-/// by itself.
+/// When a call is cancelled or its time is up, its future is dropped at its current await point. A
+/// call that took [`ToolContext::cancellation`] has the profile's `cancel_grace` to end by itself.
 ///
 /// ```
 /// # use schemars::JsonSchema;
@@ -140,13 +139,14 @@ where
 }
 
 impl FnTool {
-    /// Returns what the model is told of it, and what the engine knows.
+    /// Returns the specification of the tool.
     #[must_use]
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    /// Says that the tool only looks: calls may overlap with others, and may be repeated.
+    /// Declares that the tool changes nothing: calls may run beside others, and run again after a
+    /// crash.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.effects(Effects::ReadOnly)
@@ -154,32 +154,32 @@ impl FnTool {
             .recovery(Recovery::ReadOnly)
     }
 
-    /// Says whether it changes anything outside.
+    /// Sets whether the tool may change anything outside the conversation.
     ///
-    /// A call of one that does is not run on arguments whose meaning had to be guessed.
+    /// A tool with effects does not run on arguments whose repair may have changed their meaning.
     #[must_use]
     pub fn effects(mut self, effects: Effects) -> Self {
         self.spec.effects = effects;
         self
     }
 
-    /// Says whether its calls may overlap with others of the same step.
+    /// Sets whether its calls may run beside others of the same step.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.spec.concurrency = concurrency;
         self
     }
 
-    /// Says that it is progress to make the same call again and to read the same result, as where the
-    /// model waits for something: the profile's [`LoopGuard`](rondo_types::LoopGuard) does not count
-    /// its calls. The limits on steps, calls and time bound them.
+    /// Declares that repeated calls with the same result are expected, as when the model polls a
+    /// state: the profile's [`LoopGuard`](rondo_types::LoopGuard) does not count them. The limits on
+    /// steps, calls and time still apply.
     #[must_use]
     pub fn polls(mut self) -> Self {
         self.spec.polls = true;
         self
     }
 
-    /// Says what happens to a call whose end was not recorded.
+    /// Sets what happens after a crash to a call whose end was not recorded.
     #[must_use]
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.spec.recovery = recovery;
