@@ -32,7 +32,7 @@ pub enum TurnError {
     /// inconsistent.
     #[error("the turn that was cut off cannot be carried on")]
     Resume(#[from] ResumeError),
-    /// The turn that was cut off came from a file, so that anybody may have written its messages, its
+    /// The turn that was cut off came from a file, so that its messages may have been written by anyone, its
     /// limits and its calls. [`Session::resume_imported`](crate::Session::resume_imported) carries it
     /// on all the same.
     #[error("the turn that was cut off was imported: its file may be from anyone")]

@@ -10,7 +10,7 @@
 //! - [`react`]: calls as tagged text, `Agent` and its channel of events.
 //! - [`shell`]: a shell's agent, messages in the shape of OpenAI.
 //!
-//! The designs ask nobody before a tool runs: what a program registers may be called. Each loop
+//! The designs ask no one before a tool runs: what a program registers may be called. Each loop
 //! takes a [`Gate`](rondo_core::Gate) where that is too much.
 #![warn(missing_docs)]
 

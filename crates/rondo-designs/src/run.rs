@@ -92,7 +92,7 @@ impl Run {
     }
 }
 
-/// Lets every call run: the designs ask nobody, so what a program registers is what may run.
+/// Lets every call run: the designs ask no one, so what a program registers is what may run.
 pub(crate) struct AllowAll;
 
 #[async_trait]

@@ -5,7 +5,7 @@ use crate::error::{LocalError, first_line};
 use crate::sampler::Sampler;
 use llguidance::Matcher;
 
-/// Tokens computed between two looks at whether anybody still waits. Larger chunks are hardly
+/// Tokens computed between two looks at whether the caller still waits. Larger chunks are hardly
 /// faster; this many take half a second to a second at 1.5 B parameters on two cores. The kernels
 /// take twelve at a time.
 pub const PREFILL_CHUNK_TOKENS: usize = 96;
@@ -49,7 +49,7 @@ pub(crate) enum End {
     Whole,
     /// Its bound was reached.
     Length,
-    /// Nobody waits for it any more.
+    /// The caller waits for it no more.
     Unwanted,
 }
 

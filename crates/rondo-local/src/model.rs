@@ -47,7 +47,7 @@ pub struct LocalModel {
 
 impl LocalModel {
     /// Starts a model over a file, which is loaded when the model is first asked; a failure to load
-    /// it is told to whoever asks.
+    /// every later request is told it.
     ///
     /// # Errors
     /// When no thread can be started.

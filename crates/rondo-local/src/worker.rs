@@ -25,13 +25,13 @@ pub(crate) const EVENTS_MAX: usize = 64;
 /// What a reader gets.
 pub(crate) type Event = Result<ModelEvent, ModelError>;
 
-/// One request, and where its reply goes. Nobody wants the reply once the receiver is dropped.
+/// One request, and where its reply goes. The reply is not wanted once the receiver is dropped.
 pub(crate) struct Job {
     pub(crate) request: Arc<ModelRequest>,
     pub(crate) reply: mpsc::Sender<Event>,
 }
 
-/// Loads the engine when it is first asked, and answers until nobody can ask any more.
+/// Loads the engine when it is first asked, and answers until the last sender is dropped.
 pub(crate) fn run(
     load: impl FnOnce() -> Result<Box<dyn Engine>, LocalError>,
     mut jobs: mpsc::Receiver<Job>,
@@ -47,7 +47,7 @@ pub(crate) fn run(
             Err(err) => Some(model_error(err)),
         };
         if let Some(failure) = failure {
-            // Whoever left does not need to hear of it.
+            // A caller that left does not need to hear of it.
             let _ = job.reply.blocking_send(Err(failure));
         }
         // The reply ends when its sender is gone.

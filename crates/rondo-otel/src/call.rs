@@ -69,7 +69,7 @@ impl CallSpan {
         self.end(outcome.code());
     }
 
-    /// Ends a call whose end nobody waited for.
+    /// Ends a call whose end was not waited for.
     pub(crate) fn abandoned(self) {
         self.end(Some(ToolErrorCode::Cancelled));
     }

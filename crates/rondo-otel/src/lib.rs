@@ -5,7 +5,7 @@
 //! asks for them.
 //!
 //! A [`Telemetry`] is told of each moment of a turn by the engine itself, so the figures are those
-//! of the turn and not of whoever reads its events. It writes to any providers of the
+//! of the turn and not of the task that reads its events. It writes to any providers of the
 //! OpenTelemetry SDK; an [`Exporter`] is such providers, sent to a collector over OTLP.
 //!
 //! # Layout

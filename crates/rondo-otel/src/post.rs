@@ -35,7 +35,7 @@ pub(crate) struct Post {
     timeout: Duration,
     /// Taken when the value is dropped, which may happen where a runtime must not be waited for.
     runtime: Option<Runtime>,
-    /// Whether somebody was told of a failure, shared by both kinds: it is said once.
+    /// Whether a failure was reported, shared by both kinds: it is reported once.
     told: Arc<AtomicBool>,
 }
 

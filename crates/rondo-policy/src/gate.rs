@@ -323,7 +323,7 @@ fn question(
         false => String::new(),
     };
     format!(
-        "`{tool}` wants to run{programs} in {}\n{}\nIt is asked because {}.",
+        "`{tool}` wants to run{programs} in {}\n{}\nReason: {}.",
         shown::line(&dirs.current().display().to_string()),
         shown::call(&rest),
         shown::line(&shortened(reason)),

@@ -46,7 +46,7 @@ pub enum Capability {
 pub enum Looks {
     /// Names, stored attributes, constant items of built-in containers, and constants. No code runs:
     /// no call or operator, and no property, `__getattr__`, `__repr__`, `__len__` or `__iter__` of any
-    /// object. So a look has no effects, and needs nobody's approval. What only code could tell is
+    /// object. So a look has no effects, and needs no approval. What only code could tell is
     /// an error, or told by what is stored.
     WithoutCalls,
     /// Any expression. For where `eval_expr` is allowed anyway.

@@ -77,7 +77,7 @@ pub enum Stop {
     /// It was cancelled.
     #[error("it was cancelled")]
     Cancelled,
-    /// Nobody waits for it any more.
+    /// The caller waits for it no more.
     #[error("nobody waits for it any more")]
     Unwanted,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Request {
     pub(crate) takes_earlier_output: bool,
     /// Whether what is written meanwhile is its own; that of a look for the prompt is not.
     pub(crate) owns_output: bool,
-    /// Where somebody sits who runs it.
+    /// The user's terminal, where the user runs it.
     pub(crate) terminal: Option<CellTerminal>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Lent {
     typed: usize,
 }
 
-/// What comes from whoever sits there.
+/// What the user typed.
 pub(crate) enum FromPerson {
     Keys(Vec<u8>),
     Size(TerminalSize),

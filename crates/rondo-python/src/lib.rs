@@ -6,7 +6,7 @@
 //! interpreter within our process could do none of this.
 //!
 //! # Layout
-//! - [`Session`]: one interpreter, started when it is first needed; whoever uses it takes turns.
+//! - [`Session`]: one interpreter, started when it is first needed; those that use it take turns.
 //! - [`Settings`]: which interpreter, where, and its bounds.
 //! - [`Capability`] and [`tools`]: what a model may call.
 //! - [`CellEnd`], [`Completeness`]: what a prompt needs beside that.
@@ -21,7 +21,7 @@
 //! The child's standard input is one end of a socket pair, which the helper moves to a descriptor
 //! of its own before any user's code runs. So nothing needs to be inherited beyond the three
 //! standard descriptors: no fork of a large process (which `pre_exec` would mean), no descriptor
-//! that another child could inherit in the meantime, and no path that somebody else could connect
+//! that another child could inherit in the meantime, and no path that another process could connect
 //! to. Standard output and error are pipes that hold the user's output and nothing else.
 //!
 //! A pipe whose other end only we have is sent over that socket, and the kernel is told to kill the

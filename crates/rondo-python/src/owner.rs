@@ -43,7 +43,7 @@ pub(crate) struct Owner {
     between: Capture,
     /// Who listens to output that no job is under way for.
     listener: Listener,
-    /// How the interpreter was lost, while nobody has been told.
+    /// How the interpreter was lost, until it is reported.
     loss: Option<Loss>,
     /// Whether the next interpreter takes the place of a lost one.
     was_lost: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Owner {
     starts: Arc<AtomicU64>,
 }
 
-/// Takes what is written while no job is under way, as long as somebody listens.
+/// Takes what is written while no job is under way, as long as there is a listener.
 #[derive(Clone, Default)]
 pub(crate) struct Listener(Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>);
 
@@ -64,7 +64,7 @@ impl Listener {
         receiver
     }
 
-    /// Returns whether somebody took it.
+    /// Returns whether a listener took it.
     fn tell(&self, bytes: &[u8]) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.as_ref().map(|it| it.try_send(bytes.to_vec())) {
@@ -132,7 +132,7 @@ impl Owner {
         match event {
             Event::Output(stream, bytes) => self.take_late(stream, &bytes),
             Event::Terminal(bytes) => self.take_late(OutputStream::Stdout, &bytes),
-            // Nobody asked for it.
+            // It belongs to no job.
             Event::Reply(_) => {}
             Event::Lost => {
                 let SessionError::Lost(loss) = self.lose(None, self.fresh_capture(), None).await

@@ -24,7 +24,7 @@ pub struct RecordedCell {
     pub changed: Option<CodeChange>,
     /// How it ended; none where that is not recorded.
     pub ending: Option<CellEnding>,
-    /// Whether it read what somebody typed.
+    /// Whether it read what the user typed.
     pub has_read_input: bool,
     /// How long it may run.
     pub timeout: Option<Duration>,

@@ -26,7 +26,7 @@ const PROMPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A live Python session: one interpreter whose variables stay from call to call.
 ///
-/// It is started when it is first needed, and again after it was lost. Whoever uses the session, a
+/// It is started when it is first needed, and again after it was lost. Those that use the session, a
 /// person or a model, takes turns in the order in which they came. Its asynchronous functions are
 /// called within a Tokio runtime. Dropping the session ends the interpreter and all that it runs.
 ///
@@ -132,7 +132,7 @@ impl Session {
         self.run_cell_with(code, live, until, None).await
     }
 
-    /// Runs a cell as [`Self::run_cell`], at a terminal where somebody sits: it may read what they type.
+    /// Runs a cell as [`Self::run_cell`], at the user's terminal: it may read what the user types.
     /// What it writes, `live` is given as for a terminal that is set to pass everything on. Without
     /// [`Settings::has_terminal`], the cell has an empty standard input all the same.
     ///

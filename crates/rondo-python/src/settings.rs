@@ -68,7 +68,7 @@ impl Settings {
     ///
     /// `virtual_env` is what activation leaves in `VIRTUAL_ENV`: an activated one may lie in
     /// `directory`, where the session will run. Entries of the search path that lie there, or are
-    /// relative, are passed over: nobody has said that programs of that directory may run.
+    /// relative, are passed over: nothing says that programs of that directory may run.
     #[must_use]
     pub fn find_program(
         virtual_env: Option<&Path>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Returns the session's functions as tools, in the order of [`Capability::ALL`].
 ///
-/// Those that only look are shared and need nobody's approval; `eval_expr` and `run_code` may do
+/// Those that only look are shared and need no approval; `eval_expr` and `run_code` may do
 /// anything, and say so.
 #[must_use]
 pub fn tools(session: &Arc<Session>, looks: Looks) -> Vec<Arc<dyn Tool>> {

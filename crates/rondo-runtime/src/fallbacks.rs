@@ -14,7 +14,7 @@ use rondo_types::{ErrorClass, ModelError, ModelInfo, ModelRequest, Profile, Serv
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Returns the fallbacks that can be asked. One without a key is left out with a note: whoever
+/// Returns the fallbacks that can be asked. One without a key is left out with a note: a user who
 /// configured it for all machines has not set it on this one, and the first model may do.
 ///
 /// # Errors

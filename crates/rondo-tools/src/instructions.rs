@@ -29,7 +29,7 @@ pub struct RepositoryInstructions {
 ///
 /// A file counts where it is a regular one beneath the root: a link that leads out of the repository
 /// is not followed, and nothing is waited for. Directories above that belong to another user are not
-/// looked at, since anybody may make a repository of `/tmp`.
+/// looked at, since any user may make a repository of `/tmp`.
 #[must_use]
 pub fn repository_instructions(directory: &Path) -> RepositoryInstructions {
     let root = root_of(directory);

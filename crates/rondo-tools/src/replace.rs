@@ -96,7 +96,7 @@ impl Target {
         options.write(true).create_new(true);
         let mut file = self.parent.open_with(name, &options)?;
         if let Some(before) = &self.before {
-            // First, so that nobody else sees what only its owner may read.
+            // First, so that no other user sees what only its owner may read.
             file.set_permissions(before.permissions())?;
         }
         file.write_all(content)?;

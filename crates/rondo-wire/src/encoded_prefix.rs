@@ -64,7 +64,7 @@ impl EncodedPrefix {
         self.messages.last().map(|message| message.as_ptr().addr())
     }
 
-    /// Returns whether nobody has its messages any more.
+    /// Returns whether its messages were all dropped.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let last = self.messages.last();

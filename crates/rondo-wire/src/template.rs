@@ -37,7 +37,7 @@ struct Hole {
 enum Kind {
     /// The text, in its quotes.
     Text,
-    /// A whole number, or a string without escapes, that nobody looks at.
+    /// A whole number, or a string without escapes, whose value is not looked at.
     Unread,
     /// A count, by its number.
     Count(usize),

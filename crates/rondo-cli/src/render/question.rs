@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_shown_as_it_is() {
-        let question = "`exec` wants to run in /x\n  command: touch a\nIt is asked because y.";
+        let question = "`exec` wants to run in /x\n  command: touch a\nReason: y.";
         assert_eq!(fitted(question, 24, 80), format!("{question}\n"));
     }
 

@@ -532,7 +532,7 @@ impl World {
                 };
                 let message = message(&self.submitted.to_string(), delivery);
                 self.rows.push_back(message.clone());
-                // The process that owns the session learns of a row, whoever wrote it.
+                // The process that owns the session learns of every row, its own and those of others.
                 let at = self.owner.unwrap_or(process);
                 self.input(at, Input::Submitted(message));
             }

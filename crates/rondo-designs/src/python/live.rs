@@ -36,7 +36,7 @@ pub struct LiveSession {
 }
 
 impl LiveSession {
-    /// Takes the session, which others may use too: whoever comes first is served first.
+    /// Takes the session, which others may use too. Callers are served in the order in which they asked.
     #[must_use]
     pub fn new(session: Arc<Session>) -> Self {
         Self { session }

@@ -233,7 +233,7 @@ pub enum ShellError {
         /// What the calls showed until then.
         text: String,
     },
-    /// Somebody cancelled.
+    /// The run was cancelled.
     #[error("the agent was cancelled")]
     Cancelled,
     /// A request failed, took too long, or its reply cannot be used.

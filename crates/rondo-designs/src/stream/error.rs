@@ -28,7 +28,7 @@ pub enum FaeLlmError {
     /// A call took too long.
     #[error("{0}")]
     TimeoutError(String),
-    /// A call was stopped, or not begun, because somebody cancelled.
+    /// A call was stopped, or not begun, because the run was cancelled.
     #[error("{0}")]
     Cancelled(String),
 }

@@ -43,7 +43,7 @@ pub fn validate_tool_args(
     )?)
 }
 
-/// Runs calls that somebody else got from a model.
+/// Runs calls that came from a model which the caller asked itself.
 ///
 /// They are run as one reply of a turn, so everything is as in the loop: arguments are repaired
 /// where only their notation is wrong and then checked, each call has its timeout, one that is

@@ -11,7 +11,7 @@ mod row;
 use super::Kind;
 pub(super) use numbers::Numbers;
 
-/// A processor that has the instructions: whoever holds this may use them.
+/// A processor that has the instructions: holding this value shows that they may be used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arch(());
 

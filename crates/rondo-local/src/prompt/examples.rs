@@ -1,7 +1,7 @@
 //! Conversations that show what a step looks like.
 //!
 //! Models that are too small copy them, so they do no harm: their commands only read, and nothing
-//! in them can pass for an answer to somebody's question. One shows what to do where a command
+//! in them can pass for an answer to a user's question. One shows what to do where a command
 //! fails, one that general knowledge takes no command: without it the model looks up in a shell
 //! what it knows.
 

@@ -1,7 +1,7 @@
 //! Whether a repository makes the commands of `git` that look at it run programs.
 //!
 //! A repository's own configuration can name programs that these commands start (`core.fsmonitor`,
-//! `diff.external`, filters, hooks), and whoever unpacked it may have written it. So it is read, and
+//! `diff.external`, filters, hooks), and it may have come with an archive that was unpacked here. So it is read, and
 //! only settings that are known to start nothing are accepted. The user's own configuration is
 //! trusted.
 

@@ -121,7 +121,7 @@ impl Walk {
         let ends = if let [command] = pipeline.commands.as_slice() {
             self.command(command, at)?
         } else {
-            // Each runs in a shell of its own; the last one in this one where somebody set that.
+            // Each runs in a shell of its own; the last one in this one where that option is set.
             let mut after = at.clone();
             for command in &pipeline.commands {
                 after = after.or(&self.command(command, at)?.either()?)?;

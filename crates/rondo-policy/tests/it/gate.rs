@@ -358,7 +358,7 @@ async fn the_question_about_a_long_command_names_its_programs_and_shows_its_end(
         place.display()
     );
     assert!(prompt.starts_with(&head), "{prompt}");
-    assert!(prompt.contains("\n  │ echo done\nIt is asked because "));
+    assert!(prompt.contains("\n  │ echo done\nReason: "));
 }
 
 #[tokio::test]

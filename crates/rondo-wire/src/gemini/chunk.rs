@@ -154,7 +154,7 @@ pub(super) enum WirePart<'a> {
         /// Whether rebuilding the part from name, arguments and id would lose something.
         is_opaque: bool,
     },
-    /// A piece of a call (Vertex only), or one that nobody could run.
+    /// A piece of a call (Vertex only), or one that could not be run.
     PartialCall(PartialCall<'a>),
     /// Anything else.
     Other,
@@ -187,7 +187,7 @@ pub(super) struct PartialCall<'a> {
     pub(super) pieces: Option<&'a RawValue>,
     /// Whether more of the call comes.
     pub(super) will_continue: bool,
-    /// Whether there is something that nobody knows.
+    /// Whether there is a part of an unknown kind.
     pub(super) has_unknown: bool,
     /// What the part has beside the call.
     pub(super) fields: Vec<(Cow<'a, str>, &'a RawValue)>,

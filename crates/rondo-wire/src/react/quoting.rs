@@ -1,7 +1,7 @@
 //! Tool output between marks that its author cannot know.
 //!
 //! The model reads results as text beside its instructions, so output could close its own block and
-//! go on as somebody else. A mark made from what was said before any output keeps the two apart,
+//! go on in another's name. A mark made from what was said before any output keeps the two apart,
 //! and tags of ours in the output lose their bracket. This is no security boundary: what a call may
 //! do is decided where it is run.
 

@@ -14,7 +14,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Reads it back from a call that this dialect read, whoever carried it.
+    /// Reads it back from a call that this dialect read, by whatever way it came.
     pub(super) fn of(call: &ToolCall) -> Option<Self> {
         let opaque: &Opaque = call.opaque.as_ref()?;
         if !is_react(&opaque.origin.dialect) {
