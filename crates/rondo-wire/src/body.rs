@@ -8,32 +8,33 @@ use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Usage};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// What a dialect does with the payloads of a body. Framing and bounds are shared.
-pub(crate) trait Payloads: Send {
-    /// Reads one JSON object.
-    fn object(
+/// Decodes the JSON payloads of a body: the part of a decoder that each dialect has of its own. Framing
+/// and bounds are shared, in [`BodyReader`].
+pub(crate) trait PayloadDecoder: Send {
+    /// Decodes one JSON object: an event of a stream, or a whole reply.
+    fn read_object(
         &mut self,
         event: &str,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// Reads a failure that is not framed as data.
-    fn failure(&self, text: &str) -> ModelError;
+    /// Reads an error that the server sent outside of any event.
+    fn read_failure(&self, text: &str) -> ModelError;
 
-    /// Returns whether anything of the protocol was read.
-    fn any(&self) -> bool;
+    /// Returns whether any payload so far belongs to this protocol.
+    fn has_read_any(&self) -> bool;
 
     /// Returns whether the reply may end where an event ended.
     fn may_end(&self) -> bool;
 
-    /// Returns whether all that was said has its finish reason, so that the reply counts even if
+    /// Returns whether every candidate has its finish reason, so that the reply is complete even if
     /// the server never ends the body.
     fn is_whole(&self) -> bool {
         self.may_end()
     }
 
-    /// Returns whether the protocol's own end was read. What follows it is not looked at.
+    /// Returns whether the protocol's own end was read. Anything after it is ignored.
     fn ended(&self) -> bool {
         false
     }
@@ -57,15 +58,15 @@ pub(crate) trait Payloads: Send {
     /// Returns the last token counts as the provider counts.
     fn reported_usage(&self) -> Option<Usage>;
 
-    /// Forgets what it learnt to read the short way.
+    /// Forgets the event that the fast path compares with.
     #[cfg(test)]
     fn forget(&mut self);
 }
 
-/// Decodes a body by a dialect's [`Payloads`].
+/// Decodes a body with a dialect's [`PayloadDecoder`].
 pub(crate) type BodyDecoder<P> = Latched<BodyReader<P>>;
 
-/// Reads a body by a dialect's [`Payloads`].
+/// Reads a body with a dialect's [`PayloadDecoder`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BodyReader<P> {
     framer: Framer,
@@ -74,7 +75,7 @@ pub(crate) struct BodyReader<P> {
     bytes_max: u64,
 }
 
-impl<P: Payloads> BodyDecoder<P> {
+impl<P: PayloadDecoder> BodyDecoder<P> {
     pub(crate) fn new(payloads: P, bounds: Bounds) -> Self {
         Self::over(BodyReader {
             framer: Framer::new(bounds),
@@ -85,7 +86,7 @@ impl<P: Payloads> BodyDecoder<P> {
     }
 }
 
-impl<P: Payloads> BodyReader<P> {
+impl<P: PayloadDecoder> BodyReader<P> {
     fn read_within(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         // What fits is read before the rest is refused, or else the cut would matter.
         let left = usize::try_from(self.bytes_max.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
@@ -105,7 +106,7 @@ impl<P: Payloads> BodyReader<P> {
     }
 }
 
-impl<P: Payloads> Reader for BodyReader<P> {
+impl<P: PayloadDecoder> Reader for BodyReader<P> {
     fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let result = self.read_within(bytes, out);
         // What follows the end is not looked at, so it cannot fail either.
@@ -125,7 +126,7 @@ impl<P: Payloads> Reader for BodyReader<P> {
             .framer
             .finish(&mut |frame| take(payloads, frame, out))?;
         match end {
-            BodyEnd::Document if !self.payloads.any() => {
+            BodyEnd::Document if !self.payloads.has_read_any() => {
                 return Err(malformed("it is json of another kind"));
             }
             BodyEnd::Document if !self.payloads.document_may_end() => {
@@ -160,7 +161,7 @@ impl<P: Payloads> Reader for BodyReader<P> {
     }
 }
 
-fn take<P: Payloads>(
+fn take<P: PayloadDecoder>(
     payloads: &mut P,
     frame: Frame<'_>,
     out: &mut Vec<ModelEvent>,
@@ -169,7 +170,7 @@ fn take<P: Payloads>(
         return Ok(());
     }
     match frame {
-        Frame::ErrorField(text) => Err(payloads.failure(&String::from_utf8_lossy(text))),
+        Frame::ErrorField(text) => Err(payloads.read_failure(&String::from_utf8_lossy(text))),
         Frame::Json { event, text } => {
             let json = match std::str::from_utf8(text) {
                 Ok(json) => Cow::Borrowed(json),
@@ -181,19 +182,19 @@ fn take<P: Payloads>(
     }
 }
 
-fn take_json<P: Payloads>(
+fn take_json<P: PayloadDecoder>(
     payloads: &mut P,
     event: &str,
     json: &str,
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), ModelError> {
     if !json.starts_with('[') {
-        return payloads.object(event, json, out);
+        return payloads.read_object(event, json, out);
     }
     let elements: Vec<&RawValue> =
         serde_json::from_str(json).map_err(|_| malformed("an event is not json"))?;
     for element in elements {
-        payloads.object(event, element.get(), out)?;
+        payloads.read_object(event, element.get(), out)?;
     }
     Ok(())
 }
@@ -233,14 +234,14 @@ pub(crate) fn malformed(what: &str) -> ModelError {
 }
 
 /// Explains why a payload cannot be read, and reads a failure from one that is not JSON.
-pub(crate) fn unreadable<P: Payloads>(
+pub(crate) fn unreadable<P: PayloadDecoder>(
     payloads: &P,
     event: &str,
     json: &str,
     error: &serde_json::Error,
 ) -> ModelError {
     if event == "error" && raw(json).is_none() {
-        return payloads.failure(json);
+        return payloads.read_failure(json);
     }
     malformed(&format!(
         "an event does not fit: {}",
@@ -271,6 +272,6 @@ fn foreign(text: &str) -> ModelError {
 }
 
 #[cfg(test)]
-mod short_way;
+mod fast_path;
 #[cfg(test)]
 mod tests;

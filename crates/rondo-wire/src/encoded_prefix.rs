@@ -27,7 +27,7 @@ const PIECE_BYTES_MIN: usize = 16 * 1024;
 /// of one session do. It holds encoded bytes but none of the messages.
 #[derive(Debug, Default)]
 pub struct EncodedPrefix {
-    /// Whom the bytes are for.
+    /// The provider and model that the bytes were encoded for.
     target: Option<(Origin, Quirks)>,
     /// The messages whose bytes are kept. Weak, so that the address of a message that is gone is
     /// not given to another one.

@@ -6,15 +6,15 @@
 //!
 //! # Layout
 //! - `dialect`, `target`, `bounds`, `lowering`: the public vocabulary.
-//! - `framing`, `sse`, `scan`: bodies cut into JSON payloads, whatever their form. The form is told
-//!   by content and not by headers, since gateways send the wrong header.
-//! - `latch`: what every decoder does about a failure and its end.
-//! - `body`: the decoder that every dialect shares; a dialect only reads payloads.
-//! - `template`: the short way to read an event that is like the one before.
+//! - `framing`, `sse`, `scan`: split bodies into JSON payloads. The form of a body (stream, document,
+//!   array) is recognised by its content and not by headers, since gateways send wrong headers.
+//! - `latch`: a decoder that failed or was finished stays so.
+//! - `body`: the decoder that all dialects share; each dialect adds a `PayloadDecoder` in its `decode`.
+//! - `template`: the fast path for an event that differs from the one before only in its text.
 //! - `json`: borrowed, tolerant JSON in both directions.
 //! - `encoded_prefix`: the encoded beginning of a conversation, from one request to the next.
-//! - `naming`: what the provider calls a response.
-//! - `names`, `ids`: names of tools and ids of calls that a wire refuses.
+//! - `naming`: the response id and model name that a provider reports.
+//! - `names`, `ids`: rewrite tool names and call ids that a provider would refuse.
 //! - `failure`, `errors`: classes of errors that all dialects share, and their usual shape.
 //! - `openai_chat`, `openai_responses`, `anthropic`, `gemini`: one folder a dialect.
 //! - `react`: calls as text, over any of them.

@@ -8,16 +8,16 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lowering {
-    /// Reasoning was left out: it came from elsewhere, or the provider does not take it back.
+    /// Reasoning was left out: it came from another provider or model, or this one does not take it back.
     ReasoningDropped,
-    /// Opaque data was left out: it came from elsewhere, or it is not JSON.
+    /// Opaque data was left out: it came from another provider or model, or it is not a JSON object.
     OpaqueDropped,
     /// A refusal was sent as text.
     RefusalAsText,
     /// Arguments that are no JSON object were sent as `{}`.
     ArgumentsReplaced,
-    /// A call id was replaced by one that the provider accepts. A wire id of elsewhere always gives
-    /// way to the call's own id, and that is not noted.
+    /// A call id was replaced by one that the provider accepts. Replacing the wire id of another provider
+    /// by the call's own id is not noted.
     IdReplaced,
     /// A name that the provider refuses was replaced.
     NameReplaced,
@@ -47,28 +47,28 @@ pub enum LoweringCause {
     Elsewhere,
     /// The provider does not take it back, not even from itself.
     NotTakenBack,
-    /// The wire has no place for it, or not there.
+    /// The protocol has no field for it, or none at this place.
     NoPlace,
-    /// It is not a JSON object, as the wire wants.
+    /// It is not a JSON object, which the protocol requires.
     NotAnObject,
-    /// It breaks the wire's rule of length or characters.
+    /// It breaks the protocol's rule on length or characters.
     NotAllowed,
-    /// The model or its provider refuses it, by what is known or configured of them.
+    /// The model or its provider refuses it, as far as known or configured.
     Refused,
-    /// The wire demands it.
+    /// The protocol requires it.
     Demanded,
-    /// Nothing else was left.
+    /// Nothing of the message was left to send.
     NothingLeft,
-    /// The transcript says something else than this data does.
+    /// The transcript was changed since, and this data no longer matches it.
     Outdated,
-    /// What must stand behind it is not there.
+    /// The item or result that must follow it is missing.
     Unanswered,
 }
 
 /// One change that encoding made to a request: what, where and why.
 ///
-/// Notes are complete: whatever of a transcript is not in a request has one. Text that holds
-/// nothing is no loss, and neither are names of media.
+/// Notes are complete: every part of a transcript that is not in the request has one, except for blank
+/// texts and the names of media.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoweringNote {
     /// What was done.

@@ -1,4 +1,4 @@
-//! The receiver of a request, with its quirks; and the request as it is encoded for it.
+//! The provider and model that a request is encoded for; and the encoded request.
 
 use crate::LoweringNote;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use rondo_types::Origin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Whom a request is for and what is special about them.
+/// The provider and model that a request is encoded for, and the provider's quirks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     /// The dialect, provider and model. Opaque data goes back only where dialect and provider are

@@ -1,9 +1,9 @@
-//! The short way to read deltas.
+//! The fast path for deltas.
 //!
 //! A stream is hundreds of deltas in a row, whose bytes differ in the text and in a few values that
 //! its dialect does not look at. An event that is byte for byte one that was parsed, but for these,
 //! says what that one said, with another text; so it need not be parsed. Anything else is: the
-//! short way is never taken on a guess.
+//! fast path is never taken on a guess.
 
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ const COUNTS_MAX: usize = 5;
 
 /// An event that was parsed, with the places where the next one may differ.
 ///
-/// `D` is what the event says, but for the text: enough to say it again.
+/// `D` is the event without its text: enough to emit it again with another one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template<D> {
     sample: String,
@@ -43,9 +43,9 @@ enum Kind {
     Count(usize),
 }
 
-/// A delta that was read the short way.
+/// A delta that repeats the sample's, with another text; read without the parser.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Again<'j, D> {
+pub(crate) struct RepeatedDelta<'j, D> {
     pub(crate) delta: D,
     /// Never empty.
     pub(crate) text: Cow<'j, str>,
@@ -65,7 +65,7 @@ impl<D> Default for Template<D> {
 
 impl<D: Copy> Template<D> {
     /// Reads an event that differs from the learnt one only where it may.
-    pub(crate) fn read<'j>(&self, json: &'j str) -> Option<Again<'j, D>> {
+    pub(crate) fn read<'j>(&self, json: &'j str) -> Option<RepeatedDelta<'j, D>> {
         let delta = self.delta?;
         let (mut text, mut counts) = (None, [None; COUNTS_MAX]);
         let (mut from, mut rest) = (0, json);
@@ -82,7 +82,7 @@ impl<D: Copy> Template<D> {
         if rest != self.sample.get(from..)? {
             return None;
         }
-        Some(Again {
+        Some(RepeatedDelta {
             delta,
             text: text.filter(|text| !text.is_empty())?,
             counts,

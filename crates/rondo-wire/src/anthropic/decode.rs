@@ -3,12 +3,12 @@
 use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
 use super::plain::{Goal, Plain, Voice, plain};
-use crate::body::{Payloads, damaged, finished, malformed, unreadable};
+use crate::body::{PayloadDecoder, damaged, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
-use crate::template::{Again, Template};
+use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ const BLOCKS_MAX: usize = 16_384;
 
 /// Reads the events of a message, or a whole message.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AnthropicPayloads {
+pub(crate) struct AnthropicPayloadDecoder {
     origin: Origin,
     calls_max: usize,
     /// The id of the message that began.
@@ -63,7 +63,7 @@ struct Call {
     stopped: bool,
 }
 
-impl AnthropicPayloads {
+impl AnthropicPayloadDecoder {
     pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
@@ -95,12 +95,17 @@ impl AnthropicPayloads {
         }
     }
 
-    /// Says again what a plain delta said, with another text.
-    fn again(&mut self, again: Again<'_, Plain>, goal: Goal, out: &mut Vec<ModelEvent>) {
-        let text = again.text.into_owned();
+    /// Takes a delta from the fast path: like the sample, with another text.
+    fn take_repeated(
+        &mut self,
+        repeated: RepeatedDelta<'_, Plain>,
+        goal: Goal,
+        out: &mut Vec<ModelEvent>,
+    ) {
+        let text = repeated.text.into_owned();
         match goal {
-            Goal::Part { thinking } => self.say(again.delta.index, text, thinking, out),
-            Goal::Call(number) => self.argue(number, text, out),
+            Goal::Part { thinking } => self.say(repeated.delta.index, text, thinking, out),
+            Goal::Call(number) => self.add_arguments(number, text, out),
         }
     }
 
@@ -138,7 +143,7 @@ impl AnthropicPayloads {
             "message_delta" => {
                 let reason = delta.as_ref().and_then(|it| it.stop_reason.as_ref());
                 self.finish(reason, out);
-                self.count(event.usage, out);
+                self.report_usage(event.usage, out);
                 Ok(())
             }
             "message_stop" => {
@@ -189,7 +194,7 @@ impl AnthropicPayloads {
         self.naming.take(id, model, out);
         self.whole_blocks(message.content, out)?;
         self.finish(message.stop_reason.as_ref(), out);
-        self.count(message.usage, out);
+        self.report_usage(message.usage, out);
         Ok(())
     }
 
@@ -304,7 +309,7 @@ impl AnthropicPayloads {
             }
             Some(Block::Call(number)) => {
                 let number = *number;
-                return self.argue(number, owned(delta.partial_json), out);
+                return self.add_arguments(number, owned(delta.partial_json), out);
             }
             Some(Block::Text(extra)) => {
                 grow_unless_text(extra, delta, event);
@@ -334,7 +339,7 @@ impl AnthropicPayloads {
         });
     }
 
-    fn argue(&mut self, number: usize, piece: String, out: &mut Vec<ModelEvent>) {
+    fn add_arguments(&mut self, number: usize, piece: String, out: &mut Vec<ModelEvent>) {
         let Some(call) = self.calls.get_mut(number) else {
             return;
         };
@@ -411,7 +416,7 @@ impl AnthropicPayloads {
             } else {
                 input
             };
-            self.argue(number, input, out);
+            self.add_arguments(number, input, out);
         }
     }
 
@@ -436,7 +441,7 @@ impl AnthropicPayloads {
         }
     }
 
-    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+    fn report_usage(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
         if let Some(later) = usage {
             let usage = self.usage.get_or_insert_default();
             usage.replace_by(later);
@@ -455,18 +460,18 @@ impl AnthropicPayloads {
     }
 }
 
-impl Payloads for AnthropicPayloads {
-    fn object(
+impl PayloadDecoder for AnthropicPayloadDecoder {
+    fn read_object(
         &mut self,
         name: &str,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if name != "error"
-            && let Some(again) = self.template.read(json)
-            && let Some(goal) = self.goal_of(again.delta)
+            && let Some(repeated) = self.template.read(json)
+            && let Some(goal) = self.goal_of(repeated.delta)
         {
-            self.again(again, goal, out);
+            self.take_repeated(repeated, goal, out);
             return Ok(());
         }
         let mut event: Event<'_> =
@@ -482,11 +487,11 @@ impl Payloads for AnthropicPayloads {
         self.event(kind, &event, delta, json, out)
     }
 
-    fn failure(&self, text: &str) -> ModelError {
+    fn read_failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
     }
 
-    fn any(&self) -> bool {
+    fn has_read_any(&self) -> bool {
         self.any
     }
 

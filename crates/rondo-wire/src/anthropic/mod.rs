@@ -4,16 +4,14 @@
 //! that this version does not know. Usage counts cached tokens beside the input, so the input is
 //! converted; a count that a later event repeats replaces the earlier one.
 //!
-//! A reply that was paused is sent back as the last message, with nothing behind it. Where
-//! something had to be said behind it, the call that the provider's own tool did not answer is left
-//! out, since it is refused without its result.
+//! A paused reply is sent back as the last message. If another message has to follow it, its unanswered
+//! call of a server tool is left out, since the provider refuses such a call without its result.
 //!
-//! Lowering: thinking goes back only with its own signature, and to the model that
-//! thought it; a refusal is text; texts without
-//! anything to see are left out; media stand in their result, and behind it where it failed, but
-//! files other than PDF and media of the model are left out; tools that only the history names are
-//! declared; the user is made to speak first and last; an output bound is added; a response schema
-//! is left out where the model would refuse it.
+//! Lowering: thinking is sent back only with its signature and to the model that produced it; a refusal
+//! becomes text; blank texts are left out; media are part of their result, or follow it if the call
+//! failed; files other than PDF, and media of the model, are left out; tools that only the history names
+//! are declared; user messages are added so that the conversation begins and ends with the user; an
+//! output bound is added; a response schema is left out where the model would refuse it.
 
 mod blocks;
 mod cache;
@@ -53,7 +51,7 @@ impl Dialect for Anthropic {
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
-        let payloads = decode::AnthropicPayloads::new(target, bounds);
+        let payloads = decode::AnthropicPayloadDecoder::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
     }
 }

@@ -2,10 +2,10 @@
 //! behind each byte, which keeps the tests linear.
 
 use super::BodyDecoder;
-use crate::anthropic::decode::AnthropicPayloads;
-use crate::gemini::decode::GeminiPayloads;
-use crate::openai_chat::decode::ChatPayloads;
-use crate::openai_responses::decode::ResponsesPayloads;
+use crate::anthropic::decode::AnthropicPayloadDecoder;
+use crate::gemini::decode::GeminiPayloadDecoder;
+use crate::openai_chat::decode::ChatPayloadDecoder;
+use crate::openai_responses::decode::ResponsesPayloadDecoder;
 use crate::react::decode::ReactDecoder;
 use crate::{Bounds, Decoder, Target};
 use rondo_types::{ErrorClass, ModelEvent, Origin};
@@ -29,27 +29,27 @@ fn target(dialect: &str) -> Target {
     })
 }
 
-pub(super) fn chat() -> BodyDecoder<ChatPayloads> {
-    let payloads = ChatPayloads::new(&target("openai-chat"), Bounds::default());
+pub(super) fn chat() -> BodyDecoder<ChatPayloadDecoder> {
+    let payloads = ChatPayloadDecoder::new(&target("openai-chat"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn gemini() -> BodyDecoder<GeminiPayloads> {
-    let payloads = GeminiPayloads::new(&target("gemini"), Bounds::default());
+pub(super) fn gemini() -> BodyDecoder<GeminiPayloadDecoder> {
+    let payloads = GeminiPayloadDecoder::new(&target("gemini"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn responses() -> BodyDecoder<ResponsesPayloads> {
-    let payloads = ResponsesPayloads::new(&target("openai-responses"), Bounds::default());
+pub(super) fn responses() -> BodyDecoder<ResponsesPayloadDecoder> {
+    let payloads = ResponsesPayloadDecoder::new(&target("openai-responses"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-pub(super) fn anthropic() -> BodyDecoder<AnthropicPayloads> {
-    let payloads = AnthropicPayloads::new(&target("anthropic"), Bounds::default());
+pub(super) fn anthropic() -> BodyDecoder<AnthropicPayloadDecoder> {
+    let payloads = AnthropicPayloadDecoder::new(&target("anthropic"), Bounds::default());
     BodyDecoder::new(payloads, Bounds::default())
 }
 
-fn react() -> ReactDecoder<BodyDecoder<ChatPayloads>> {
+fn react() -> ReactDecoder<BodyDecoder<ChatPayloadDecoder>> {
     ReactDecoder::new(chat(), &target("react"), Bounds::default())
 }
 

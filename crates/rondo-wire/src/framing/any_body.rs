@@ -70,7 +70,7 @@ fn owned(frame: Frame<'_>) -> (String, Vec<u8>) {
     }
 }
 
-/// Payloads are within the bounds, not blank, and out of the body.
+/// PayloadDecoder are within the bounds, not blank, and out of the body.
 fn check_payloads(framed: &Framed, body: &[u8], bounds: Bounds) {
     let mut bytes = 0;
     for (event, text) in framed.pushed.iter().chain(&framed.last) {

@@ -1,6 +1,7 @@
 //! The shapes of a `GenerateContentResponse`. Parts stay raw until they are read one by one, since
 //! some go back byte for byte.
 
+use super::SIGNATURE;
 use crate::json::{Count, RawObject, Text, nonempty};
 use rondo_types::Usage;
 use serde::Deserialize;
@@ -214,8 +215,7 @@ pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
         let beside: Vec<_> = beside.cloned().collect();
         return read_call(call, beside).unwrap_or(WirePart::Other);
     }
-    let bare =
-        |(key, _): &(Cow<'_, str>, _)| matches!(key.as_ref(), "thought" | "thoughtSignature");
+    let bare = |(key, _): &(Cow<'_, str>, _)| key == "thought" || key == SIGNATURE;
     let text = match field("text") {
         Some(text) => serde_json::from_str(text.get()).ok(),
         // A part without content is refused when it comes back; as an empty text it is taken.

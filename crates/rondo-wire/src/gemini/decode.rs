@@ -5,10 +5,10 @@ use super::chunk::{
 };
 use super::errors;
 use super::partial::{OpenCall, may_be_whole};
-use crate::body::{Payloads, damaged, finished, unreadable};
+use crate::body::{PayloadDecoder, damaged, finished, unreadable};
 use crate::json::{Count, nonempty};
 use crate::naming::Naming;
-use crate::template::{Again, Template, between_quotes};
+use crate::template::{RepeatedDelta, Template, between_quotes};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ const CALLS_MADE: &str = "generated function call";
 
 /// Reads `GenerateContentResponse`s.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GeminiPayloads {
+pub(crate) struct GeminiPayloadDecoder {
     origin: Origin,
     bounds: Bounds,
     candidates: BTreeMap<u32, CandidateState>,
@@ -52,7 +52,7 @@ struct CandidateState {
     worked: bool,
 }
 
-impl GeminiPayloads {
+impl GeminiPayloadDecoder {
     pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
@@ -67,19 +67,19 @@ impl GeminiPayloads {
         }
     }
 
-    /// Says again what a plain chunk said, with another text and other counts.
-    fn again(
+    /// Takes a chunk from the fast path: like the sample, with another text and other counts.
+    fn take_repeated(
         &mut self,
-        again: Again<'_, Plain>,
+        repeated: RepeatedDelta<'_, Plain>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Plain {
             candidate,
             thought,
             usage,
-        } = again.delta;
-        self.text(candidate, again.text.into_owned(), thought, None, out)?;
-        self.count(usage.map(|usage| usage.with(again.counts)), out);
+        } = repeated.delta;
+        self.text(candidate, repeated.text.into_owned(), thought, None, out)?;
+        self.report_usage(usage.map(|usage| usage.with(repeated.counts)), out);
         Ok(())
     }
 
@@ -279,7 +279,7 @@ impl GeminiPayloads {
         }
     }
 
-    fn count(&mut self, usage: Option<UsageMetadata>, out: &mut Vec<ModelEvent>) {
+    fn report_usage(&mut self, usage: Option<UsageMetadata>, out: &mut Vec<ModelEvent>) {
         // Vertex sends chunks with nothing but a kind of traffic.
         if let Some(usage) = usage.filter(|usage| usage.reported() != Usage::default()) {
             self.usage = Some(usage.reported());
@@ -288,17 +288,17 @@ impl GeminiPayloads {
     }
 }
 
-impl Payloads for GeminiPayloads {
-    fn object(
+impl PayloadDecoder for GeminiPayloadDecoder {
+    fn read_object(
         &mut self,
         event: &str,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if event != "error"
-            && let Some(again) = self.template.read(json)
+            && let Some(repeated) = self.template.read(json)
         {
-            return self.again(again, out);
+            return self.take_repeated(repeated, out);
         }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
@@ -324,18 +324,18 @@ impl Payloads for GeminiPayloads {
                 reason: reason.to_owned(),
             });
         }
-        self.count(chunk.usage_metadata.map(|it| it.read()), out);
+        self.report_usage(chunk.usage_metadata.map(|it| it.read()), out);
         if chunk.error.is_some() || event == "error" {
             return Err(errors::of_text(json));
         }
         Ok(())
     }
 
-    fn failure(&self, text: &str) -> ModelError {
+    fn read_failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
     }
 
-    fn any(&self) -> bool {
+    fn has_read_any(&self) -> bool {
         self.any
     }
 

@@ -1,5 +1,6 @@
 //! Encodes requests as the body of `generateContent`.
 
+use super::SIGNATURE;
 use crate::encoded_prefix::{EncodedPrefix, Mark};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
 use crate::lowering::{
@@ -15,9 +16,6 @@ use rondo_types::{
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-
-/// The field of a part that holds what its model signed it with.
-const SIGNATURE: &str = "thoughtSignature";
 
 /// The value that stands for the signature of a call from elsewhere.
 const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";

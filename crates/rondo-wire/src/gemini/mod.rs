@@ -1,13 +1,15 @@
 //! Gemini `generateContent` and `streamGenerateContent` (v1beta).
 //!
-//! Parts that carry a signature go back as they came: text and reasoning parts keep every field
-//! beside their text, and a call keeps its whole part. Tools are sent as `parametersJsonSchema`
-//! rather than `parameters`, whose OpenAPI subset would need a lossy translation.
+//! Parts go back as they came. A text or reasoning part keeps every field beside its text, known or not
+//! (`chunk::read_part`), and a call keeps its whole part; `encode` sends them to the same provider
+//! (`Encoder::own_fields`). A new field needs no code, unless it is bound to its model as the signature
+//! is, or a part may hold nothing else. Tools are sent as `parametersJsonSchema` rather than
+//! `parameters`, whose OpenAPI subset would need a lossy translation.
 //!
-//! Lowering: reasoning and signatures of elsewhere, and of another model, are left out; a refusal is text; ids of
-//! elsewhere are not sent, since order tells calls apart; a result that is no object is wrapped as
-//! `output` or `error`; media of results follow in a content of the user; a response schema is left
-//! out beside tools.
+//! Lowering: reasoning and signatures of another provider or model are left out; a refusal becomes text;
+//! call ids of another provider are not sent, since results are matched by order; a result that is not an
+//! object is wrapped as `output` or `error`; media of results follow in a user content; a response schema
+//! is left out when tools are offered.
 
 mod chunk;
 pub(crate) mod decode;
@@ -22,6 +24,9 @@ use rondo_types::{ModelError, ModelRequest, TimeMs};
 
 /// The dialect's name.
 pub(crate) const NAME: &str = "gemini";
+
+/// The field of a part in which its model signs it. It is sent back to that model only.
+const SIGNATURE: &str = "thoughtSignature";
 
 /// The `gemini` dialect.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +47,7 @@ impl Dialect for Gemini {
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
-        let payloads = decode::GeminiPayloads::new(target, bounds);
+        let payloads = decode::GeminiPayloadDecoder::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
     }
 

@@ -89,14 +89,14 @@ impl OpenCall {
             return None;
         }
         for (key, value) in &call.fields {
-            self.count(key.len() + value.get().len())?;
+            self.count_bytes(key.len() + value.get().len())?;
             if !self.fields.iter().any(|(known, _)| known == key) {
                 let field = (key.to_string(), value.get().to_owned());
                 self.fields.push(field);
             }
         }
         if let Some(args) = call.args {
-            self.count(args.get().len())?;
+            self.count_bytes(args.get().len())?;
             let args: Map<String, Value> = serde_json::from_str(args.get()).ok()?;
             if !args.is_empty() {
                 let is_first = self.arguments.is_empty();
@@ -106,13 +106,13 @@ impl OpenCall {
         let pieces = call.pieces.map_or("[]", RawValue::get);
         let pieces: Vec<&RawValue> = serde_json::from_str(pieces).ok()?;
         for piece in pieces {
-            self.count(piece.get().len())?;
+            self.count_bytes(piece.get().len())?;
             self.piece(piece)?;
         }
         Some(())
     }
 
-    fn count(&mut self, bytes: usize) -> Option<()> {
+    fn count_bytes(&mut self, bytes: usize) -> Option<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         (self.bytes <= self.bytes_max).then_some(())
     }

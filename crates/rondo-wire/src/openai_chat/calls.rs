@@ -66,7 +66,7 @@ impl Calls {
     }
 
     /// Takes a delta that has an index and arguments, and nothing else.
-    pub(super) fn argue(
+    pub(super) fn arguments_delta(
         &mut self,
         candidate: u32,
         index: u32,
@@ -107,7 +107,7 @@ impl Calls {
         call.index = call.index.or(delta.index);
         call.identify(number, id, name, out);
         call.keep_extra(delta.extra);
-        call.argue(number, arguments, out);
+        call.add_arguments(number, arguments, out);
     }
 
     /// Adds a call that came as a whole, and returns whether there was room for it.
@@ -123,7 +123,7 @@ impl Calls {
         let Some((key, call)) = call else {
             return false;
         };
-        call.argue(number_of(key), Cow::Borrowed(arguments), out);
+        call.add_arguments(number_of(key), Cow::Borrowed(arguments), out);
         true
     }
 
@@ -149,7 +149,7 @@ impl Calls {
         index: Option<u32>,
         id: Option<&str>,
         name: Option<&str>,
-        argues: bool,
+        has_arguments: bool,
     ) -> Option<usize> {
         let of_candidate = |call: &Call| call.candidate == candidate;
         let by_id = |id: &str| {
@@ -171,7 +171,7 @@ impl Calls {
             let call = self.list.get(key)?;
             return match id {
                 Some(id) if !call.id.is_empty() && call.id != id => by_id(id),
-                None if name.is_some() && argues && call.is_whole() => None,
+                None if name.is_some() && has_arguments && call.is_whole() => None,
                 _ => Some(key),
             };
         }
@@ -264,7 +264,7 @@ impl Call {
         }
     }
 
-    fn argue(&mut self, number: u32, piece: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+    fn add_arguments(&mut self, number: u32, piece: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         if piece.is_empty() {
             return;
         }

@@ -5,11 +5,11 @@ use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDe
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
 use super::plain::{self, Plain, Voice};
-use crate::body::{Payloads, damaged, finished, unreadable};
+use crate::body::{PayloadDecoder, damaged, finished, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
-use crate::template::{Again, Template};
+use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Reads chunks, and whole replies, which have the same shape but for one name.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ChatPayloads {
+pub(crate) struct ChatPayloadDecoder {
     origin: Origin,
     candidates_max: usize,
     /// Each apart: a map has room for eleven from its first on.
@@ -42,7 +42,7 @@ struct CandidateState {
     text: HeldText,
 }
 
-impl ChatPayloads {
+impl ChatPayloadDecoder {
     pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
@@ -61,13 +61,13 @@ impl ChatPayloads {
         }
     }
 
-    /// Says again what a plain chunk said, with another text.
-    fn again(
+    /// Takes a chunk from the fast path: like the sample, with another text.
+    fn take_repeated(
         &mut self,
-        again: Again<'_, Plain>,
+        repeated: RepeatedDelta<'_, Plain>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let Again { delta, text, .. } = again;
+        let RepeatedDelta { delta, text, .. } = repeated;
         let candidate = delta.candidate;
         match delta.voice {
             Voice::Text => self.text(candidate, &text, out)?,
@@ -75,7 +75,7 @@ impl ChatPayloads {
             Voice::Refusal => push_refusal(candidate, text.into_owned(), out),
             Voice::Arguments(index) => {
                 self.release_text(candidate, out)?;
-                self.calls.argue(candidate, index, text, out);
+                self.calls.arguments_delta(candidate, index, text, out);
             }
         }
         Ok(())
@@ -105,7 +105,7 @@ impl ChatPayloads {
             let state = self.candidate(candidate)?;
             finished(&mut state.finish, candidate, reason, raw, out);
         }
-        self.count(choice.usage, out);
+        self.report_usage(choice.usage, out);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl ChatPayloads {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<Box<WireUsage>>, out: &mut Vec<ModelEvent>) {
+    fn report_usage(&mut self, usage: Option<Box<WireUsage>>, out: &mut Vec<ModelEvent>) {
         let Some(usage) = usage.filter(|usage| usage.reported() != Usage::default()) else {
             return;
         };
@@ -249,17 +249,17 @@ impl ChatPayloads {
     }
 }
 
-impl Payloads for ChatPayloads {
-    fn object(
+impl PayloadDecoder for ChatPayloadDecoder {
+    fn read_object(
         &mut self,
         event: &str,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if event != "error"
-            && let Some(again) = self.template.read(json)
+            && let Some(repeated) = self.template.read(json)
         {
-            return self.again(again, out);
+            return self.take_repeated(repeated, out);
         }
         let chunk: Chunk<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, event, json, &error))?;
@@ -276,10 +276,10 @@ impl Payloads for ChatPayloads {
             self.choice(position, choice, out)?;
         }
         let groq_error = chunk.x_groq.and_then(|it| {
-            self.count(it.usage, out);
+            self.report_usage(it.usage, out);
             it.error.filter(|error| !error.is_empty())
         });
-        self.count(chunk.usage, out);
+        self.report_usage(chunk.usage, out);
         let failed = chunk.error.is_some_and(says_something)
             || event == "error"
             || nonempty(chunk.object.as_ref()) == Some("error");
@@ -289,11 +289,11 @@ impl Payloads for ChatPayloads {
         groq_error.map_or(Ok(()), |error| Err(errors::of_text(&error)))
     }
 
-    fn failure(&self, text: &str) -> ModelError {
+    fn read_failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
     }
 
-    fn any(&self) -> bool {
+    fn has_read_any(&self) -> bool {
         self.any
     }
 

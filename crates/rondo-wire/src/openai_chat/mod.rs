@@ -3,10 +3,10 @@
 //! One dialect with quirks rather than a dialect for each server: they differ in single fields, and
 //! most differences show in the reply itself, where tolerance costs nothing.
 //!
-//! Lowering: a message has one text, so what belongs to a single text is left out; reasoning goes
-//! back only by the quirk `echo_reasoning` and only to its provider; fields of another model are left
-//! out; a refusal is text; results are text without a mark of failure, and their media follow behind
-//! the last of them as a message of the user; files by address, and media of the model, are left out.
+//! Lowering: the texts of a message are joined, so provider data of a single text part is left out;
+//! reasoning is sent back only with the quirk `echo_reasoning`, and only to its provider; fields of
+//! another model are left out; a refusal becomes text; results are text without an error flag, and their
+//! media follow the last of them as a user message; files by URL, and media of the model, are left out.
 
 mod calls;
 mod chunk;
@@ -43,7 +43,7 @@ impl Dialect for OpenAiChat {
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
-        let payloads = decode::ChatPayloads::new(target, bounds);
+        let payloads = decode::ChatPayloadDecoder::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
     }
 }

@@ -2,12 +2,12 @@
 
 use super::event::{Event, Item, Named, Response, WireUsage, argument_text, message_text, pieces};
 use super::said::Said;
-use crate::body::{Payloads, damaged, malformed, unreadable};
+use crate::body::{PayloadDecoder, damaged, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
 use crate::naming::Naming;
 use crate::scan::JsonScan;
-use crate::template::{Again, Template};
+use crate::template::{RepeatedDelta, Template};
 use crate::{Bounds, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ const ITEMS_MAX: usize = 4096;
 
 /// Reads the events of a response, or a whole response.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ResponsesPayloads {
+pub(crate) struct ResponsesPayloadDecoder {
     origin: Origin,
     calls_max: usize,
     items: BTreeMap<u32, ItemState>,
@@ -45,7 +45,7 @@ struct ItemState {
     call: Option<usize>,
     spoke: bool,
     /// Whether arguments came.
-    argued: bool,
+    has_arguments: bool,
     /// Text and refusals that came.
     said: Said,
     /// The content part that was said last, and what was said of it.
@@ -61,7 +61,7 @@ struct Call {
     item: Option<String>,
 }
 
-impl ResponsesPayloads {
+impl ResponsesPayloadDecoder {
     pub(crate) fn new(target: &Target, bounds: Bounds) -> Self {
         Self {
             origin: target.origin.clone(),
@@ -89,13 +89,13 @@ impl ResponsesPayloads {
             .learn(json, event.plain(voice), text, &unread, &[]);
     }
 
-    /// Says again what a delta said, with another text.
-    fn again(
+    /// Takes a delta from the fast path: like the sample, with another text.
+    fn take_repeated(
         &mut self,
-        again: Again<'_, Plain>,
+        repeated: RepeatedDelta<'_, Plain>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let Again { delta, text, .. } = again;
+        let RepeatedDelta { delta, text, .. } = repeated;
         self.take_delta(delta, Some(text), out)
     }
 
@@ -106,7 +106,7 @@ impl ResponsesPayloads {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(voice) = voice else {
-            return self.argue(index, text, out);
+            return self.add_arguments(index, text, out);
         };
         if let Some(text) = text.as_deref().filter(|_| voice != Voice::Reasoning) {
             let said = &mut self.item(index)?.part;
@@ -275,7 +275,7 @@ impl ResponsesPayloads {
         Ok(Some(call))
     }
 
-    fn argue(
+    fn add_arguments(
         &mut self,
         index: u32,
         piece: Option<Cow<'_, str>>,
@@ -285,7 +285,7 @@ impl ResponsesPayloads {
             return Ok(());
         }
         let item = self.item(index)?;
-        item.argued |= piece.is_some();
+        item.has_arguments |= piece.is_some();
         let number = item.call;
         let call = number.and_then(|number| self.calls.get_mut(number));
         if let (Some(number), Some(call), Some(piece)) = (number, call, piece) {
@@ -309,7 +309,7 @@ impl ResponsesPayloads {
         let sent = call.and_then(|call| self.calls.get(call));
         let rest = sent.and_then(|call| whole?.strip_prefix(call.arguments.as_str()));
         let rest = rest.filter(|rest| !rest.is_empty()).map(str::to_owned);
-        self.argue(index, rest.map(Cow::Owned), out)
+        self.add_arguments(index, rest.map(Cow::Owned), out)
     }
 
     fn done(
@@ -454,7 +454,7 @@ impl ResponsesPayloads {
         };
         let (id, model) = (response.id.as_ref(), response.model.as_ref());
         self.naming.take(id, model, out);
-        self.count(response.usage, out);
+        self.report_usage(response.usage, out);
         let status = kind.strip_prefix("response.").unwrap_or(kind);
         let details = response.incomplete_details.and_then(|it| it.reason);
         // What the response says of itself is worth more than the name of its event.
@@ -517,7 +517,7 @@ impl ResponsesPayloads {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
+    fn report_usage(&mut self, usage: Option<WireUsage>, out: &mut Vec<ModelEvent>) {
         // Counts of nothing are counts that were not made.
         let usage = usage.map(WireUsage::counts);
         if let Some(usage) = usage.filter(|usage| *usage != Usage::default()) {
@@ -545,17 +545,17 @@ impl ResponsesPayloads {
     }
 }
 
-impl Payloads for ResponsesPayloads {
-    fn object(
+impl PayloadDecoder for ResponsesPayloadDecoder {
+    fn read_object(
         &mut self,
         name: &str,
         json: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if name != "error"
-            && let Some(again) = self.template.read(json)
+            && let Some(repeated) = self.template.read(json)
         {
-            return self.again(again, out);
+            return self.take_repeated(repeated, out);
         }
         let event: Event<'_> =
             serde_json::from_str(json).map_err(|error| unreadable(self, name, json, &error))?;
@@ -580,11 +580,11 @@ impl Payloads for ResponsesPayloads {
         }
     }
 
-    fn failure(&self, text: &str) -> ModelError {
+    fn read_failure(&self, text: &str) -> ModelError {
         errors::of_text(text)
     }
 
-    fn any(&self) -> bool {
+    fn has_read_any(&self) -> bool {
         self.any
     }
 
@@ -609,7 +609,11 @@ impl Payloads for ResponsesPayloads {
         if self.end != Some(true) {
             return Ok(());
         }
-        if self.items.values().any(|it| it.argued && it.call.is_none()) {
+        if self
+            .items
+            .values()
+            .any(|it| it.has_arguments && it.call.is_none())
+        {
             return Err(damaged("the beginning of one of its tool calls"));
         }
         for (number, call) in calls.into_iter().enumerate() {

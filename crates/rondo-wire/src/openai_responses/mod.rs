@@ -1,11 +1,11 @@
 //! OpenAI Responses, without state at the provider.
 //!
-//! Nothing is stored there, so every output item goes back in its order: reasoning with its sealed
+//! The provider stores nothing, so every output item is sent back in order: reasoning with its encrypted
 //! content, calls and messages with their ids, and items that this version does not know.
 //!
-//! Lowering: items of elsewhere, and of another model, become a text or a call without an id of its own, and their
-//! reasoning is left out, as is reasoning with nothing behind it; a refusal is text; results are
-//! text, or a list with their media, without a mark of failure; media of the model are left out.
+//! Lowering: items of another provider or model become a text or a call without an item id, and their
+//! reasoning is left out, as is reasoning that no item follows; a refusal becomes text; results are text,
+//! or a list with their media, without an error flag; media of the model are left out.
 
 pub(crate) mod decode;
 mod encode;
@@ -39,7 +39,7 @@ impl Dialect for OpenAiResponses {
     }
 
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder> {
-        let payloads = decode::ResponsesPayloads::new(target, bounds);
+        let payloads = decode::ResponsesPayloadDecoder::new(target, bounds);
         Box::new(BodyDecoder::new(payloads, bounds))
     }
 }

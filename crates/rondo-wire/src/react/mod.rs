@@ -6,9 +6,9 @@
 //! the text that it decodes. One name for each pair (`react+gemini`), rather than a field beside the
 //! name, since origins then tell the pairs apart; `react` alone is over `openai-chat`.
 //!
-//! Lowering: the blocks of calls go back as they were written, or in the canonical form where they
-//! came from elsewhere; results become observations; media of results follow theirs in the same
-//! message; a response schema is left out while there are tools, since no call would fit it.
+//! Lowering: call blocks are sent back as the model wrote them, or in the canonical form if they came from
+//! another provider or model; results become observations, and their media follow in the same message; a
+//! response schema is left out when tools are offered, since no call would match it.
 
 mod arguments;
 mod call;

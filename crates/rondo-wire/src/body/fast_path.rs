@@ -1,8 +1,8 @@
-//! The short way to read a delta and the parser agree: on all that was recorded, and on what is a
+//! The fast path for deltas and the parser agree: on all that was recorded, and on what is a
 //! little different from it.
 
 use super::tests::{anthropic, bodies, chat, gemini, responses};
-use super::{BodyDecoder, Payloads};
+use super::{BodyDecoder, PayloadDecoder};
 use crate::Decoder as _;
 use proptest::prelude::*;
 use rondo_types::{ModelError, ModelEvent};
@@ -11,7 +11,7 @@ use std::fmt::Debug;
 /// Cases of each property; every case changes every event of all recordings of a dialect.
 const CASES: u32 = 8;
 
-/// Events of a dialect's recordings, at least, that go the short way.
+/// Events of a dialect's recordings, at least, that take the fast path.
 const TAKEN_MIN: usize = 12;
 
 /// What an event is changed by: what decides in JSON, and a bit of text.
@@ -59,7 +59,7 @@ struct Pair<P> {
     parsing: BodyDecoder<P>,
 }
 
-impl<P: Payloads + Clone + PartialEq + Debug> Pair<P> {
+impl<P: PayloadDecoder + Clone + PartialEq + Debug> Pair<P> {
     fn new(decoder: BodyDecoder<P>) -> Self {
         Self {
             learning: decoder.clone(),
@@ -74,7 +74,7 @@ impl<P: Payloads + Clone + PartialEq + Debug> Pair<P> {
         let same = self.learning.push(event.as_bytes(), &mut learnt);
         assert_eq!((&same, &learnt), (&result, &parsed), "{event}");
         let mut state = [&self.learning, &self.parsing].map(|it| it.reader.payloads.clone());
-        state.iter_mut().for_each(Payloads::forget);
+        state.iter_mut().for_each(PayloadDecoder::forget);
         assert_eq!(state[0], state[1], "{event}");
         (result, parsed)
     }
@@ -83,7 +83,7 @@ impl<P: Payloads + Clone + PartialEq + Debug> Pair<P> {
 /// Reads every event of the recordings, each followed by changed ones.
 fn agree<P>(dialect: &str, decoder: impl Fn() -> BodyDecoder<P>, changes: &[Change])
 where
-    P: Payloads + Clone + PartialEq + Debug,
+    P: PayloadDecoder + Clone + PartialEq + Debug,
 {
     let (mut taken, mut all) = (0, 0);
     for (name, body) in bodies(dialect) {
@@ -92,7 +92,7 @@ where
             pair.push(event)
                 .0
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
-            // The parser has learnt this event; the short way keeps what it learnt before.
+            // The parser has learnt this event; the fast path keeps what it learnt before.
             taken += usize::from(pair.learning != pair.parsing);
             all += 1;
             for change in changes {
@@ -110,22 +110,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn chat_chunks_say_the_same_the_short_way(changes in proptest::collection::vec(change(), 3)) {
+    fn chat_chunks_say_the_same_on_the_fast_path(changes in proptest::collection::vec(change(), 3)) {
         agree("openai-chat", chat, &changes);
     }
 
     #[test]
-    fn gemini_chunks_say_the_same_the_short_way(changes in proptest::collection::vec(change(), 3)) {
+    fn gemini_chunks_say_the_same_on_the_fast_path(changes in proptest::collection::vec(change(), 3)) {
         agree("gemini", gemini, &changes);
     }
 
     #[test]
-    fn responses_say_the_same_the_short_way(changes in proptest::collection::vec(change(), 3)) {
+    fn responses_say_the_same_on_the_fast_path(changes in proptest::collection::vec(change(), 3)) {
         agree("openai-responses", responses, &changes);
     }
 
     #[test]
-    fn messages_say_the_same_the_short_way(changes in proptest::collection::vec(change(), 3)) {
+    fn messages_say_the_same_on_the_fast_path(changes in proptest::collection::vec(change(), 3)) {
         agree("anthropic", anthropic, &changes);
     }
 }
