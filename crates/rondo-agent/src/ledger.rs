@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -44,11 +44,12 @@ impl Journal for Ledger {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let place = Arc::clone(&self.appending).lock_owned().await;
         let (journal, fence) = (Arc::clone(&self.journal), fence.clone());
         let append = tokio::spawn(async move {
-            let appended = journal.append(&fence, expected, batch).await;
+            let appended = journal.append(&fence, expected, batch, commit).await;
             // Released before the lock, so that a caller that waits for the lock can reopen the session.
             drop(journal);
             drop(place);

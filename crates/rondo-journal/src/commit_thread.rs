@@ -4,17 +4,18 @@ use crate::blob;
 use crate::entry::{ChainHash, Entry};
 use crate::error::StoreError;
 use crate::journal_file::JournalFile;
+use crate::mailbox;
 use crate::owned::NewSession;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::{AppendError, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 /// Appends that may wait for the writer; who comes later waits before it is taken.
 const APPENDS_MAX: usize = 4096;
@@ -22,21 +23,94 @@ const APPENDS_MAX: usize = 4096;
 const TASKS_MAX: usize = 64;
 /// The epoch of a session's first owner.
 pub(crate) const FIRST_EPOCH: u64 = 1;
-/// Records that one commit holds before those that still wait are left for the next.
-const COMMIT_RECORDS_MAX: usize = 8192;
+/// Rows that one commit holds before those that still wait are left for the next.
+const COMMIT_ROWS_MAX: usize = 8192;
 
 type Task = Box<dyn FnOnce(Result<&mut Connection, StoreError>) + Send>;
 
 enum Job {
-    Append(QueuedAppend),
+    Write(Box<dyn Write>),
     Task(Task),
 }
 
-struct QueuedAppend {
-    append: Append,
-    reply: oneshot::Sender<Result<Seq, AppendError>>,
+/// Something that is written in one transaction with others.
+trait Write: Send {
+    /// How many rows it is about.
+    fn rows(&self) -> usize;
+    /// Writes it, or fails and takes the whole transaction with it.
+    fn write(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    /// Tells who waits, after the transaction.
+    fn answer(self: Box<Self>, committed: Result<(), Unwritten>);
+}
+
+/// Why a transaction was not made.
+#[derive(Debug, Clone)]
+pub(crate) enum Unwritten {
+    /// The disk is full.
+    Full,
+    /// The writer ended before.
+    Closed,
+    /// What is written to is only read.
+    ReadOnly(PathBuf),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<Unwritten> for io::Error {
+    fn from(unwritten: Unwritten) -> Self {
+        match unwritten {
+            Unwritten::Full => Self::from(io::ErrorKind::StorageFull),
+            Unwritten::Closed => Self::other(StoreError::Closed),
+            Unwritten::ReadOnly(path) => Self::other(StoreError::ReadOnly { path }),
+            Unwritten::Failed(reason) => Self::other(reason),
+        }
+    }
+}
+
+impl From<Unwritten> for AppendError {
+    fn from(unwritten: Unwritten) -> Self {
+        match unwritten {
+            Unwritten::Full => Self::Full,
+            unwritten => Self::Io(unwritten.into()),
+        }
+    }
+}
+
+struct Queued<T, F> {
+    rows: usize,
+    work: Option<F>,
+    written: Option<T>,
+    /// Told of the commit.
+    tell: Option<watch::Sender<u64>>,
+    reply: oneshot::Sender<Result<T, Unwritten>>,
     /// Frees the place in the queue.
     _place: OwnedSemaphorePermit,
+}
+
+impl<T, F> Write for Queued<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+{
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn write(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        if let Some(work) = self.work.take() {
+            self.written = Some(work(connection)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), Unwritten>) {
+        if let (Ok(()), Some(tell)) = (&committed, self.tell) {
+            tell.send_modify(|it| *it = it.wrapping_add(1));
+        }
+        let written = self.written.ok_or(Unwritten::Closed);
+        // Who asked may have been cancelled; what was written is there all the same.
+        let _ = self.reply.send(committed.and(written));
+    }
 }
 
 /// Hands work to the writer's thread, which ends after its last handle is gone.
@@ -73,37 +147,45 @@ impl CommitThread {
         }
     }
 
-    fn refused(&self) -> StoreError {
+    fn refused(&self) -> Unwritten {
         match &self.read_only {
-            Some(path) => StoreError::ReadOnly { path: path.clone() },
-            None => StoreError::Closed,
+            Some(path) => Unwritten::ReadOnly(path.clone()),
+            None => Unwritten::Closed,
         }
     }
 
     /// Appends a batch and returns after its commit.
     pub(crate) async fn append(
         &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        new: Option<Arc<NewSession>>,
+        append: Append,
+        tell: Option<watch::Sender<u64>>,
     ) -> Result<Seq, AppendError> {
+        let rows = append.batch.len() + append.commit.ack.len();
+        self.write(rows, tell, move |connection| append.write(connection))
+            .await?
+    }
+
+    /// Writes something in one transaction with all that waits besides, and returns after the commit. `work` is
+    /// about so many rows; where it fails, so do all the others. `tell` is told of the commit.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        rows: usize,
+        tell: Option<watch::Sender<u64>>,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Unwritten> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
-        let job = Job::Append(QueuedAppend {
-            append: Append {
-                fence: fence.clone(),
-                expected,
-                batch,
-                new,
-            },
+        let job = Job::Write(Box::new(Queued {
+            rows,
+            work: Some(work),
+            written: None,
+            tell,
             reply,
-            _place: place.map_err(|_| closed())?,
-        });
-        let refused = || AppendError::Io(io::Error::other(self.refused()));
-        let jobs = self.jobs.as_ref().ok_or_else(refused)?;
-        jobs.send(job).map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
+            _place: place.map_err(|_| Unwritten::Closed)?,
+        }));
+        let jobs = self.jobs.as_ref().ok_or_else(|| self.refused())?;
+        jobs.send(job).map_err(|_| Unwritten::Closed)?;
+        answer.await.unwrap_or(Err(Unwritten::Closed))
     }
 
     /// Runs a task on the writer's connection between two commits, and waits for it.
@@ -116,7 +198,11 @@ impl CommitThread {
             // The receiver is gone when the sending fails.
             let _ = reply.send(connection.and_then(task));
         });
-        let jobs = self.jobs.as_ref().ok_or_else(|| self.refused())?;
+        let refused = || match &self.read_only {
+            Some(path) => StoreError::ReadOnly { path: path.clone() },
+            None => StoreError::Closed,
+        };
+        let jobs = self.jobs.as_ref().ok_or_else(refused)?;
         jobs.send(Job::Task(task)).map_err(|_| StoreError::Closed)?;
         answer.recv().map_err(|_| StoreError::Closed)?
     }
@@ -131,10 +217,6 @@ impl Drop for CommitThread {
             let _ = thread.join();
         }
     }
-}
-
-fn closed() -> AppendError {
-    AppendError::Io(io::Error::other(StoreError::Closed))
 }
 
 struct Thread {
@@ -160,7 +242,7 @@ impl Thread {
         while let Ok(job) = self.waiting.recv() {
             match job {
                 Job::Task(task) => self.task(task),
-                Job::Append(first) => {
+                Job::Write(first) => {
                     let (group, task) = self.gather(first);
                     self.commit(group);
                     if let Some(task) = task {
@@ -171,14 +253,14 @@ impl Thread {
         }
     }
 
-    /// Takes the appends that wait already, without waiting for more.
-    fn gather(&self, first: QueuedAppend) -> (Vec<QueuedAppend>, Option<Task>) {
-        let mut records = first.append.batch.len();
+    /// Takes what waits already, without waiting for more.
+    fn gather(&self, first: Box<dyn Write>) -> (Vec<Box<dyn Write>>, Option<Task>) {
+        let mut rows = first.rows();
         let mut group = vec![first];
-        while records < COMMIT_RECORDS_MAX {
+        while rows < COMMIT_ROWS_MAX {
             match self.waiting.try_recv() {
-                Ok(Job::Append(next)) => {
-                    records += next.append.batch.len();
+                Ok(Job::Write(next)) => {
+                    rows += next.rows();
                     group.push(next);
                 }
                 Ok(Job::Task(task)) => return (group, Some(task)),
@@ -195,104 +277,87 @@ impl Thread {
         task(Ok(&mut self.connection));
     }
 
-    fn commit(&mut self, group: Vec<QueuedAppend>) {
+    fn commit(&mut self, mut group: Vec<Box<dyn Write>>) {
+        let committed = self.try_commit(&mut group);
+        for write in group {
+            write.answer(committed.clone());
+        }
+    }
+
+    fn try_commit(&mut self, group: &mut [Box<dyn Write>]) -> Result<(), Unwritten> {
         if self.is_broken {
-            return group
-                .into_iter()
-                .for_each(|append| answer(append.reply, Err(closed())));
+            return Err(Unwritten::Closed);
         }
         if let Err(reason) = self.file.check() {
             self.is_broken = true;
-            return group.into_iter().for_each(|append| {
-                let error = io::Error::other(reason.clone());
-                answer(append.reply, Err(AppendError::Io(error)));
-            });
+            return Err(Unwritten::Failed(reason));
         }
-        let (replies, appends): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|it| (it.reply, it.append)).unzip();
-        match write(&mut self.connection, &appends) {
-            Ok(results) => replies
-                .into_iter()
-                .zip(results)
-                .for_each(|(reply, result)| answer(reply, result)),
-            Err(error) => {
-                self.is_broken = is_fatal(&error);
-                let is_full = is_full(&error);
-                let text = error.to_string();
-                for reply in replies {
-                    let error = if is_full {
-                        AppendError::Full
-                    } else {
-                        AppendError::Io(io::Error::other(text.clone()))
-                    };
-                    answer(reply, Err(error));
-                }
+        write(&mut self.connection, group).map_err(|error| {
+            self.is_broken = is_fatal(&error);
+            match is_full(&error) {
+                true => Unwritten::Full,
+                false => Unwritten::Failed(error.to_string()),
             }
-        }
+        })
     }
 }
 
-fn answer(reply: oneshot::Sender<Result<Seq, AppendError>>, result: Result<Seq, AppendError>) {
-    // Who asked may have been cancelled; the records are there all the same.
-    let _ = reply.send(result);
+/// Writes a group in one transaction. What is refused leaves the others alone.
+fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for one in group {
+        one.write(&transaction)?;
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 /// What one append is about.
-struct Append {
-    fence: Fence,
-    expected: Seq,
-    batch: Vec<Record>,
+pub(crate) struct Append {
+    pub(crate) fence: Fence,
+    pub(crate) expected: Seq,
+    pub(crate) batch: Vec<Record>,
+    pub(crate) commit: Commit,
     /// The session itself, where it is begun with its first records.
-    new: Option<Arc<NewSession>>,
+    pub(crate) new: Option<Arc<NewSession>>,
 }
 
-/// Writes a group in one transaction. A refused append leaves the others alone.
-fn write(
-    connection: &mut Connection,
-    group: &[Append],
-) -> Result<Vec<Result<Seq, AppendError>>, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut results = Vec::with_capacity(group.len());
-    for one in group {
-        results.push(append(&transaction, one)?);
+impl Append {
+    /// Is refused (inner error) before anything is written, or written whole.
+    fn write(&self, connection: &Connection) -> Result<Result<Seq, AppendError>, StoreError> {
+        let (fence, expected) = (&self.fence, self.expected);
+        if let Some(new) = &self.new
+            && expected == Seq(0)
+        {
+            begin(connection, new, &self.batch)?;
+        }
+        let Some(head) = head(connection, fence)? else {
+            let session = fence.session.clone();
+            return Ok(Err(AppendError::Fenced { session }));
+        };
+        if head.seq != expected {
+            let actual = head.seq;
+            return Ok(Err(AppendError::Conflict { expected, actual }));
+        }
+        let mut last = (head.seq, head.hash);
+        let (mut at, mut tally) = (0, head.tally);
+        for record in &self.batch {
+            tally.note(&record.body);
+            let entry = Entry::following(last, fence.epoch, record)
+                .map_err(|error| StoreError::from(to_sql(error)))?;
+            insert(connection, head.id, &entry)?;
+            last = (entry.seq, entry.hash);
+            at = entry.at.0;
+        }
+        if !self.batch.is_empty() {
+            advance(connection, head.id, last, at)?;
+        }
+        if tally != head.tally {
+            set_tally(connection, head.id, tally)?;
+        }
+        mailbox::acknowledge(connection, &fence.session, &self.commit.ack)?;
+        Ok(Ok(last.0))
     }
-    transaction.commit()?;
-    Ok(results)
-}
-
-/// One append: refused (inner error) before anything is written, or written whole.
-fn append(connection: &Connection, one: &Append) -> Result<Result<Seq, AppendError>, StoreError> {
-    let (fence, expected) = (&one.fence, one.expected);
-    if let Some(new) = &one.new
-        && expected == Seq(0)
-    {
-        begin(connection, new, &one.batch)?;
-    }
-    let Some(head) = head(connection, fence)? else {
-        let session = fence.session.clone();
-        return Ok(Err(AppendError::Fenced { session }));
-    };
-    if head.seq != expected {
-        let actual = head.seq;
-        return Ok(Err(AppendError::Conflict { expected, actual }));
-    }
-    let mut last = (head.seq, head.hash);
-    let (mut at, mut tally) = (0, head.tally);
-    for record in &one.batch {
-        tally.note(&record.body);
-        let entry = Entry::following(last, fence.epoch, record)
-            .map_err(|error| StoreError::from(to_sql(error)))?;
-        insert(connection, head.id, &entry)?;
-        last = (entry.seq, entry.hash);
-        at = entry.at.0;
-    }
-    if !one.batch.is_empty() {
-        advance(connection, head.id, last, at)?;
-    }
-    if tally != head.tally {
-        set_tally(connection, head.id, tally)?;
-    }
-    Ok(Ok(last.0))
 }
 
 struct Head {

@@ -4,7 +4,8 @@
 //! a time; any number of processes work side by side on different sessions, and read all of them.
 //!
 //! # Layout
-//! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions.
+//! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It is also their
+//!   [`Mailbox`](rondo_core::ports::Mailbox).
 //! - [`OwnedSession`]: one session that this process may append to.
 //! - [`Exported`]: an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
@@ -30,6 +31,7 @@ mod history;
 mod import;
 mod journal_file;
 mod lock;
+mod mailbox;
 mod owned;
 mod read;
 mod reserve;

@@ -1,6 +1,6 @@
 //! A session that one process writes.
 
-use crate::commit_thread::{self, FIRST_EPOCH, to_u64};
+use crate::commit_thread::{self, Append, FIRST_EPOCH, to_u64};
 use crate::error::StoreError;
 use crate::import;
 use crate::lock::{self, SessionLock};
@@ -9,7 +9,7 @@ use crate::sessions::title;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::sync::Arc;
@@ -176,11 +176,17 @@ impl Journal for OwnedSession {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
-        let writer = self.store.writer();
-        let appended = writer
-            .append(fence, expected, batch, self.new.clone())
-            .await?;
+        let tell = (!commit.ack.is_empty()).then(|| self.store.mail_changes().clone());
+        let append = Append {
+            fence: fence.clone(),
+            expected,
+            batch,
+            commit,
+            new: self.new.clone(),
+        };
+        let appended = self.store.writer().append(append, tell).await?;
         // The writer's thread puts appends in order, and a later one is further on.
         self.head.fetch_max(appended.0, Ordering::Relaxed);
         Ok(appended)

@@ -1,6 +1,7 @@
 //! The tables, and how a connection is set up.
 
 use crate::error::StoreError;
+use crate::mailbox;
 use crate::store::{Durability, Options};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs;
@@ -78,6 +79,7 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection, path)?;
     add_columns(&mut connection)?;
+    add_mailbox(&mut connection)?;
     Ok(connection)
 }
 
@@ -172,6 +174,9 @@ pub(crate) fn open_read_only(
         let view = format!("CREATE TEMP VIEW sessions AS SELECT *{lacking} FROM main.sessions");
         connection.execute_batch(&view)?;
     }
+    if !has_mailbox(&connection)? {
+        connection.execute_batch(mailbox::NO_TABLE)?;
+    }
     Ok(connection)
 }
 
@@ -208,6 +213,23 @@ fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
         transaction.commit()?;
     }
     Ok(())
+}
+
+/// Adds what waits for sessions, which an older program leaves alone.
+fn add_mailbox(connection: &mut Connection) -> Result<(), StoreError> {
+    if has_mailbox(connection)? {
+        return Ok(());
+    }
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    transaction.execute_batch(mailbox::TABLE)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn has_mailbox(connection: &Connection) -> Result<bool, StoreError> {
+    let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'mail'";
+    Ok(connection.query_row(count, [], |row| row.get(0))?)
 }
 
 fn has_column(connection: &Connection, name: &str) -> Result<bool, StoreError> {

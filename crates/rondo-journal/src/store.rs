@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The journal's file in its directory.
 const FILE_NAME: &str = "journal.db";
@@ -63,6 +64,8 @@ struct Shared {
     dir: PathBuf,
     writer: CommitThread,
     reader: Mutex<Connection>,
+    /// Counts the changes of mailboxes.
+    mail_changes: watch::Sender<u64>,
 }
 
 impl Store {
@@ -123,6 +126,7 @@ impl Store {
                 dir: dir.to_owned(),
                 writer,
                 reader: Mutex::new(reader),
+                mail_changes: watch::Sender::default(),
             }),
         }
     }
@@ -165,6 +169,10 @@ impl Store {
 
     pub(crate) fn writer(&self) -> &CommitThread {
         &self.shared.writer
+    }
+
+    pub(crate) fn mail_changes(&self) -> &watch::Sender<u64> {
+        &self.shared.mail_changes
     }
 
     pub(crate) fn reader(&self) -> MutexGuard<'_, Connection> {

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use rondo_core::Journal as _;
 use rondo_core::joined::joined;
-use rondo_core::ports::{RecordBody, Seq};
+use rondo_core::ports::{Commit, RecordBody, Seq};
 use rondo_core::{
     Approval, ApprovalRequest, Approver, Gate, GateRequest, Model, ModelStream, Toolbox, TurnSetup,
     Verdict, control, events, profile, run_turn,
@@ -166,7 +166,10 @@ pub(crate) async fn record_changed(
     let new = NewSession::new(SessionId::new(to), TimeMs(2));
     let owned = store.begin(new).unwrap();
     let fence = owned.fence().clone();
-    owned.append(&fence, Seq(0), records).await.unwrap();
+    owned
+        .append(&fence, Seq(0), records, Commit::default())
+        .await
+        .unwrap();
 }
 
 /// Writes a recorded session to a file of the project.

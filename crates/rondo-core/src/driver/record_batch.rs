@@ -2,7 +2,7 @@
 
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use crate::ports::{AppendError, Fence, Journal, ProcessEnd, Record, RecordBody, Seq};
+use crate::ports::{AppendError, Commit, Fence, Journal, ProcessEnd, Record, RecordBody, Seq};
 use crate::request_hash::{RequestHasher, digest};
 use data_encoding::HEXLOWER;
 use rondo_types::{
@@ -307,7 +307,8 @@ impl RecordBatch {
         let records = batch.len();
         let appended = timeout(
             limit.min(FLUSH_TIMEOUT),
-            self.journal.append(&self.fence, self.at, batch),
+            self.journal
+                .append(&self.fence, self.at, batch, Commit::default()),
         );
         self.has_gap = true;
         match appended.await {

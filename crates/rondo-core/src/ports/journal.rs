@@ -2,6 +2,8 @@
 
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
+use super::mailbox::MailId;
+use super::memory_mailbox::MemoryMailbox;
 use super::process::ProcessEnd;
 use crate::compaction::Compaction;
 use async_trait::async_trait;
@@ -49,7 +51,7 @@ pub trait Journal: Send + Sync {
     }
 
     /// Appends records at once or not at all, and returns the place of the last one when they are
-    /// durable.
+    /// durable. What `commit` holds becomes durable with them or not at all, also where there are no records.
     ///
     /// # Errors
     /// When the writer no longer owns the session, when `expected` is not its last place, or when
@@ -62,7 +64,26 @@ pub trait Journal: Send + Sync {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError>;
+}
+
+/// What becomes durable in the same transaction as the records of an append. The default is nothing.
+///
+/// What a session sends to the outside, and its timers, will join it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Commit {
+    /// Rows of the session's mailbox that are done with these records, and are removed. One that is gone already,
+    /// or belongs to another session, is passed over.
+    pub ack: Vec<MailId>,
+}
+
+impl Commit {
+    /// Removes one row.
+    #[must_use]
+    pub fn of(mail: MailId) -> Self {
+        Self { ack: vec![mail] }
+    }
 }
 
 /// Why records were not appended.
@@ -397,6 +418,18 @@ pub struct RequestParts {
 #[derive(Debug, Default)]
 pub struct NoJournal {
     head: AtomicU64,
+    mailbox: MemoryMailbox,
+}
+
+impl NoJournal {
+    /// Removes from `mailbox` what appends acknowledge.
+    #[must_use]
+    pub fn with_mailbox(mailbox: MemoryMailbox) -> Self {
+        Self {
+            head: AtomicU64::default(),
+            mailbox,
+        }
+    }
 }
 
 #[async_trait]
@@ -411,14 +444,18 @@ impl Journal for NoJournal {
 
     async fn append(
         &self,
-        _fence: &Fence,
+        fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let new = expected.0.saturating_add(batch.len() as u64);
         let order = Ordering::Relaxed;
         match self.head.compare_exchange(expected.0, new, order, order) {
-            Ok(_) => Ok(Seq(new)),
+            Ok(_) => {
+                self.mailbox.acknowledge(&fence.session, &commit.ack);
+                Ok(Seq(new))
+            }
             Err(actual) => Err(AppendError::Conflict {
                 expected,
                 actual: Seq(actual),
@@ -434,6 +471,7 @@ impl Journal for NoJournal {
 pub struct MemoryJournal {
     shared: Arc<Mutex<Shared>>,
     epoch: u64,
+    mailbox: MemoryMailbox,
 }
 
 #[derive(Debug, Default)]
@@ -453,8 +491,14 @@ impl MemoryJournal {
         let shared = Shared { records, epoch: 0 };
         Self {
             shared: Arc::new(Mutex::new(shared)),
-            epoch: 0,
+            ..Self::default()
         }
+    }
+
+    /// Removes from `mailbox` what appends acknowledge.
+    #[must_use]
+    pub fn with_mailbox(self, mailbox: MemoryMailbox) -> Self {
+        Self { mailbox, ..self }
     }
 
     /// Makes another owner of the same records; this one can append no more.
@@ -465,6 +509,7 @@ impl MemoryJournal {
         Self {
             shared: Arc::clone(&self.shared),
             epoch: shared.epoch,
+            mailbox: self.mailbox.clone(),
         }
     }
 
@@ -500,6 +545,7 @@ impl Journal for MemoryJournal {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let mut shared = self.shared();
         if fence.epoch != shared.epoch {
@@ -514,6 +560,8 @@ impl Journal for MemoryJournal {
             return Err(AppendError::Full);
         }
         shared.records.extend(batch);
+        // Under the records' lock: who sees the rows gone finds the records there.
+        self.mailbox.acknowledge(&fence.session, &commit.ack);
         Ok(shared.head())
     }
 }
@@ -536,9 +584,14 @@ mod tests {
             body: RecordBody::Cancelled,
         };
         let batch = vec![record.clone(), record.clone()];
-        let at = journal.append(&fence, Seq(0), batch).await.unwrap();
+        let at = journal
+            .append(&fence, Seq(0), batch, Commit::default())
+            .await
+            .unwrap();
         assert_eq!((at, journal.head()), (Seq(2), Seq(2)));
-        let refused = journal.append(&fence, Seq(1), vec![record]).await;
+        let refused = journal
+            .append(&fence, Seq(1), vec![record], Commit::default())
+            .await;
         assert!(matches!(
             refused,
             Err(AppendError::Conflict { actual: Seq(2), .. })

@@ -3,6 +3,8 @@
 mod cell;
 mod gate;
 mod journal;
+mod mailbox;
+mod memory_mailbox;
 mod model;
 mod process;
 mod tool;
@@ -10,9 +12,14 @@ mod tool;
 pub use cell::{CellEnding, CodeChange};
 pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{
-    AppendError, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,
+    AppendError, Commit, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,
     RequestParts, Seq,
 };
+pub use mailbox::{
+    BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, MailId, Mailbox,
+    MailboxError, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX, Waiting,
+};
+pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};
 pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

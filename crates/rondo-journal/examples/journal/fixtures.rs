@@ -9,7 +9,7 @@ use crate::sessions::store;
 use crate::stage::{Beat, Play, Played, dot, origin, play};
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
 use rondo_types::{
     CallId, Media, MediaKind, Message, Part, SessionId, TimeMs, ToolCall, ToolContent,
@@ -177,12 +177,14 @@ impl Journal for Dated {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let batch = batch.into_iter().map(|it| self.dated(it)).collect();
         let (session, fence) = (Arc::clone(&self.session), fence.clone());
         let runtime = Handle::current();
-        let appended =
-            spawn_blocking(move || runtime.block_on(session.append(&fence, expected, batch)));
+        let appended = spawn_blocking(move || {
+            runtime.block_on(session.append(&fence, expected, batch, commit))
+        });
         appended
             .await
             .unwrap_or_else(|lost| Err(AppendError::Io(std::io::Error::other(lost))))

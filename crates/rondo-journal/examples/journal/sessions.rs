@@ -3,7 +3,7 @@
 use crate::Failure;
 use rondo_core::Journal as _;
 use rondo_core::compaction::{Change, Compaction};
-use rondo_core::ports::{Purpose, Record, RecordBody, Seq};
+use rondo_core::ports::{Commit, Purpose, Record, RecordBody, Seq};
 use rondo_core::profile;
 use rondo_journal::{Durability, Options, OwnedSession, Store};
 use rondo_types::{
@@ -33,7 +33,9 @@ pub(crate) async fn append(
     at: Seq,
     batch: Vec<Record>,
 ) -> Result<Seq, Failure> {
-    Ok(session.append(session.fence(), at, batch).await?)
+    Ok(session
+        .append(session.fence(), at, batch, Commit::default())
+        .await?)
 }
 
 /// A record with a body of about 600 bytes.

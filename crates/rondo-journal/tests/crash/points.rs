@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rondo_core::ports::{
-    AppendError, DoubtfulCall, Fence, Journal, Model, ModelStream, OutputSink, Reconciled, Record,
-    Seq, Tool, ToolInvocation,
+    AppendError, Commit, DoubtfulCall, Fence, Journal, Model, ModelStream, OutputSink, Reconciled,
+    Record, Seq, Tool, ToolInvocation,
 };
 use rondo_types::{ModelInfo, ModelRequest, ToolOutcome, ToolSpec};
 use serde_json::Value;
@@ -85,10 +85,11 @@ impl<J: Journal> Journal for MortalJournal<J> {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let kinds = kinds(&batch);
         self.points.pass(&format!("journal before {kinds}"));
-        let appended = self.inner.append(fence, expected, batch).await;
+        let appended = self.inner.append(fence, expected, batch, commit).await;
         self.points.pass(&format!("journal after {kinds}"));
         appended
     }

@@ -2,7 +2,7 @@
 
 use crate::support::{id, said};
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, MemoryJournal, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, MemoryJournal, Record, Seq};
 use rondo_journal::{Durability, NewSession, Options, OwnedSession, Store};
 use rondo_types::TimeMs;
 use std::sync::Arc;
@@ -91,12 +91,26 @@ async fn records_are_kept_in_order<E: Engine>() {
     let (engine, journal) = E::begin();
     assert_eq!(journal.head(), Seq(0));
     let fence = fence(&journal);
-    let empty = journal.append(&fence, Seq(0), Vec::new()).await;
+    let empty = journal
+        .append(&fence, Seq(0), Vec::new(), Commit::default())
+        .await;
     assert_eq!(empty.unwrap(), Seq(0));
     let batch = vec![said("one"), said("two")];
-    assert_eq!(journal.append(&fence, Seq(0), batch).await.unwrap(), Seq(2));
+    assert_eq!(
+        journal
+            .append(&fence, Seq(0), batch, Commit::default())
+            .await
+            .unwrap(),
+        Seq(2)
+    );
     let batch = vec![said("three")];
-    assert_eq!(journal.append(&fence, Seq(2), batch).await.unwrap(), Seq(3));
+    assert_eq!(
+        journal
+            .append(&fence, Seq(2), batch, Commit::default())
+            .await
+            .unwrap(),
+        Seq(3)
+    );
     assert_eq!(journal.head(), Seq(3));
     let expected: Vec<_> = ["one", "two", "three"].map(said).into();
     assert_eq!(engine.recorded(), expected);
@@ -106,12 +120,14 @@ async fn another_place_is_refused_whole<E: Engine>() {
     let (engine, journal) = E::begin();
     let fence = fence(&journal);
     journal
-        .append(&fence, Seq(0), vec![said("one")])
+        .append(&fence, Seq(0), vec![said("one")], Commit::default())
         .await
         .unwrap();
     for wrong in [0, 2, 9] {
         let batch = vec![said("x"), said("y")];
-        let refused = journal.append(&fence, Seq(wrong), batch).await;
+        let refused = journal
+            .append(&fence, Seq(wrong), batch, Commit::default())
+            .await;
         assert!(matches!(
             refused,
             Err(AppendError::Conflict { expected, actual: Seq(1) }) if expected == Seq(wrong)
@@ -124,15 +140,20 @@ async fn another_place_is_refused_whole<E: Engine>() {
 async fn an_owner_that_was_replaced_is_fenced<E: Engine>() {
     let (engine, first) = E::begin();
     let old = fence(&first);
-    first.append(&old, Seq(0), vec![said("one")]).await.unwrap();
+    first
+        .append(&old, Seq(0), vec![said("one")], Commit::default())
+        .await
+        .unwrap();
     let second = engine.take_over();
     assert!(second.epoch() > first.epoch());
     assert_eq!(second.head(), Seq(1));
-    let late = first.append(&old, Seq(1), vec![said("late")]).await;
+    let late = first
+        .append(&old, Seq(1), vec![said("late")], Commit::default())
+        .await;
     assert!(matches!(late, Err(AppendError::Fenced { .. })));
     let new = fence(&second);
     second
-        .append(&new, Seq(1), vec![said("two")])
+        .append(&new, Seq(1), vec![said("two")], Commit::default())
         .await
         .unwrap();
     assert_eq!(engine.recorded(), [said("one"), said("two")]);
@@ -147,7 +168,10 @@ async fn of_writers_at_the_same_place_one_wins<E: Engine>() {
             let record = said(&n.to_string());
             tokio::spawn(async move {
                 let fence = fence(journal.as_ref());
-                journal.append(&fence, Seq(0), vec![record]).await.is_ok()
+                journal
+                    .append(&fence, Seq(0), vec![record], Commit::default())
+                    .await
+                    .is_ok()
             })
         })
         .collect();

@@ -8,6 +8,7 @@ mod damage;
 mod export;
 mod fork;
 mod history;
+mod mailbox;
 mod owner;
 mod place;
 mod recorded_kinds;

@@ -1,5 +1,5 @@
 use rondo_core::Journal as _;
-use rondo_core::ports::{AppendError, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Record, RecordBody, Seq};
 use rondo_journal::{Options, OwnedSession, Store};
 use rondo_types::{Message, SessionId, TimeMs, TurnId};
 use tempfile::TempDir;
@@ -43,7 +43,9 @@ pub(crate) async fn append(
     expected: Seq,
     batch: Vec<Record>,
 ) -> Result<Seq, AppendError> {
-    session.append(session.fence(), expected, batch).await
+    session
+        .append(session.fence(), expected, batch, Commit::default())
+        .await
 }
 
 /// A session of three records.

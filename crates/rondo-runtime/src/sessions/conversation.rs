@@ -6,7 +6,7 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
-use rondo_core::ports::{Fence, MemoryJournal, Record, RecordBody, Seq};
+use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
 use rondo_journal::{Entry, NewSession, SessionInfo, Store};
 use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
 use std::path::Path;
@@ -135,9 +135,9 @@ impl Conversation {
             at_ms: Clock::system().now(),
             body,
         };
-        let appended = self
-            .journal
-            .append(&fence, self.journal.head(), vec![record]);
+        let appended =
+            self.journal
+                .append(&fence, self.journal.head(), vec![record], Commit::default());
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
             SetupError::because(SetupErrorKind::Journal, context, err)

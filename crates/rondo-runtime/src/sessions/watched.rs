@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,10 +41,11 @@ impl Journal for Watched {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         // What is dropped on its way counts as failed.
         self.failed.store(true, Ordering::Relaxed);
-        let appended = self.inner.append(fence, expected, batch).await?;
+        let appended = self.inner.append(fence, expected, batch, commit).await?;
         self.failed.store(false, Ordering::Relaxed);
         Ok(appended)
     }

@@ -3,8 +3,9 @@
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe};
 use crate::driver::{control, resume_turn};
 use crate::ports::{
-    AppendError, Approval, ApprovalRequest, Approver, DoubtfulCall, Fence, Gate, GateRequest,
-    Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
+    AppendError, Approval, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate,
+    GateRequest, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
+    Verdict,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -183,9 +184,10 @@ impl Journal for Slow {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         sleep(self.1).await;
-        self.0.append(fence, expected, batch).await
+        self.0.append(fence, expected, batch, commit).await
     }
 }
 

@@ -7,8 +7,8 @@ use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Fence, Gate, GateRequest, Journal, MemoryJournal, Model,
-    ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
+    Approval, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Journal, MemoryJournal,
+    Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -303,7 +303,9 @@ impl Bench {
             session: SessionId::new("s"),
             epoch: 0,
         };
-        let told = self.records.append(&fence, Seq(0), records.clone());
+        let told = self
+            .records
+            .append(&fence, Seq(0), records.clone(), Commit::default());
         told.await.unwrap();
         let (_handle, turn_control) = control();
         let kept = Arc::clone(&self.records);

@@ -4,8 +4,8 @@ use super::fakes::{AskAlways, Bench, answer, calls, observe};
 use crate::driver::{control, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Fence, Journal as _, MemoryJournal, Record, RecordBody,
-    Seq,
+    Approval, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal, Record,
+    RecordBody, Seq,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
@@ -48,7 +48,10 @@ async fn then_another(records: Vec<Record>) -> Vec<Record> {
         session: SessionId::new("s"),
         epoch: 0,
     };
-    journal.append(&fence, Seq(0), records).await.unwrap();
+    journal
+        .append(&fence, Seq(0), records, Commit::default())
+        .await
+        .unwrap();
     let mut bench = Bench::new("default", vec![answer("done")]);
     bench.model.journal = Arc::clone(&journal);
     bench.records = Arc::clone(&journal);

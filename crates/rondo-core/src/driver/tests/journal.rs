@@ -1,7 +1,7 @@
 //! Tests: what is recorded, in what order, and what a failing journal stops.
 
 use super::fakes::{Bench, answer, calls};
-use crate::ports::{AppendError, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
+use crate::ports::{AppendError, Commit, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
 use async_trait::async_trait;
 use rondo_types::{ErrorClass, StopReason};
 use std::ops::Range;
@@ -82,12 +82,13 @@ impl Journal for Failing {
         fence: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        commit: Commit,
     ) -> Result<Seq, AppendError> {
         let append = self.appends.fetch_add(1, Ordering::Relaxed);
         if self.refused.contains(&append) {
             return Err(AppendError::Full);
         }
-        self.inner.append(fence, expected, batch).await
+        self.inner.append(fence, expected, batch, commit).await
     }
 }
 

@@ -5,8 +5,8 @@ use crate::driver::{ResumeError, TurnSetup, control, resume_turn, run_turn};
 use crate::events;
 use crate::joined::joined;
 use crate::ports::{
-    AppendError, DoubtfulCall, Fence, Journal, MemoryJournal, Model, ModelStream, Reconciled,
-    Record, RecordBody, Seq, Tool, ToolInvocation,
+    AppendError, Commit, DoubtfulCall, Fence, Journal, MemoryJournal, Model, ModelStream,
+    Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -77,6 +77,7 @@ impl Journal for Durable {
         _: &Fence,
         expected: Seq,
         batch: Vec<Record>,
+        _: Commit,
     ) -> Result<Seq, AppendError> {
         let n = next(&self.0.appends);
         if self.0.death == Death::BeforeCommit(n) {

@@ -1,0 +1,339 @@
+//! The port to what is submitted to sessions: messages, answers and cancellations, which wait here until the
+//! session's owner takes them. Any process may submit; what waits outlives all of them where the engine is durable.
+
+use crate::session::{Answer, Delivery, QUEUED_MAX, QueuedMessage, TicketId};
+use async_trait::async_trait;
+use rondo_types::{Message, SessionId, TimeMs};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use tokio::sync::watch;
+
+/// Messages that may wait in one session.
+pub const MESSAGES_MAX: usize = QUEUED_MAX;
+/// Answers and cancellations that may wait in one session, beside its messages: a session whose queue is full can
+/// still be answered and stopped.
+pub const CONTROLS_MAX: usize = 64;
+/// Bytes of one body, as JSON.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of all bodies that wait in one session, as JSON.
+pub const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a key, and of an actor's name.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Keys of a session that are remembered after what they named was taken or taken back, the newest ones: what is
+/// submitted again under one of them is a duplicate.
+pub const KEYS_REMEMBERED: usize = 512;
+
+/// Names a row of a mailbox. Rows that arrive later have higher numbers, and no number is ever used twice.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MailId(pub u64);
+
+impl fmt::Display for MailId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What is to be submitted to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMail {
+    /// The session; it need not exist yet.
+    pub session: SessionId,
+    /// Names the submission within its session, chosen by whoever submits it: submitted again after a crash or a
+    /// lost reply, it counts once. Of 1 to [`NAME_BYTES_MAX`] bytes.
+    pub key: String,
+    /// Who submits it, of at most [`NAME_BYTES_MAX`] bytes.
+    pub actor: String,
+    /// When.
+    pub at_ms: TimeMs,
+    /// What.
+    pub body: MailBody,
+}
+
+impl NewMail {
+    /// Refuses what no mailbox takes, and returns its body as JSON; engines call this before they store it.
+    ///
+    /// # Errors
+    /// When the key is empty, or the key, the actor or the body is too long.
+    pub fn checked_body(&self) -> Result<String, MailboxError> {
+        if self.key.is_empty() {
+            return Err(MailboxError::NoKey);
+        }
+        at_most("key", self.key.len(), NAME_BYTES_MAX)?;
+        at_most("actor", self.actor.len(), NAME_BYTES_MAX)?;
+        self.body.to_json()
+    }
+}
+
+fn at_most(what: &'static str, bytes: usize, max: usize) -> Result<(), MailboxError> {
+    match bytes > max {
+        true => Err(MailboxError::TooLong { what, bytes, max }),
+        false => Ok(()),
+    }
+}
+
+/// What waits in a session's mailbox.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mail {
+    /// Its row, for [`Commit::ack`](super::Commit::ack).
+    pub id: MailId,
+    /// The session.
+    pub session: SessionId,
+    /// Its name within the session.
+    pub key: String,
+    /// Who submitted it.
+    pub actor: String,
+    /// When, by the clock of the process that submitted it.
+    pub at_ms: TimeMs,
+    /// What.
+    pub body: MailBody,
+}
+
+impl Mail {
+    /// Returns the message as the session machine takes it; `None` where it is no message.
+    #[must_use]
+    pub fn queued_message(&self) -> Option<QueuedMessage> {
+        match &self.body {
+            MailBody::Message { message, delivery } => Some(QueuedMessage {
+                ticket: TicketId(self.key.clone()),
+                message: message.clone(),
+                delivery: *delivery,
+                actor: self.actor.clone(),
+            }),
+            MailBody::Answer { .. } | MailBody::Cancel => None,
+        }
+    }
+}
+
+/// What can be submitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "mail", rename_all = "snake_case")]
+pub enum MailBody {
+    /// A message of the user.
+    Message {
+        /// The message.
+        message: Message,
+        /// What happens to it while a turn runs.
+        delivery: Delivery,
+    },
+    /// An answer to what a parked turn asked.
+    Answer {
+        /// The answer.
+        answer: Answer,
+    },
+    /// The turn that runs, is parked or was cut off is to be stopped.
+    Cancel,
+}
+
+impl MailBody {
+    /// The words of [`MailBody::kind`].
+    pub const KINDS: [&'static str; 3] = ["message", "answer", "cancel"];
+
+    /// Returns its tag in JSON.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Message { .. } => "message",
+            Self::Answer { .. } => "answer",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// Returns whether it is a message of the user.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        matches!(self, Self::Message { .. })
+    }
+
+    /// Returns its JSON, of at most [`BODY_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// When it is longer.
+    pub fn to_json(&self) -> Result<String, MailboxError> {
+        let json = serde_json::to_string(self).map_err(|err| MailboxError::Io(err.into()))?;
+        at_most("body", json.len(), BODY_BYTES_MAX)?;
+        Ok(json)
+    }
+}
+
+/// What became of something that was submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It waits.
+    Accepted(MailId),
+    /// It was submitted before, under this number, and waits, was taken, or was taken back; nothing changed. What
+    /// it says is not compared.
+    Duplicate(MailId),
+}
+
+impl Pushed {
+    /// Returns the row.
+    #[must_use]
+    pub fn id(self) -> MailId {
+        match self {
+            Self::Accepted(id) | Self::Duplicate(id) => id,
+        }
+    }
+}
+
+/// What waits in a mailbox besides something new: whether that still fits is the same for all engines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// Messages.
+    pub messages: usize,
+    /// Answers and cancellations.
+    pub controls: usize,
+    /// Bytes of all their bodies, as JSON.
+    pub bytes: usize,
+}
+
+impl Waiting {
+    /// Refuses what does not fit any more.
+    ///
+    /// # Errors
+    /// When as much waits as may.
+    pub fn check_room(&self, is_message: bool, bytes: usize) -> Result<(), MailboxError> {
+        let (count, max) = match is_message {
+            true => (self.messages, MESSAGES_MAX),
+            false => (self.controls, CONTROLS_MAX),
+        };
+        if count >= max {
+            return Err(MailboxError::TooMany { max });
+        }
+        self.check_bytes(bytes)
+    }
+
+    /// Refuses a body that does not fit any more.
+    ///
+    /// # Errors
+    /// When the bodies would be too long together.
+    pub fn check_bytes(&self, bytes: usize) -> Result<(), MailboxError> {
+        match self.bytes.saturating_add(bytes) > WAITING_BYTES_MAX {
+            true => Err(MailboxError::TooMuch {
+                max: WAITING_BYTES_MAX,
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What was submitted to sessions and not yet taken by their owners.
+///
+/// The owner lists a session's mail, does what it says, and hands the rows to
+/// [`Journal::append`](super::Journal::append) with the records that tell of it, which removes them in the same
+/// transaction: after a crash either both are there or neither. Several processes may hold the same mailbox.
+#[async_trait]
+pub trait Mailbox: Send + Sync {
+    /// Submits something, and returns once that is durable.
+    ///
+    /// # Errors
+    /// When it is too long, too much waits already, or it cannot be made durable. After
+    /// [`MailboxError::Unknown`] it may be submitted again under the same key.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: a dropped submission may or may not wait.
+    async fn push(&self, mail: NewMail) -> Result<Pushed, MailboxError>;
+
+    /// Returns what waits in a session, in order of arrival. What a later version submitted, and this one cannot
+    /// read, stays where it is and is left out.
+    ///
+    /// # Errors
+    /// When a row is damaged, or the storage fails.
+    async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
+
+    /// Changes what a message says; it keeps its place and its key. Returns `false` where no message waits under
+    /// that key.
+    ///
+    /// An owner that read the message before and records its beginning after is not stopped by this: it must take
+    /// changes into account that its own process makes, and an edit from another process may come too late without
+    /// knowing.
+    ///
+    /// # Errors
+    /// As [`Mailbox::push`].
+    async fn edit(
+        &self,
+        session: &SessionId,
+        key: &str,
+        message: Message,
+    ) -> Result<bool, MailboxError>;
+
+    /// Takes back what waits under a key. Returns `false` where nothing does; the same limits hold as for
+    /// [`Mailbox::edit`].
+    ///
+    /// # Errors
+    /// When that cannot be made durable.
+    async fn withdraw(&self, session: &SessionId, key: &str) -> Result<bool, MailboxError>;
+
+    /// Removes all that waits in a session, and the keys that were remembered; returns how much waited. Removing a
+    /// session does the same; this is for one that was never begun.
+    ///
+    /// # Errors
+    /// When that cannot be made durable.
+    async fn discard(&self, session: &SessionId) -> Result<usize, MailboxError>;
+
+    /// Returns the sessions in which something waits that this version can read, the one whose mail is oldest first.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    async fn waiting(&self) -> Result<Vec<SessionId>, MailboxError>;
+
+    /// Tells of changes that are made through this value and its clones: the number changes with each. Several
+    /// changes may be told as one, and a change may be told that was none.
+    ///
+    /// What other processes do is not told. Who must see that asks [`Mailbox::waiting`] or [`Mailbox::list`] again
+    /// from time to time.
+    fn changed(&self) -> watch::Receiver<u64>;
+}
+
+/// Why a mailbox could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum MailboxError {
+    /// As many wait as may.
+    #[error("{max} wait in the session already: submit it again once one was taken")]
+    TooMany {
+        /// The bound.
+        max: usize,
+    },
+    /// As many bytes wait as may.
+    #[error(
+        "what waits in the session would be longer than {max} bytes: submit it again once some was taken"
+    )]
+    TooMuch {
+        /// The bound.
+        max: usize,
+    },
+    /// A part of it is too long.
+    #[error("the {what} has {bytes} bytes, at most {max} are taken")]
+    TooLong {
+        /// `key`, `actor` or `body`.
+        what: &'static str,
+        /// How many bytes it has.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// It has no key.
+    #[error("the key is empty: it names the submission, so that one that is repeated counts once")]
+    NoKey,
+    /// A row cannot be read.
+    #[error("`{key}` in the mailbox of session `{session}` is damaged: {reason}")]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// The row's key.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The storage has no room.
+    #[error("the mailbox is full")]
+    Full,
+    /// Whether the change is durable is not known.
+    #[error("it is not known whether the mailbox was changed")]
+    Unknown(#[source] std::io::Error),
+    /// The storage failed.
+    #[error("failed to use the mailbox")]
+    Io(#[source] std::io::Error),
+}

@@ -1,0 +1,323 @@
+//! What waits for sessions, in the journal's own file: so that it is removed in the same transaction in which the
+//! records that tell of it become durable.
+//!
+//! A row that was taken, or taken back, stays without its body, so that what is submitted again is known: the
+//! newest of each session.
+
+use crate::commit_thread::{Unwritten, to_i64, to_u64};
+use crate::error::StoreError;
+use crate::store::Store;
+use async_trait::async_trait;
+use rondo_core::ports::{
+    KEYS_REMEMBERED, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Waiting,
+};
+use rondo_types::{Message, SessionId, TimeMs};
+use rusqlite::{Connection, OptionalExtension as _, Row};
+use std::io;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+/// The table, where it is missing. Numbers are never used twice, not even those of rows that are gone. The trigger
+/// holds for programs that know of no mailbox, too; what is removed unfinished was never a session.
+pub(crate) const TABLE: &str = "
+CREATE TABLE IF NOT EXISTS mail (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    body TEXT,
+    UNIQUE (session, key)
+);
+CREATE INDEX IF NOT EXISTS mail_waiting ON mail(session, id) WHERE body IS NOT NULL;
+CREATE INDEX IF NOT EXISTS mail_taken ON mail(session, id) WHERE body IS NULL;
+CREATE TRIGGER IF NOT EXISTS mail_of_removed AFTER DELETE ON sessions
+WHEN NOT (OLD.epoch = 0 AND OLD.head_seq = 0)
+BEGIN DELETE FROM mail WHERE session = OLD.name; END;
+";
+
+/// Stands for the table where it is missing and cannot be made.
+pub(crate) const NO_TABLE: &str =
+    "CREATE TEMP VIEW mail AS SELECT 0 AS id, '' AS session, '' AS key,
+    '' AS kind, '' AS actor, 0 AS at_ms, NULL AS body WHERE 0";
+
+/// Holds for the kinds that this version can read.
+const READABLE: &str = "body IS NOT NULL AND kind IN ('message', 'answer', 'cancel')";
+
+#[async_trait]
+impl Mailbox for Store {
+    async fn push(&self, mail: NewMail) -> Result<Pushed, MailboxError> {
+        let body = mail.checked_body()?;
+        let tell = Some(self.mail_changes().clone());
+        let pushed = self
+            .writer()
+            .write(1, tell, move |connection| push(connection, &mail, &body));
+        pushed.await.map_err(unwritten)?
+    }
+
+    async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
+        let session = session.clone();
+        self.read_mail(move |connection| list(connection, &session))
+            .await
+    }
+
+    async fn edit(
+        &self,
+        session: &SessionId,
+        key: &str,
+        message: Message,
+    ) -> Result<bool, MailboxError> {
+        let (session, key) = (session.clone(), key.to_owned());
+        let tell = Some(self.mail_changes().clone());
+        let edited = self.writer().write(1, tell, move |connection| {
+            edit(connection, &session, &key, message)
+        });
+        edited.await.map_err(unwritten)?
+    }
+
+    async fn withdraw(&self, session: &SessionId, key: &str) -> Result<bool, MailboxError> {
+        let (session, key) = (session.clone(), key.to_owned());
+        let tell = Some(self.mail_changes().clone());
+        let withdrawn = self.writer().write(1, tell, move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT id FROM mail WHERE session = ?1 AND key = ?2 AND body IS NOT NULL",
+                )?
+                .query_row((session.as_str(), &key), |row| Ok(to_u64(row.get(0)?)))
+                .optional()?;
+            let found = found.map(MailId);
+            acknowledge(connection, &session, found.as_slice())?;
+            Ok(found.is_some())
+        });
+        withdrawn.await.map_err(unwritten)
+    }
+
+    async fn discard(&self, session: &SessionId) -> Result<usize, MailboxError> {
+        let session = session.clone();
+        let tell = Some(self.mail_changes().clone());
+        let discarded = self.writer().write(1, tell, move |connection| {
+            let count = counted(connection, &session)?;
+            connection.execute("DELETE FROM mail WHERE session = ?1", [session.as_str()])?;
+            Ok(count.messages + count.controls)
+        });
+        discarded.await.map_err(unwritten)
+    }
+
+    async fn waiting(&self) -> Result<Vec<SessionId>, MailboxError> {
+        self.read_mail(|connection| {
+            let mut statement = connection.prepare_cached(&format!(
+                "SELECT session FROM mail WHERE {READABLE} GROUP BY session ORDER BY min(id)"
+            ))?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            let names = names.map(|name| name.map(SessionId::new));
+            Ok(Ok(names.collect::<Result<_, _>>()?))
+        })
+        .await
+    }
+
+    fn changed(&self) -> watch::Receiver<u64> {
+        self.mail_changes().subscribe()
+    }
+}
+
+impl Store {
+    /// Reads on a thread that may block.
+    async fn read_mail<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<Result<T, MailboxError>, StoreError> + Send + 'static,
+    ) -> Result<T, MailboxError> {
+        let store = self.clone();
+        let read = spawn_blocking(move || read(&store.reader()));
+        let read = read.await.map_err(|err| MailboxError::Io(err.into()))?;
+        read.map_err(|err| MailboxError::Io(io::Error::other(err)))?
+    }
+}
+
+fn unwritten(unwritten: Unwritten) -> MailboxError {
+    match unwritten {
+        Unwritten::Full => MailboxError::Full,
+        unwritten => MailboxError::Io(unwritten.into()),
+    }
+}
+
+type Written<T> = Result<Result<T, MailboxError>, StoreError>;
+
+fn push(connection: &Connection, mail: &NewMail, body: &str) -> Written<Pushed> {
+    let session = mail.session.as_str();
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT id FROM mail WHERE session = ?1 AND key = ?2")?
+        .query_row((session, &mail.key), |row| row.get(0))
+        .optional()?;
+    if let Some(id) = found {
+        return Ok(Ok(Pushed::Duplicate(MailId(to_u64(id)))));
+    }
+    let waiting = counted(connection, &mail.session)?;
+    if let Err(refused) = waiting.check_room(mail.body.is_message(), body.len()) {
+        return Ok(Err(refused));
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO mail (session, key, kind, actor, at_ms, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((
+            session,
+            &mail.key,
+            mail.body.kind(),
+            &mail.actor,
+            to_i64(mail.at_ms.0),
+            body,
+        ))?;
+    let id = MailId(to_u64(connection.last_insert_rowid()));
+    Ok(Ok(Pushed::Accepted(id)))
+}
+
+fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, StoreError> {
+    let number = |row: &Row<'_>, column| -> rusqlite::Result<usize> {
+        Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(usize::MAX))
+    };
+    Ok(connection
+        .prepare_cached(
+            "SELECT count(*) FILTER (WHERE kind = 'message'),
+                    count(*) FILTER (WHERE kind <> 'message'), coalesce(sum(octet_length(body)), 0)
+             FROM mail WHERE session = ?1 AND body IS NOT NULL",
+        )?
+        .query_row([session.as_str()], |row| {
+            Ok(Waiting {
+                messages: number(row, 0)?,
+                controls: number(row, 1)?,
+                bytes: number(row, 2)?,
+            })
+        })?)
+}
+
+fn list(connection: &Connection, session: &SessionId) -> Written<Vec<Mail>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT id, key, actor, at_ms, body FROM mail
+         WHERE session = ?1 AND {READABLE} ORDER BY id"
+    ))?;
+    let mut rows = statement.query([session.as_str()])?;
+    let mut mails = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: String = row.get(1)?;
+        let json: String = row.get(4)?;
+        let body = match read_body(session, &key, &json) {
+            Ok(body) => body,
+            Err(damaged) => return Ok(Err(damaged)),
+        };
+        mails.push(Mail {
+            id: MailId(to_u64(row.get(0)?)),
+            session: session.clone(),
+            key,
+            actor: row.get(2)?,
+            at_ms: TimeMs(to_u64(row.get(3)?)),
+            body,
+        });
+    }
+    Ok(Ok(mails))
+}
+
+fn read_body(session: &SessionId, key: &str, json: &str) -> Result<MailBody, MailboxError> {
+    serde_json::from_str(json).map_err(|err| MailboxError::Damaged {
+        session: session.clone(),
+        key: key.to_owned(),
+        reason: format!("its body cannot be read: {err}"),
+    })
+}
+
+fn edit(
+    connection: &Connection,
+    session: &SessionId,
+    key: &str,
+    message: Message,
+) -> Written<bool> {
+    let found: Option<(i64, String)> = connection
+        .prepare_cached(
+            "SELECT id, body FROM mail
+             WHERE session = ?1 AND key = ?2 AND kind = 'message' AND body IS NOT NULL",
+        )?
+        .query_row((session.as_str(), key), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((id, before)) = found else {
+        return Ok(Ok(false));
+    };
+    let mut waiting = counted(connection, session)?;
+    waiting.bytes = waiting.bytes.saturating_sub(before.len());
+    let body = read_body(session, key, &before).and_then(|body| {
+        let MailBody::Message { delivery, .. } = body else {
+            return Ok(None);
+        };
+        let json = MailBody::Message { message, delivery }.to_json()?;
+        waiting.check_bytes(json.len())?;
+        Ok(Some(json))
+    });
+    match body {
+        Ok(Some(json)) => {
+            connection
+                .prepare_cached("UPDATE mail SET body = ?2 WHERE id = ?1")?
+                .execute((id, json))?;
+            Ok(Ok(true))
+        }
+        Ok(None) => Ok(Ok(false)),
+        Err(refused) => Ok(Err(refused)),
+    }
+}
+
+/// Removes rows of a session, but for their keys.
+pub(crate) fn acknowledge(
+    connection: &Connection,
+    session: &SessionId,
+    ack: &[MailId],
+) -> Result<(), StoreError> {
+    for id in ack {
+        connection
+            .prepare_cached("UPDATE mail SET body = NULL WHERE id = ?1 AND session = ?2")?
+            .execute((to_i64(id.0), session.as_str()))?;
+    }
+    if !ack.is_empty() {
+        let remembered = i64::try_from(KEYS_REMEMBERED).unwrap_or(i64::MAX);
+        connection
+            .prepare_cached(
+                "DELETE FROM mail WHERE session = ?1 AND body IS NULL AND id <=
+                 (SELECT id FROM mail WHERE session = ?1 AND body IS NULL
+                  ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+            )?
+            .execute((session.as_str(), remembered))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+    use crate::store::Options;
+    use std::time::Duration;
+
+    #[test]
+    fn a_store_from_before_that_is_only_read_has_no_mail() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let store = Store::open(dir.path(), Options::default()).unwrap();
+        let path = store.path();
+        drop(store);
+        let before = Connection::open(&path).unwrap();
+        before
+            .execute_batch("DROP TRIGGER mail_of_removed; DROP TABLE mail")
+            .unwrap();
+        drop(before);
+        let reader = schema::open_read_only(&path, Duration::ZERO).unwrap();
+        let session = SessionId::new("a");
+        assert_eq!(list(&reader, &session).unwrap().unwrap(), []);
+        assert_eq!(counted(&reader, &session).unwrap(), Waiting::default());
+    }
+
+    #[test]
+    fn what_can_be_read_is_what_there_is() {
+        let named: Vec<_> = MailBody::KINDS.map(|kind| format!("'{kind}'")).into();
+        let list = format!("kind IN ({})", named.join(", "));
+        assert!(READABLE.ends_with(&list), "{READABLE}");
+    }
+}
