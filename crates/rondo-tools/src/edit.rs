@@ -1,4 +1,4 @@
-//! The tool `edit_file`.
+//! The tool `edit_file`. What counts as a match is decided in `matching`.
 
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
@@ -30,27 +30,27 @@ const DIFF_REPLACEMENTS_MAX: usize = 100;
 /// The bound on a diff.
 const DIFF_BYTES_MAX: usize = 4_000;
 
-/// How long the smallest diff is looked for; then a larger one does.
+/// How long to search for the smallest diff before a larger one is taken.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(200);
 
 /// Lines of a diff around each change.
 const DIFF_CONTEXT_LINES: usize = 2;
 
-/// Noted before a call.
+/// Recorded before the call runs.
 #[derive(Serialize, Deserialize)]
 struct Evidence {
     before: FileState,
-    /// Absent where the file cannot be edited so.
+    /// Absent if the edit would fail.
     change: Option<Change>,
 }
 
-/// What an edit will do, as far as its result cannot be told from the file after it.
+/// What the edit changes: enough to rebuild the call's result from the edited file.
 #[derive(Serialize, Deserialize)]
 struct Change {
     after: FileState,
     count: usize,
     are_crlf: bool,
-    /// Where it replaces, as lengths of what stays; left out where no diff is shown.
+    /// Where it replaces, as the lengths of the texts between; absent if no diff is shown.
     gaps: Option<Vec<usize>>,
 }
 
@@ -81,7 +81,7 @@ impl EditFile {
         Self { workspace, log }
     }
 
-    /// Notes in the log what calls made of their files.
+    /// Records each file change in the log.
     #[must_use]
     pub fn with_log(self, log: ChangeLog) -> Self {
         Self { log, ..self }
@@ -164,7 +164,7 @@ fn plan(args: &Args, workspace: &Workspace) -> Result<Plan, Failure> {
     let (mark, body) = split_mark(&text);
     let edit = Edit::fitted(body, &args.old_string, &args.new_string);
     let count = checked(&edit, body, args.replace_all.unwrap_or(false), &shown)?;
-    let content = mark.to_owned() + &body.replace(&edit.old, &edit.new);
+    let content = mark.to_owned() + &edit.applied(body);
     Ok(Plan {
         leads_to: leads_to(&place),
         target,
@@ -202,7 +202,7 @@ fn states(_: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
     (evidence.before.clone(), after)
 }
 
-/// Returns the result of a call that was done before.
+/// Returns the result of an edit that an interrupted call had already made.
 fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOutput> {
     let change = doubt.evidence.change.as_ref()?;
     let place = workspace.locate(&doubt.args.path, Access::Write).ok()?;
@@ -225,7 +225,7 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     call.proceed()?;
     let shown = &plan.shown;
     if plan.target.read()?.1.modified().ok() != plan.stamp {
-        let message = format!("`{shown}` was changed by somebody else meanwhile; read it again");
+        let message = format!("`{shown}` was changed while it was being edited; read it again");
         return Err(Failure::Failed(message));
     }
     let content = plan.content.as_bytes();
@@ -242,12 +242,12 @@ impl Plan {
     }
 }
 
-/// Looks at what a call would do.
+/// Returns the change that a call would make, without making it.
 pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, Failure> {
     plan(args, workspace).map(Plan::change)
 }
 
-/// Returns the result of an edit; where it is not known any more what the file was, it has no diff.
+/// Returns the result of an edit; without a diff if the file's former content is no longer known.
 fn result(shown: &str, count: usize, before: Option<&str>, after: &str) -> ToolOutput {
     let body = |text| split_mark(text).1;
     let diff = before.and_then(|before| diff(body(before), body(after), count, shown));

@@ -4,6 +4,15 @@
 //! (`cap-std`, `openat2` where there is one). Checking a path and opening it afterwards was
 //! rejected: between the two a directory can become a link. Directories are walked by handle too,
 //! so the walkers of ripgrep's `ignore` crate are not used, only its reading of ignore rules.
+//!
+//! # Layout
+//! - `workspace`, `rules`, `unix`: the directories that tools may touch, and the ignore rules in them.
+//! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
+//!   share; `replace`: writing a file whole or not at all.
+//! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest.
+//! - `change`: the log of file changes, and the preview of a call that has yet to run.
+//! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
+//! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
 
 #![warn(missing_docs)]
 
@@ -11,7 +20,7 @@ mod blocking;
 mod change;
 mod edit;
 mod failure;
-mod instructions;
+mod instruction_files;
 mod lines;
 mod list;
 mod matching;
@@ -27,7 +36,7 @@ mod write;
 
 pub use change::{ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, preview};
 pub use edit::EditFile;
-pub use instructions::{RepositoryInstructions, instruction_file, repository_instructions};
+pub use instruction_files::{RepositoryInstructions, instruction_file, repository_instructions};
 pub use list::ListFiles;
 pub use read::ReadFile;
 pub use search::SearchFiles;
@@ -43,7 +52,7 @@ pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
     file_tools_with_log(workspace, &ChangeLog::default())
 }
 
-/// Returns the same tools as [`file_tools`]; what they make of files is noted in the log.
+/// Returns the same tools as [`file_tools`]; they record each file change in the log.
 #[must_use]
 pub fn file_tools_with_log(workspace: &Arc<Workspace>, log: &ChangeLog) -> Vec<Arc<dyn Tool>> {
     vec![

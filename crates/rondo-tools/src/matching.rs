@@ -1,4 +1,11 @@
-//! The text of an edit, found in a file.
+//! Finds the text that `edit_file` replaces.
+//!
+//! [`Edit::find`] alone decides what matches: the exact text, after its line ends were fitted to the
+//! file's. Everything else (places, count, the edited text) follows from it, except for
+//! [`Edit::undone`], which puts `old` back and so relies on every match being equal to it.
+
+use std::iter;
+use std::ops::Range;
 
 /// The bound on places named in a message.
 const PLACES_MAX: usize = 8;
@@ -9,7 +16,7 @@ const HINT_WORK_MAX: usize = 20_000_000;
 /// The bound on text quoted in a hint, in characters.
 const HINT_CHARS_MAX: usize = 600;
 
-/// What to look for in a text and what to put there, in the text's own line ends.
+/// The text to replace and its replacement, with the line ends of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) old: String,
@@ -38,20 +45,52 @@ impl Edit {
         }
     }
 
-    /// Returns the lengths of the texts before each match, in bytes; they stay as they are.
+    /// Returns the first match that begins at byte `from` or later.
+    fn find(&self, text: &str, from: usize) -> Option<Range<usize>> {
+        if self.old.is_empty() {
+            return None;
+        }
+        let start = from + text.get(from..)?.find(&self.old)?;
+        Some(start..start + self.old.len())
+    }
+
+    /// Returns the matches that are replaced: from the first on, without overlap.
+    fn matches(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let mut from = 0;
+        iter::from_fn(move || {
+            let found = self.find(text, from)?;
+            from = found.end;
+            Some(found)
+        })
+    }
+
+    /// Returns the text with every match replaced.
+    pub(crate) fn applied(&self, text: &str) -> String {
+        let mut edited = String::with_capacity(text.len());
+        let mut end = 0;
+        for found in self.matches(text) {
+            edited.push_str(text.get(end..found.start).unwrap_or_default());
+            edited.push_str(&self.new);
+            end = found.end;
+        }
+        edited.push_str(text.get(end..).unwrap_or_default());
+        edited
+    }
+
+    /// Returns the lengths, in bytes, of the unchanged texts before each match.
     pub(crate) fn gaps(&self, text: &str) -> Vec<usize> {
         let mut end = 0;
-        let matches = text.match_indices(&self.old);
-        matches
-            .map(|(at, found)| {
-                let gap = at - end;
-                end = at + found.len();
+        self.matches(text)
+            .map(|found| {
+                let gap = found.start - end;
+                end = found.end;
                 gap
             })
             .collect()
     }
 
-    /// Returns the text that had these gaps before the edit, where it can have been made there.
+    /// Returns the text as it was before the edit, from the edited text and its gaps; `None` if the
+    /// edited text cannot have come from this edit.
     pub(crate) fn undone(&self, text: &str, gaps: &[usize]) -> Option<String> {
         let mut before = String::with_capacity(text.len());
         let mut rest = text;
@@ -69,27 +108,24 @@ impl Edit {
         let mut lines = Vec::new();
         let mut line = 1;
         let mut from = 0;
-        while let Some(rest) = text.get(from..)
-            && let Some(found) = rest.find(&self.old)
-            && lines.len() <= PLACES_MAX
+        while lines.len() <= PLACES_MAX
+            && let Some(found) = self.find(text, from)
         {
-            line += rest
-                .get(..found)
-                .map_or(0, |skipped| skipped.matches('\n').count());
+            line += newlines(text.get(from..found.start));
             lines.push(line);
-            let first = self.old.chars().next();
-            from += found + first.map_or(1, char::len_utf8);
-            line += usize::from(first == Some('\n'));
+            let first = text.get(found.start..).and_then(|it| it.chars().next());
+            from = found.start + first.map_or(1, char::len_utf8);
+            line += newlines(text.get(found.start..from));
         }
         lines
     }
 
-    /// Returns how often a replacement of all would replace.
+    /// Returns how many matches [`applied`](Self::applied) replaces.
     pub(crate) fn count(&self, text: &str) -> usize {
-        text.matches(&self.old).count()
+        self.matches(text).count()
     }
 
-    /// Says where a text that does not match comes nearest.
+    /// Returns the end of the message for a text without a match: where something similar is, if anywhere.
     pub(crate) fn hint(&self, text: &str) -> String {
         if let Some(window) = same_but_for_blanks(text, &self.old) {
             return format!("; it differs only in white space from\n{window}");
@@ -137,6 +173,10 @@ pub(crate) fn ends_in_crlf(text: &str) -> bool {
 
 fn crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+fn newlines(text: Option<&str>) -> usize {
+    text.map_or(0, |text| text.matches('\n').count())
 }
 
 fn same_but_for_blanks(text: &str, old: &str) -> Option<String> {

@@ -1,4 +1,5 @@
-//! Finds a repository's instruction files for agents: AGENTS.md and its kin.
+//! Finds and reads a repository's instruction files for agents: `AGENTS.md`, or else `CLAUDE.md`, or else
+//! `GEMINI.md`.
 
 use crate::unix;
 use cap_fs_ext::OpenOptionsSyncExt as _;
@@ -7,11 +8,11 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Names, the preferred first; a later one is read only where no file of an earlier name is there.
+/// File names, the preferred one first. Only one name counts: the first that any directory has.
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
-/// Directories between a repository's root and the working directory that are looked at.
+/// The bound on directories that are searched, from the working directory upwards.
 const LEVELS_MAX: usize = 32;
-/// Bytes of one file that are read.
+/// The bound on what is read of one file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A repository's root, and its instruction files.
@@ -19,17 +20,17 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 pub struct RepositoryInstructions {
     /// The root; `None` where the directory is in no repository.
     pub root: Option<PathBuf>,
-    /// The files, from the root's to the directory's own: the path below the root, and the text, of
-    /// which no more than 64 KiB are read.
+    /// The files, from the root's down to the directory's own: the path below the root, and the first
+    /// 64 KiB of the text.
     pub files: Vec<(PathBuf, String)>,
 }
 
 /// Reads the instruction files from the repository's root down to a directory; outside of a
 /// repository, the directory's own.
 ///
-/// A file counts where it is a regular one beneath the root: a link that leads out of the repository
-/// is not followed, and nothing is waited for. Directories above that belong to another user are not
-/// looked at, since any user may make a repository of `/tmp`.
+/// Only regular files beneath the root count: links that lead out of the repository are not followed, and
+/// a pipe does not block. The search for the root stops at a directory of another user, since any user can
+/// make `/tmp` a repository.
 #[must_use]
 pub fn repository_instructions(directory: &Path) -> RepositoryInstructions {
     let root = root_of(directory);
@@ -65,8 +66,8 @@ fn root_of(directory: &Path) -> Option<PathBuf> {
     Some(root.to_owned())
 }
 
-/// Reads one instruction file that the user named or owns, as far as its first 64 KiB; `None` where it
-/// is not a regular file or cannot be read.
+/// Reads the first 64 KiB of an instruction file that the user named or owns; `None` if it is not a
+/// regular file or cannot be read.
 #[must_use]
 pub fn instruction_file(path: &Path) -> Option<String> {
     text_of(&File::open_ambient_with(path, &reading(), ambient_authority()).ok()?)
