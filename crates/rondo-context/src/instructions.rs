@@ -1,10 +1,11 @@
-//! Instruction files: AGENTS.md and its kin, as text that grants nothing.
+//! Renders the texts of instruction files (`AGENTS.md`, `CLAUDE.md`, `GEMINI.md`), and tells the model that
+//! a repository's files grant no permission.
 
-/// Bytes of all instruction files together. Of what is longer the nearest files are kept, and the
-/// beginning of the first one that does not fit.
+/// The bound on all instruction files together, in bytes. The nearest files are kept whole; the first one
+/// that does not fit keeps its beginning.
 pub const INSTRUCTION_BYTES_MAX: usize = 32 << 10;
 
-/// Closes a file's element; a file that holds it could speak outside of its own.
+/// The end of a file's element. It is escaped in the text, so that a file cannot close its own element.
 const CLOSING: &str = "</file";
 const ESCAPED_CLOSING: &str = "<\\/file";
 
@@ -15,16 +16,16 @@ pub struct InstructionFile {
     pub path: String,
     /// Its text.
     pub text: String,
-    /// Who wrote it.
+    /// Whose file it is.
     pub source: InstructionSource,
 }
 
-/// Who wrote an instruction file.
+/// Whose file an instruction file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionSource {
-    /// The user, in the configuration directory.
+    /// The user's own, in the configuration directory.
     User,
-    /// The repository's authors, whom the user need not know.
+    /// The repository's. Its authors are not trusted.
     Repository,
 }
 

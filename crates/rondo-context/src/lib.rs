@@ -1,12 +1,13 @@
-//! The system prompt: its blocks, their order and their sizes.
+//! The system prompt: its blocks, their order and their sizes. Files are found by `rondo-tools` and put
+//! together by `rondo-runtime`, module `system_prompt`.
 //!
 //! Pure, and free of anything that changes within a day, so that the beginning of every request of a
-//! session is equal byte for byte and the providers' prompt caches hold. The clock is left out for
-//! that reason; a model that needs the time runs `date`.
+//! session is equal byte for byte and the providers' prompt caches hit. That is why it has a date but no
+//! time; a model that needs the time runs `date`.
 //!
 //! # Layout
 //! - `environment`: operating system, date, directories.
-//! - `instructions`: AGENTS.md and its kin.
+//! - `instructions`: the texts of `AGENTS.md` and other instruction files.
 #![warn(missing_docs)]
 
 mod environment;

@@ -23,7 +23,7 @@
 
 pub mod calls;
 pub mod config;
-pub mod context;
+
 pub mod embedded;
 pub mod env;
 pub mod error;
@@ -44,6 +44,7 @@ pub mod secrets;
 pub mod session;
 pub mod sessions;
 pub mod settings;
+pub mod system_prompt;
 pub mod table;
 pub mod target;
 pub mod telemetry;

@@ -1,9 +1,9 @@
 //! What a replay needs of today's tools: their descriptions, and those that only read to be run again.
 
-use crate::context::system_prompt;
 use crate::error::Result;
 use crate::python::LivePython;
 use crate::settings::Settings;
+use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use crate::{profiles, secrets};
 use rondo_core::ports::{Gate, Record, RecordBody};
@@ -26,7 +26,7 @@ pub fn profile_changes(name: &str, settings: &Settings) -> Result<Changes> {
     let toolset = toolset(&wanted, &profile, &SessionId::new(NO_SESSION), settings)?;
     let secrets = secrets::of_env(settings);
     Ok(Changes {
-        system: Some(system_prompt(&profile, settings, &secrets)),
+        system: Some(system_prompt::build(&profile, settings, &secrets)),
         tools: Some(toolset.tools.specs()),
         profile: Some(profile),
     })

@@ -1,4 +1,5 @@
-//! The system prompt of a turn, from the settings and the machine.
+//! Builds the system prompt of a turn: collects the profile's prompt, the environment and the instruction
+//! files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
 
 use crate::settings::Settings;
 use rondo_context::{Environment, InstructionFile, InstructionSource, Parts};
@@ -7,13 +8,14 @@ use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructi
 use rondo_types::Profile;
 use std::path::Path;
 
-/// The user's own instruction file, in the configuration directory.
+/// The user's own instruction file, in the configuration directory. The names of a repository's files
+/// are in `rondo-tools`, module `instruction_files`.
 const USER_FILE: &str = "AGENTS.md";
 
-/// Returns the ordered blocks of the system prompt. A prompt that the user wrote is sent as it is,
-/// without what the profile would add; the secrets stand in none.
+/// Returns the blocks of the system prompt in order, with the secrets redacted. With a prompt from the
+/// settings (`system_prompt`), the environment and the instruction files are left out.
 #[must_use]
-pub fn system_prompt(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
+pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
     let mut parts = Parts {
         profile: profile.system_prompt.clone(),
         appended: settings.values.append_system_prompt.clone(),

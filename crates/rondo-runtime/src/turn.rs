@@ -1,12 +1,12 @@
 //! One turn of a session: put together, and run.
 
-use crate::context::system_prompt;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::fallbacks;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
+use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
@@ -124,7 +124,7 @@ impl TurnContext<'_> {
                 self.runtime.request_limits(),
             )?,
             gate: (host.gate)(tools::gate_options(&toolset, profile, settings)?)?,
-            system: system_prompt(profile, settings, &secrets),
+            system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: host.approver,
             profile: Arc::new(profile.clone()),
