@@ -1,8 +1,11 @@
-//! What the prompt itself can do: lines that begin with a slash.
+//! Slash commands: lines of the prompt that begin with `/`.
+//!
+//! A new command is a variant and a row in `table`, which `/help` and completion show, and an arm in
+//! [`Repl::slash`].
 //!
 //! # Layout
-//! - `table`: their names and what they do, in the order of `/help`.
-//! - `session`, `turns`, `choose`: the commands by subject.
+//! - `table`: names, arguments and help texts, in the order of `/help`.
+//! - `session`, `turns`, `choose`: what the commands do, by subject.
 
 mod choose;
 mod session;
@@ -16,39 +19,42 @@ use super::shell::Sharing;
 use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use table::Command;
 
 impl Repl {
-    /// Does what a command of the prompt says.
+    /// Runs a slash command.
     ///
     /// # Errors
     /// When there is no such command, or it fails.
     pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
-        match name {
-            "help" => self.help(),
-            "ps" => return self.run_command("jobs -l", Sharing::Never).await,
-            "stop" => return self.stop_job(rest).await,
-            "quit" | "exit" => return Ok(After::Leave(Exit::Answer)),
-            "mode" => self.choose_mode(rest),
-            "model" => self.choose_model(rest),
-            "profile" => self.choose_profile(rest),
-            "memory" => self.choose_memory(rest),
-            "approve" => self.approve(rest),
-            "clear" => self.clear(),
-            "compact" => return self.compact(rest).await,
-            "cost" => self.show_cost(),
-            "steps" => self.show_steps(),
-            "trace" => self.show_trace(),
-            "include" => self.include(rest),
-            "explain" => return self.ask_about_failure().await,
-            "inspect" => self.inspect(rest).await,
-            "last_error" => self.last_error().await,
-            "run" => return self.run_file(rest),
-            "sessions" => self.show_sessions(),
-            "resume" => return self.resume(rest).await,
-            "restore" => self.restore(rest).await,
-            "fork" => self.fork(rest).await,
-            "undo" => self.undo().await,
-            _ => Err(unknown(name)),
+        let Some(command) = table::find(name) else {
+            return Err(unknown(name));
+        };
+        match command {
+            Command::Help => self.help(),
+            Command::Ps => return self.run_command("jobs -l", Sharing::Never).await,
+            Command::Stop => return self.stop_job(rest).await,
+            Command::Quit => return Ok(After::Leave(Exit::Answer)),
+            Command::Mode => self.choose_mode(rest),
+            Command::Model => self.choose_model(rest),
+            Command::Profile => self.choose_profile(rest),
+            Command::Memory => self.choose_memory(rest),
+            Command::Approve => self.approve(rest),
+            Command::Clear => self.clear(),
+            Command::Compact => return self.compact(rest).await,
+            Command::Cost => self.show_cost(),
+            Command::Steps => self.show_steps(),
+            Command::Trace => self.show_trace(),
+            Command::Include => self.include(rest),
+            Command::Explain => return self.ask_about_failure().await,
+            Command::Inspect => self.inspect(rest).await,
+            Command::LastError => self.last_error().await,
+            Command::Run => return self.run_file(rest),
+            Command::Sessions => self.show_sessions(),
+            Command::Resume => return self.resume(rest).await,
+            Command::Restore => self.restore(rest).await,
+            Command::Fork => self.fork(rest).await,
+            Command::Undo => self.undo().await,
         }?;
         Ok(After::Prompt)
     }

@@ -1,16 +1,52 @@
-//! The slash commands.
+//! The table of slash commands: `/help`, completion and highlighting follow from it.
 
 use std::fmt::Write as _;
 
-/// A command of the prompt.
+/// A slash command. What it does is in `Repl::slash`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    Help,
+    Mode,
+    Model,
+    Profile,
+    Memory,
+    Approve,
+    Include,
+    Run,
+    Inspect,
+    LastError,
+    Explain,
+    Clear,
+    Compact,
+    Undo,
+    Fork,
+    Sessions,
+    Resume,
+    Restore,
+    Steps,
+    Trace,
+    Cost,
+    Ps,
+    Stop,
+    Quit,
+}
+
+/// A row of the table.
 struct Entry {
+    command: Command,
     name: &'static str,
     arguments: &'static str,
     does: &'static str,
 }
 
-const fn entry(name: &'static str, arguments: &'static str, does: &'static str) -> Entry {
+const fn entry(
+    command: Command,
+    name: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+) -> Entry {
     Entry {
+        command,
         name,
         arguments,
         does,
@@ -18,67 +54,116 @@ const fn entry(name: &'static str, arguments: &'static str, does: &'static str) 
 }
 
 /// All commands, in display order.
-const TABLE: [Entry; 24] = [
-    entry("help", "", "show this help"),
+const TABLE: &[Entry] = &[
+    entry(Command::Help, "help", "", "show this help"),
     entry(
+        Command::Mode,
         "mode",
         "[NAME]",
         "switch to agent, shell or python, or to the next mode",
     ),
-    entry("model", "[NAME]", "show or change the model"),
     entry(
+        Command::Model,
+        "model",
+        "[NAME]",
+        "show or change the model",
+    ),
+    entry(
+        Command::Profile,
         "profile",
         "[NAME]",
         "show or change the profile: limits, tools and prompt",
     ),
     entry(
+        Command::Memory,
         "memory",
         "[on|off]",
         "whether a question includes the conversation before it",
     ),
     entry(
+        Command::Approve,
         "approve",
         "[PATTERN]",
         "show or extend the list of what runs without asking",
     ),
-    entry("include", "FILE", "attach a file to the next question"),
-    entry("run", "FILE", "enter the lines of a file at the prompt"),
-    entry("inspect", "NAME", "inspect a Python value"),
-    entry("last_error", "", "show the last Python exception"),
     entry(
+        Command::Include,
+        "include",
+        "FILE",
+        "attach a file to the next question",
+    ),
+    entry(
+        Command::Run,
+        "run",
+        "FILE",
+        "enter the lines of a file at the prompt",
+    ),
+    entry(
+        Command::Inspect,
+        "inspect",
+        "NAME",
+        "inspect a Python value",
+    ),
+    entry(
+        Command::LastError,
+        "last_error",
+        "",
+        "show the last Python exception",
+    ),
+    entry(
+        Command::Explain,
         "explain",
         "",
         "ask the agent about the last failed cell (or press Alt-A)",
     ),
-    entry("clear", "", "start a new conversation"),
+    entry(Command::Clear, "clear", "", "start a new conversation"),
     entry(
+        Command::Compact,
         "compact",
         "[FOCUS]",
         "replace the conversation with a summary of it",
     ),
-    entry("undo", "", "undo the last turn; files are not changed"),
-    entry("fork", "", "continue in a copy of the session"),
-    entry("sessions", "", "list recorded sessions"),
     entry(
+        Command::Undo,
+        "undo",
+        "",
+        "undo the last turn; files are not changed",
+    ),
+    entry(
+        Command::Fork,
+        "fork",
+        "",
+        "continue in a copy of the session",
+    ),
+    entry(Command::Sessions, "sessions", "", "list recorded sessions"),
+    entry(
+        Command::Resume,
         "resume",
         "[ID]",
         "resume an interrupted turn, or continue another session",
     ),
     entry(
+        Command::Restore,
         "restore",
         "[NUMBER...]",
         "run the session's Python cells again to restore its variables",
     ),
-    entry("steps", "", "show the steps of the last turn"),
-    entry("trace", "", "show the last turn in full"),
-    entry("cost", "", "show tokens and cost"),
-    entry("ps", "", "list the shell's jobs"),
     entry(
+        Command::Steps,
+        "steps",
+        "",
+        "show the steps of the last turn",
+    ),
+    entry(Command::Trace, "trace", "", "show the last turn in full"),
+    entry(Command::Cost, "cost", "", "show tokens and cost"),
+    entry(Command::Ps, "ps", "", "list the shell's jobs"),
+    entry(
+        Command::Stop,
         "stop",
         "[JOB]",
         "stop a job of the shell, or the running turn",
     ),
-    entry("quit", "", "quit (or press Ctrl-D)"),
+    entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
 ];
 
 const KEYS: &str = "
@@ -92,7 +177,14 @@ pub(in crate::repl) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
-/// Returns whether a command has that name.
+/// Returns the command of that name. `exit` is `quit`, and not listed.
+pub(super) fn find(name: &str) -> Option<Command> {
+    let listed = TABLE.iter().find(|entry| entry.name == name);
+    let unlisted = (name == "exit").then_some(Command::Quit);
+    listed.map(|entry| entry.command).or(unlisted)
+}
+
+/// Returns whether a listed command has that name.
 pub(in crate::repl) fn is_name(name: &str) -> bool {
     names().any(|known| known == name)
 }
@@ -103,7 +195,7 @@ pub(super) fn help() -> String {
     let widths = TABLE.iter().map(|entry| spelled(entry).len());
     let width = widths.max().unwrap_or_default();
     let mut text = String::new();
-    for entry in &TABLE {
+    for entry in TABLE {
         let _ = writeln!(text, "{:width$}  {}", spelled(entry), entry.does);
     }
     text + KEYS
