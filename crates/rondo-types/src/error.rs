@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind of failure of a model request. Retries, fallbacks and exit codes depend on it.
+/// What kind of failure a [`ModelError`] is. Retries, fallbacks and exit codes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -99,7 +99,9 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// The error of a model request that failed.
+/// Why a model request failed, or why a turn ended with an error.
+///
+/// Failures of Rondo itself, such as a journal that cannot be written, have the class [`ErrorClass::Internal`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {

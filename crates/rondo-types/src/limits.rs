@@ -22,7 +22,8 @@ pub struct Limits {
     /// Tool calls of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
-    /// Tokens of a turn, prompt and generated together, over all its requests.
+    /// Tokens of a turn, prompt and generated together, over all its requests; `limits.max_tokens` in the
+    /// settings. One reply is bounded by [`Sampling::max_output_tokens`](crate::Sampling::max_output_tokens).
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -68,7 +69,8 @@ pub struct Limits {
         with = "optional_duration_ms"
     )]
     pub tool_timeout: Option<Duration>,
-    /// The longest time from the start of the turn to its end, which is the turn's deadline.
+    /// The longest time from the start of the turn to its end; the turn's deadline is its start plus this.
+    /// The command line's `--deadline` sets it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -99,8 +101,8 @@ pub enum Overflow {
     Stop,
 }
 
-/// When and how a failed request is sent again. Only retryable failures are, and only while no
-/// output of the reply has been shown.
+/// When a failed request is sent again. Only retryable failures are retried, and only if nothing of the
+/// reply has been shown. The numbers are `[limits.retry]` of the profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
