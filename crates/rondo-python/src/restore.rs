@@ -1,4 +1,5 @@
-//! Code of before is run again, to have its variables back, with a list of what that did not bring.
+//! Restores the variables of an earlier interpreter by running its cells again, and lists what that did
+//! not restore.
 
 use crate::cell::{CellEnd, LiveOutput, Until};
 use crate::error::{SessionError, Stop};
@@ -13,16 +14,16 @@ const ADDRESS: &str = " at 0x";
 /// What stands before the number of a cell or an expression, where an exception names it.
 const SOURCES: [&str; 2] = ["<cell ", "<expression "];
 
-/// Code that ran in an interpreter of before.
+/// A cell that ran in an earlier interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedCell {
-    /// What it is called by.
+    /// Its number in the session.
     pub number: u32,
-    /// The code; for an expression that `eval_expr` was given, that.
+    /// The code, or the expression of an `eval_expr` call.
     pub code: String,
-    /// Why that is not the code that ran, where it is not.
+    /// Why the recorded code is not the code that ran; `None` if it is.
     pub changed: Option<CodeChange>,
-    /// How it ended; none where that is not recorded.
+    /// How it ended; `None` if its end is not recorded.
     pub ending: Option<CellEnding>,
     /// Whether it read what the user typed.
     pub has_read_input: bool,
@@ -30,34 +31,34 @@ pub struct RecordedCell {
     pub timeout: Option<Duration>,
 }
 
-/// How code is run again. The default runs none whose end is in doubt.
+/// How cells are run again. The default skips those that are unlikely to run as they did.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// Whether code runs too that was stopped then, that ended its interpreter, that read what was
-    /// typed, or whose end is not recorded.
-    pub even_doubtful: bool,
-    /// What was kept out of the recorded values.
+    /// Whether to run also cells that were interrupted, that ended their interpreter, that read input, or
+    /// whose end is not recorded.
+    pub force: bool,
+    /// The secrets that were redacted from the recorded values.
     pub secrets: Secrets,
-    /// Stops after the code under way, which is interrupted.
+    /// Interrupts the running cell and skips the rest.
     pub stop: CancellationToken,
-    /// Ends the code under way even where it takes no notice of an interrupt, with its interpreter.
+    /// Ends the running cell even if it ignores interrupts, and its interpreter with it.
     pub cancel: CancellationToken,
 }
 
-/// What came of it.
+/// The result of [`Session::restore`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restoration {
     /// The numbers of the cells that ran again, however they ended.
     pub repeated: Vec<u32>,
-    /// What is not as it was, in the order of the cells.
+    /// The cells that were not restored, in order.
     pub not_restored: Vec<NotRestored>,
-    /// Whether the interpreter was lost, and all that was restored with it.
+    /// Whether the interpreter ended, and everything restored with it.
     pub is_lost: bool,
-    /// Whether it was stopped before its end.
+    /// Whether restoring was stopped before the last cell.
     pub is_stopped: bool,
 }
 
-/// A cell that did not bring back what it had brought.
+/// A cell whose effects on variables were not restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRestored {
     /// Its number.
@@ -66,25 +67,25 @@ pub struct NotRestored {
     pub why: Why,
 }
 
-/// Why a cell did not bring back what it had brought. Where nothing else is said, it ran again.
+/// Why a cell was not restored. It ran again, unless the variant says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// It was begun, and its end is not recorded: it was not run again.
-    #[error("not run: its end is not recorded, so what it did is in doubt")]
-    InDoubt,
-    /// It was stopped then: it was not run again.
+    /// Its start is recorded and its end is not: it was not run again.
+    #[error("not run: its end is not recorded, so what it did is unknown")]
+    EndNotRecorded,
+    /// It was interrupted when it first ran: it was not run again.
     #[error("not run: it was stopped then, before its end")]
     StoppedThen,
-    /// The interpreter ended with it then: it was not run again.
+    /// Its interpreter ended when it first ran: it was not run again.
     #[error("not run: it ended the interpreter then")]
     LostThen,
-    /// It read what was typed then: it was not run again.
+    /// It read input when it first ran: it was not run again.
     #[error("not run: it read what was typed then, and is given no input now")]
     ReadInput,
-    /// Its end was left out of the record: it was not run again.
+    /// The record holds only its beginning: it was not run again.
     #[error("not run: it was too long to be kept whole")]
     Cut,
-    /// It held a key, which was not recorded: it was not run again.
+    /// It held a secret, which was not recorded: it was not run again.
     #[error("not run: it held a key, which is not kept")]
     Redacted,
     /// It was not reached.
@@ -93,10 +94,10 @@ pub enum Why {
     /// It could not be run.
     #[error("not run: {0}")]
     NotRun(String),
-    /// It failed then, and does so again in the same way.
+    /// It raised the same exception both times.
     #[error("raised {0}, then as now")]
     RaisedAgain(String),
-    /// It failed, which it did not then, or not so.
+    /// It raised an exception, which it first did not, or another one.
     #[error("raised {now} (then: {then})")]
     Raises {
         /// How it ended then.
@@ -104,15 +105,15 @@ pub enum Why {
         /// What it raised.
         now: String,
     },
-    /// It failed then, and does not now.
+    /// It first raised an exception, and now none.
     #[error("raised {0} then, and nothing now")]
     RaisedThen(String),
-    /// Its value is another one.
+    /// Its value differs.
     #[error("is {now} (then: {then})")]
     Differs {
-        /// The `repr` of then.
+        /// The first value's `repr`.
         then: String,
-        /// That of now.
+        /// The new value's `repr`.
         now: String,
     },
     /// It was stopped before its end.
@@ -124,23 +125,22 @@ pub enum Why {
 }
 
 impl Why {
-    /// Returns whether the code was left out for what it may do, and runs where
-    /// [`RestoreOptions::even_doubtful`] says so.
+    /// Returns whether [`RestoreOptions::force`] runs the cell all the same.
     #[must_use]
-    pub fn is_doubtful(&self) -> bool {
+    pub fn can_be_forced(&self) -> bool {
         matches!(
             self,
-            Self::InDoubt | Self::StoppedThen | Self::LostThen | Self::ReadInput
+            Self::EndNotRecorded | Self::StoppedThen | Self::LostThen | Self::ReadInput
         )
     }
 }
 
 impl Session {
-    /// Runs recorded code again in this interpreter, in its order, and says what that did not bring
-    /// back. Nothing of its output is shown.
+    /// Runs recorded cells again in this interpreter, in order, and returns what that did not restore. Their
+    /// output is discarded.
     ///
     /// This has all the effects that the code has: files are written, requests sent and processes
-    /// started once more. It takes no notice of what ran in this interpreter before.
+    /// started once more. Variables that this interpreter already has stay.
     ///
     /// # Errors
     /// When the interpreter cannot be started; then nothing has run.
@@ -196,7 +196,7 @@ impl Session {
         match ended {
             Ok(end) => {
                 done.repeated.push(cell.number);
-                told(cell, &end, options)
+                compared(cell, &end, options)
             }
             Err(SessionError::Lost(loss)) => {
                 done.repeated.push(cell.number);
@@ -216,24 +216,24 @@ enum Run {
 }
 
 fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
-    let doubtful = match (&cell.changed, &cell.ending) {
+    let why = match (&cell.changed, &cell.ending) {
         (_, Some(CellEnding::NotRun { .. })) => return Run::Never,
         (Some(CodeChange::Cut), _) => return Run::Not(Why::Cut),
         (Some(CodeChange::Redacted), _) => return Run::Not(Why::Redacted),
-        (None, None) => Why::InDoubt,
+        (None, None) => Why::EndNotRecorded,
         (None, Some(CellEnding::Interrupted)) => Why::StoppedThen,
         (None, Some(CellEnding::Lost { .. })) => Why::LostThen,
         (None, Some(_)) if cell.has_read_input => Why::ReadInput,
         (None, Some(CellEnding::Returned { .. } | CellEnding::Raised { .. })) => return Run::Again,
     };
-    match options.even_doubtful {
+    match options.force {
         true => Run::Again,
-        false => Run::Not(doubtful),
+        false => Run::Not(why),
     }
 }
 
-/// Says what is not as it was.
-fn told(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Option<Why> {
+/// Compares how a cell ended now and at first; `None` if it was restored.
+fn compared(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Option<Why> {
     if let Some(stop) = end.stopped {
         return Some(Why::Stopped(stop));
     }

@@ -1,4 +1,4 @@
-//! Changes values of the wrong type into the one that the schema asks for, where there is no doubt what was meant.
+//! Converts values of the wrong type to the type that the schema asks for, if the conversion is unambiguous.
 
 use crate::lenient;
 use crate::repair::{Repair, RepairKind, Repairs};
@@ -19,7 +19,7 @@ const ERRORS_MAX: usize = 256;
 /// The bound on alternatives within alternatives.
 const ALTERNATIVES_DEPTH_MAX: usize = 8;
 
-/// Changes what can be changed without doubt until the value fits; returns whether it does.
+/// Converts values until the whole fits the schema, if that is possible unambiguously; returns whether it fits.
 ///
 /// Goes by the validator's own errors: a value is only touched where the schema refuses it, and only
 /// in the one way that the refusal leaves open. Every new value is made of the old one.

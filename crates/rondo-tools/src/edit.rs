@@ -5,7 +5,7 @@ use crate::change::{ChangeLog, FileChange, Old};
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
-use crate::recovery::{self, Doubt, FileState};
+use crate::recovery::{self, FileState, InterruptedCall};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
@@ -203,11 +203,16 @@ fn states(_: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
 }
 
 /// Returns the result of an edit that an interrupted call had already made.
-fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOutput> {
-    let change = doubt.evidence.change.as_ref()?;
-    let place = workspace.locate(&doubt.args.path, Access::Write).ok()?;
+fn again(
+    interrupted: &InterruptedCall<Args, Evidence>,
+    workspace: &Workspace,
+) -> Option<ToolOutput> {
+    let change = interrupted.evidence.change.as_ref()?;
+    let place = workspace
+        .locate(&interrupted.args.path, Access::Write)
+        .ok()?;
     let (after, _) = load(&Target::open(&place, false).ok()?, &place.shown()).ok()?;
-    let before = undone(&doubt.args, change, &after);
+    let before = undone(&interrupted.args, change, &after);
     let shown = place.shown();
     Some(result(&shown, change.count, before.as_deref(), &after))
 }

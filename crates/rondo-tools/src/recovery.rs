@@ -1,4 +1,5 @@
-//! What tells, after a crash, whether a call changed its file: the file before it, and after it.
+//! Decides after a crash whether an interrupted call had changed its file, by comparing the file with its
+//! recorded state before the call and the state that the call would have left.
 
 use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
@@ -13,40 +14,40 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// The bound on a file that is told by its content; a larger one is told by its size and time.
+/// The bound on a file that is compared by content; a larger one is compared by size and time.
 const HASHED_BYTES_MAX: u64 = 64 << 20;
 
-/// How a file stands.
+/// The state of a file, for comparing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileState {
-    /// There is none.
+    /// It does not exist.
     Absent,
-    /// It has this content, by SHA-256 in hex.
+    /// The SHA-256 of its content, in hex.
     Content(String),
-    /// It is too large to be read for this.
+    /// It is too large to hash.
     Large {
         /// Its size.
         bytes: u64,
         /// When it was written, in nanoseconds since 1970.
         modified_ns: String,
     },
-    /// No call can read or write it, as it is.
+    /// No tool can read or write it.
     Unusable,
 }
 
 impl FileState {
-    /// Looks at a file that a model named.
+    /// Returns the state of a file that a model named.
     pub(crate) fn of(workspace: &Workspace, path: &str) -> Self {
         Self::find(workspace, path).unwrap_or(Self::Unusable)
     }
 
-    /// Returns the state of a file that has this content.
+    /// Returns the state of a file with this content.
     pub(crate) fn with(content: &[u8]) -> Self {
         Self::Content(HEXLOWER.encode(&Sha256::digest(content)))
     }
 
-    /// Returns the state of a file that is told by its size and time.
+    /// Returns the state of a file that is compared by size and time.
     pub(crate) fn large(metadata: &Metadata) -> Option<Self> {
         let modified = metadata.modified().ok()?.into_std();
         let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -73,8 +74,8 @@ impl FileState {
     }
 }
 
-/// Looks, on a thread that may block, at what tells later whether a call was done. Arguments that no
-/// call can have tell nothing.
+/// Collects, on a blocking thread, the evidence by which [`reconcile`] decides later whether the call was
+/// done; `None` for arguments that the tool would refuse.
 pub(crate) async fn note<A, E>(
     workspace: &Arc<Workspace>,
     arguments: &Value,
@@ -90,32 +91,31 @@ where
     tokio::task::spawn_blocking(look).await.ok()?
 }
 
-/// What is known of a call that was cut off.
-pub(crate) struct Doubt<A, E> {
+/// What is known of a call that a crash interrupted.
+pub(crate) struct InterruptedCall<A, E> {
     pub(crate) args: A,
     pub(crate) evidence: E,
-    /// How its file stands now.
+    /// The state of its file now.
     pub(crate) now: FileState,
 }
 
-/// Finds out, on a thread that may block, what became of a call to a file.
+/// Decides, on a blocking thread, whether an interrupted call was done.
 ///
-/// `path`, `before` and `after` say which file, how it stood, and how it stands if the call was
-/// done, where it can have been; `result` rebuilds what the call returned, or did not come to
-/// return.
+/// `path` returns the call's file. `states` returns the file's state before the call, and after it if the
+/// call could have succeeded. `result` rebuilds the output of a call that was done.
 pub(crate) async fn reconcile<A, E>(
     workspace: &Arc<Workspace>,
     call: &DoubtfulCall,
     path: fn(&A) -> &str,
     states: fn(&A, &E) -> (FileState, Option<FileState>),
-    result: fn(&Doubt<A, E>, &Workspace) -> Option<ToolOutput>,
+    result: fn(&InterruptedCall<A, E>, &Workspace) -> Option<ToolOutput>,
 ) -> Reconciled
 where
     A: DeserializeOwned + Send + 'static,
     E: DeserializeOwned + Send + 'static,
 {
     let Ok(args) = serde_json::from_value::<A>(call.arguments.clone()) else {
-        // A call with such arguments has no effect.
+        // The tool refuses such arguments, so the call had no effect.
         return Reconciled::NotDone;
     };
     let evidence = call.evidence.clone().map(serde_json::from_value::<E>);
@@ -127,15 +127,15 @@ where
         discard_temporary(&workspace, path(&args), &key);
         let now = FileState::of(&workspace, path(&args));
         let (before, after) = states(&args, &evidence);
-        let doubt = Doubt {
+        let interrupted = InterruptedCall {
             args,
             evidence,
             now,
         };
-        if after.as_ref() == Some(&doubt.now) {
-            return result(&doubt, &workspace).map_or(Reconciled::Unknown, done);
+        if after.as_ref() == Some(&interrupted.now) {
+            return result(&interrupted, &workspace).map_or(Reconciled::Unknown, done);
         }
-        match doubt.now == before {
+        match interrupted.now == before {
             true => Reconciled::NotDone,
             false => Reconciled::Unknown,
         }
@@ -149,7 +149,7 @@ fn done(output: ToolOutput) -> Reconciled {
     Reconciled::Done(rondo_types::ToolOutcome::Ok(output))
 }
 
-/// Removes what a call that was cut off before its end left beside its file.
+/// Removes the temporary file that an interrupted call may have left beside its file.
 fn discard_temporary(workspace: &Workspace, path: &str, key: &str) {
     let target = workspace
         .locate(path, Access::Write)

@@ -4,7 +4,7 @@ use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
 use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
-use crate::recovery::{self, Doubt, FileState};
+use crate::recovery::{self, FileState, InterruptedCall};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
@@ -175,10 +175,15 @@ fn size(bytes: usize) -> u64 {
 }
 
 /// Returns the result of a call that was done before.
-fn again(doubt: &Doubt<Args, Evidence>, workspace: &Workspace) -> Option<ToolOutput> {
-    let place = workspace.locate(&doubt.args.path, Access::Write).ok()?;
-    let is_new = doubt.evidence.before == FileState::Absent;
-    Some(result(&place, &doubt.args, is_new))
+fn again(
+    interrupted: &InterruptedCall<Args, Evidence>,
+    workspace: &Workspace,
+) -> Option<ToolOutput> {
+    let place = workspace
+        .locate(&interrupted.args.path, Access::Write)
+        .ok()?;
+    let is_new = interrupted.evidence.before == FileState::Absent;
+    Some(result(&place, &interrupted.args, is_new))
 }
 
 fn result(place: &WorkspacePath<'_>, args: &Args, is_new: bool) -> ToolOutput {

@@ -133,7 +133,7 @@ impl Repl {
     pub(super) async fn run_again(
         &mut self,
         cells: &[KeptCell],
-        even_doubtful: bool,
+        force: bool,
     ) -> Result<Restoration> {
         let python = self.talk.python()?;
         let (what, _) = of_cells(cells.len());
@@ -145,7 +145,7 @@ impl Repl {
             .record(RecordBody::CellsRepeating { cells: seqs })
             .await?;
         let options = RestoreOptions {
-            even_doubtful,
+            force,
             secrets: self.talk.all_secrets(),
             ..RestoreOptions::default()
         };
@@ -266,7 +266,7 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
     if more > 0 {
         let _ = writeln!(text, "  and {more} more");
     }
-    if missed.iter().any(|it| it.why.is_doubtful()) {
+    if missed.iter().any(|it| it.why.can_be_forced()) {
         text.push_str("`/restore NUMBER` runs one of them all the same.\n");
     }
     text
@@ -308,7 +308,7 @@ mod tests {
         let expected =
             "not restored:\n  2  for n in x:…\n     not run: this was stopped before it\n";
         assert_eq!(text, expected);
-        let text = listed(&cells, &missed(Why::InDoubt));
+        let text = listed(&cells, &missed(Why::EndNotRecorded));
         assert!(text.ends_with("`/restore NUMBER` runs one of them all the same.\n"));
         let many = vec![missed(Why::NotReached)[0].clone(); LISTED_MAX + 3];
         assert!(listed(&cells, &many).ends_with("  and 3 more\n"));

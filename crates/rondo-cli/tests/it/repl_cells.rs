@@ -162,7 +162,7 @@ async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
     let mut person = python(&env, &server, &["-c", "--restore-python"]).await;
     person.sees("1 of 2 ran again").await;
     person
-        .sees("not run: its end is not recorded, so what it did is in doubt")
+        .sees("not run: its end is not recorded, so what it did is unknown")
         .await;
     person
         .sees("`/restore NUMBER` runs one of them all the same.")

@@ -132,7 +132,7 @@ async fn what_differs_failed_or_was_in_doubt_is_listed_and_the_rest_runs() {
     let expected = [
         (
             2,
-            "not run: its end is not recorded, so what it did is in doubt",
+            "not run: its end is not recorded, so what it did is unknown",
         ),
         (3, "not run: it was stopped then, before its end"),
         (4, "not run: it ended the interpreter then"),
@@ -168,7 +168,7 @@ async fn what_is_in_doubt_runs_where_that_is_asked_for() {
         recorded(3, "c = e", None),
     ];
     let options = RestoreOptions {
-        even_doubtful: true,
+        force: true,
         ..RestoreOptions::default()
     };
     let session = session();
