@@ -1,19 +1,28 @@
-//! What makes a transcript shorter, as facts that can be applied again.
+//! Compaction: changes that make a transcript shorter, as data that is recorded and applied again.
 //!
-//! A transcript is made shorter in whole groups: a message of the user and all that followed from
-//! it, so that no call is parted from its result. The same facts applied to the same messages give
-//! the same messages, which is how a session's transcript comes out of its records.
+//! Messages are *summarised* or *dropped* in whole groups (a user message and everything that followed from
+//! it), so that no call is separated from its result. Within the last group, results are *shortened* to
+//! their beginning and end, and old steps are dropped. The same changes applied to the same messages give
+//! the same messages, which is how a session's transcript is rebuilt from its records.
+//!
+//! # Layout
+//! - `plan`: which messages a change covers; `size`: the sizes it goes by.
+//! - `shorten`: a long text, reduced to its beginning and end.
+//! - `words`: the texts that the model reads.
 
-mod cut;
 mod plan;
+mod shorten;
 mod size;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cut::cut_text;
-pub(crate) use plan::{ContextBudget, drop_groups, keep_from, past_from, summary_input, trim};
+pub(crate) use plan::{
+    ContextBudget, drop_groups, first_kept_by_count, first_kept_by_size, shorten_last_group,
+    summary_input,
+};
+pub(crate) use shorten::shorten_text;
 pub(crate) use size::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 pub(crate) use words::{SUMMARISER, SUMMARY_ASKED, summary_message};
 
@@ -25,35 +34,35 @@ use std::sync::Arc;
 /// One change that makes a transcript shorter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// The first message that changes: its place in the transcript as it stood before, from 0.
+    /// The index of the first message that changes, from 0, in the transcript before the change.
     pub from: u32,
-    /// The place behind the last one.
+    /// The index after the last message that changes.
     pub to: u32,
-    /// What becomes of them.
+    /// What happens to these messages.
     pub change: Change,
 }
 
-/// What becomes of the messages of a [`Compaction`].
+/// What happens to the messages of a [`Compaction`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// A model's summary stands in their place.
+    /// A model's summary replaces them.
     Summarised {
         /// The summary.
         message: Message,
-        /// Who wrote it, `provider/model`.
+        /// The model that wrote it, as `provider/model`.
         model: String,
     },
-    /// They are left out.
+    /// They are removed.
     Dropped {
-        /// What stands in their place, if anything does.
+        /// The message that replaces them, if any.
         note: Option<Message>,
         /// Why there is no summary.
         reason: String,
     },
-    /// They stay, and the tool results in them keep a beginning and an end.
+    /// They stay, and their tool results are shortened to a beginning and an end.
     Cut {
-        /// Bytes that are kept of each result.
+        /// The bytes that each result keeps.
         bytes: u32,
     },
 }
@@ -65,7 +74,7 @@ impl Compaction {
         self.to.saturating_sub(self.from)
     }
 
-    /// Makes the change. Places that a transcript does not have are left alone.
+    /// Applies the change. Indices beyond the transcript's end are ignored.
     pub fn apply(&self, transcript: &mut Transcript) {
         let to = index(self.to).min(transcript.len());
         let from = index(self.from).min(to);
@@ -74,7 +83,7 @@ impl Compaction {
             Change::Dropped { note, .. } => replace(transcript, from, to, note.as_ref()),
             Change::Cut { bytes } => {
                 let messages = transcript.iter_mut().take(to).skip(from);
-                messages.for_each(|message| cut_results(message, index(*bytes)));
+                messages.for_each(|message| shorten_results(message, index(*bytes)));
             }
         }
     }
@@ -85,8 +94,8 @@ fn replace(transcript: &mut Transcript, from: usize, to: usize, message: Option<
     transcript.splice(from..to, message);
 }
 
-/// Shortens the results of a message; one that holds no longer ones stays the very same.
-fn cut_results(message: &mut Arc<Message>, bytes: usize) {
+/// Shortens the results of a message. Without a longer result, the message stays the same allocation.
+fn shorten_results(message: &mut Arc<Message>, bytes: usize) {
     let is_long = |part: &Part| match part {
         Part::ToolResult(result) => {
             !result.media.is_empty() || result.content.to_text().len() > bytes
@@ -100,7 +109,7 @@ fn cut_results(message: &mut Arc<Message>, bytes: usize) {
         if let Part::ToolResult(result) = part {
             let mut text = result.content.to_text();
             if text.len() > bytes {
-                text = cut_text(&text, bytes);
+                text = shorten_text(&text, bytes);
                 result.content = ToolContent::Text(text.clone());
             }
             if !result.media.is_empty() {

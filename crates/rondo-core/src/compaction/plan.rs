@@ -1,4 +1,4 @@
-//! Which messages make room, from their sizes alone.
+//! Decides which messages are dropped or shortened, from their sizes alone.
 
 use super::size::{message_bytes, size, transcript_bytes};
 use super::words::{dropped_note, is_summary, steps_note};
@@ -8,30 +8,30 @@ use std::sync::Arc;
 
 /// Bytes that an older tool result keeps when it makes room.
 const OLD_RESULT_BYTES: u32 = 2048;
-/// Bytes of older steps that are worth the note in their place.
+/// Older steps smaller than this, in bytes, are not dropped, since a note replaces them.
 const STEPS_BYTES_MIN: u64 = 256;
 /// Bytes that any tool result keeps.
 const RESULT_BYTES_MIN: u64 = 256;
 
-/// What messages may fill, in bytes as [`transcript_bytes`] counts them.
+/// How large the messages may be, in bytes as [`transcript_bytes`] counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContextBudget {
-    /// More does not fit.
+    /// The size above which something must be shortened or dropped.
     pub(crate) limit: u64,
-    /// What is left to the latest messages once something must go.
+    /// The size to reach once the limit is exceeded.
     pub(crate) target: u64,
 }
 
-/// Returns where groups begin: at each message that the user said.
+/// Returns where groups begin: at each message of the user's own.
 fn groups(transcript: &Transcript) -> Vec<usize> {
     let messages = transcript.iter().enumerate();
     let begins = messages.filter(|(_, message)| message.role == Role::User && !message.synthetic);
     begins.map(|(place, _)| place).collect()
 }
 
-/// Returns the first message that is kept when the latest groups are to fit `target`; the last
-/// group always is. None where no group is older than that.
-pub(crate) fn keep_from(transcript: &Transcript, target: u64) -> Option<usize> {
+/// Returns the index of the first message to keep, so that the latest groups fit `target` bytes. The last
+/// group is always kept. `None` if no older group could be dropped.
+pub(crate) fn first_kept_by_size(transcript: &Transcript, target: u64) -> Option<usize> {
     let groups = groups(transcript);
     let (first, mut keep) = (*groups.first()?, *groups.last()?);
     for begin in groups.iter().rev() {
@@ -44,15 +44,15 @@ pub(crate) fn keep_from(transcript: &Transcript, target: u64) -> Option<usize> {
     (keep > first).then_some(keep)
 }
 
-/// Returns the first message that is kept when at most `max` messages of the past are, in whole
-/// groups.
-pub(crate) fn past_from(transcript: &Transcript, max: usize) -> Option<usize> {
+/// Returns the index of the first message to keep, so that at most `max` messages are kept, in whole groups.
+/// `None` if there are no more than that.
+pub(crate) fn first_kept_by_count(transcript: &Transcript, max: usize) -> Option<usize> {
     let over = transcript.len().checked_sub(max).filter(|over| *over > 0)?;
     let kept = groups(transcript).into_iter().find(|begin| *begin >= over);
     Some(kept.unwrap_or(transcript.len()))
 }
 
-/// Leaves out the messages before `keep`, but for an earlier summary of them where it fits.
+/// Builds the change that drops the messages before `keep`, except an earlier summary if it fits.
 pub(crate) fn drop_groups(
     transcript: &Transcript,
     keep: usize,
@@ -72,12 +72,12 @@ pub(crate) fn drop_groups(
     }
 }
 
-/// Returns the messages before `to` as a summary is asked of them: with shorter results, then
-/// without their oldest groups, where they would not fit. None where they cannot be made to.
+/// Returns the messages before `to`, as they are sent to be summarised. If they do not fit `limit`, their
+/// results are shortened, then their oldest groups are dropped. `None` if that is not enough.
 pub(crate) fn summary_input(transcript: &Transcript, to: usize, limit: u64) -> Option<Transcript> {
     let mut input: Transcript = transcript.iter().take(to).cloned().collect();
     if transcript_bytes(&input) > limit {
-        shorten(0, input.len(), OLD_RESULT_BYTES).apply(&mut input);
+        shortened(0, input.len(), OLD_RESULT_BYTES).apply(&mut input);
     }
     while transcript_bytes(&input) > limit {
         let next = groups(&input).into_iter().find(|begin| *begin > 0)?;
@@ -86,31 +86,34 @@ pub(crate) fn summary_input(transcript: &Transcript, to: usize, limit: u64) -> O
     Some(input)
 }
 
-/// Makes the messages fit, where no group is left to go: results are shortened, the oldest first,
-/// then the oldest steps of the open group go.
+/// Returns the changes that make the messages fit when no older group is left to drop: results are shortened,
+/// the oldest first, then the oldest steps of the last group are dropped.
 ///
-/// The user's last message and the latest step stay. So what is left may still be too much, when
-/// the user's message, or the latest step without its results, is.
-pub(crate) fn trim(transcript: &Transcript, budget: ContextBudget) -> Vec<Compaction> {
-    let mut trimmed = Trimmed {
+/// The user's last message and the latest step are kept, so the rest may still be too large if the message,
+/// or the step without its results, is.
+pub(crate) fn shorten_last_group(
+    transcript: &Transcript,
+    budget: ContextBudget,
+) -> Vec<Compaction> {
+    let mut shortening = Shortening {
         left: transcript.clone(),
         changes: Vec::new(),
     };
     if transcript_bytes(transcript) > budget.limit {
-        trimmed.older_results(budget.target);
-        trimmed.latest_results(budget.target / 2, budget.target);
-        trimmed.older_steps(budget.target);
-        trimmed.latest_results(0, budget.limit);
+        shortening.older_results(budget.target);
+        shortening.latest_results(budget.target / 2, budget.target);
+        shortening.older_steps(budget.target);
+        shortening.latest_results(0, budget.limit);
     }
-    trimmed.changes
+    shortening.changes
 }
 
-struct Trimmed {
+struct Shortening {
     left: Transcript,
     changes: Vec<Compaction>,
 }
 
-impl Trimmed {
+impl Shortening {
     fn make(&mut self, change: Compaction) {
         let before = self.left.clone();
         change.apply(&mut self.left);
@@ -121,7 +124,7 @@ impl Trimmed {
         }
     }
 
-    /// Shortens results from the oldest on, as many as it takes.
+    /// Shortens results, the oldest first, until the transcript fits.
     fn older_results(&mut self, target: u64) {
         let latest = self.latest_step();
         let mut left = transcript_bytes(&self.left);
@@ -129,11 +132,11 @@ impl Trimmed {
         while left > target && to < latest {
             let mut one: Transcript = self.left.get(to).cloned().into_iter().collect();
             let before = transcript_bytes(&one);
-            shorten(0, 1, OLD_RESULT_BYTES).apply(&mut one);
+            shortened(0, 1, OLD_RESULT_BYTES).apply(&mut one);
             left = left.saturating_sub(before.saturating_sub(transcript_bytes(&one)));
             to += 1;
         }
-        self.make(shorten(0, to, OLD_RESULT_BYTES));
+        self.make(shortened(0, to, OLD_RESULT_BYTES));
     }
 
     /// Shortens the results of the latest step, where the step takes more than `share` and all of it
@@ -152,10 +155,10 @@ impl Trimmed {
         let allowed = share.max(target.saturating_sub(others));
         let each = fair_share(&sizes, allowed.saturating_sub(asked)).max(RESULT_BYTES_MIN);
         let bytes = u32::try_from(each).unwrap_or(u32::MAX);
-        self.make(shorten(latest, end, bytes));
+        self.make(shortened(latest, end, bytes));
     }
 
-    /// Leaves out steps of the open group, the oldest first.
+    /// Drops steps of the last group, the oldest first.
     fn older_steps(&mut self, target: u64) {
         let Some(user) = groups(&self.left).last().copied() else {
             return;
@@ -210,7 +213,7 @@ fn fair_share(sizes: &[u64], allowed: u64) -> u64 {
     u64::from(u32::MAX)
 }
 
-fn shorten(from: usize, to: usize, bytes: u32) -> Compaction {
+fn shortened(from: usize, to: usize, bytes: u32) -> Compaction {
     Compaction {
         from: place(from),
         to: place(to),

@@ -9,7 +9,7 @@ proptest! {
         text in "[a-zäß€\\n]{0,400}",
         bytes in 48_usize..300,
     ) {
-        let cut = cut_text(&text, bytes);
+        let cut = shorten_text(&text, bytes);
         prop_assert!(cut.len() <= bytes);
         if text.len() <= bytes {
             prop_assert_eq!(cut, text);

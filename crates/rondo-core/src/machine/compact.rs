@@ -1,4 +1,5 @@
-//! When older messages must make room: summarises, drops or trims them before a request.
+//! Decides before each request whether it would fit, and otherwise summarises, drops or shortens older
+//! messages. Which ones is decided in [`crate::compaction`].
 
 use super::budget::Allowance;
 use super::finish::Ending;
@@ -6,8 +7,8 @@ use super::io::{Action, ModelCall, StepEnd};
 use super::judge::{Judged, judge};
 use super::turn::{Cx, Phase, TurnMachine};
 use crate::compaction::{
-    Change, Compaction, ContextBudget, SUMMARISER, SUMMARY_ASKED, drop_groups, keep_from,
-    past_from, size, summary_input, summary_message, transcript_bytes, trim,
+    Change, Compaction, ContextBudget, SUMMARISER, SUMMARY_ASKED, drop_groups, first_kept_by_count,
+    first_kept_by_size, shorten_last_group, size, summary_input, summary_message, transcript_bytes,
 };
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
@@ -17,24 +18,24 @@ use rondo_types::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Tokens of a reply for which room is held, where the profile does not bound it; never more than
-/// a quarter of the context.
+/// Tokens kept free for the reply if the profile does not bound it; never more than a quarter of the
+/// context.
 const OUTPUT_TOKENS: u64 = 8192;
 /// Requests in a row that may be refused for their length.
 const OVERFLOWS_MAX: u32 = 4;
-/// Bytes of a summary for each of its tokens, at most.
+/// The bound on a summary's size, in bytes for each token that it may have.
 const SUMMARY_BYTES_PER_TOKEN: u64 = 6;
-/// Bytes that an answer to the request for a summary must leave free.
+/// Bytes of a summary request's own prompts.
 const SUMMARY_ASKED_BYTES: usize = SUMMARISER.len() + SUMMARY_ASKED.len();
 
-/// What is known of the room for messages.
+/// What is known about how many tokens fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ContextPressure {
-    /// Tokens that fit, as refusals told.
+    /// Tokens that fit, learnt from refusals.
     fits: Option<u64>,
     /// Requests in a row that were refused for their length.
     overflows: u32,
-    /// While a summary is asked for: the messages before this place make room.
+    /// While a summary is requested: the end of the messages that it replaces.
     summarising: Option<usize>,
 }
 
@@ -44,24 +45,24 @@ impl TurnMachine {
         self.pressure.summarising.is_some()
     }
 
-    /// Notes that the model took a request.
+    /// Notes that the model accepted a request.
     pub(super) fn note_fit(&mut self) {
         self.pressure.overflows = 0;
     }
 
-    /// Forgets what a model before took.
+    /// Forgets what the former model accepted.
     pub(super) fn forget_fits(&mut self) {
         self.pressure.fits = None;
         self.pressure.overflows = 0;
     }
 
-    /// Leaves out what is more of the past than a turn begins with.
-    pub(super) fn trim_history(&mut self, cx: &mut Cx<'_>) {
+    /// Drops the oldest groups when the turn begins, down to the profile's `compaction.max_messages`.
+    pub(super) fn limit_history(&mut self, cx: &mut Cx<'_>) {
         let Some(max) = self.config.profile.compaction.max_messages else {
             return;
         };
         let max_index = usize::try_from(max).unwrap_or(usize::MAX);
-        if let Some(keep) = past_from(&self.transcript, max_index) {
+        if let Some(keep) = first_kept_by_count(&self.transcript, max_index) {
             let change = Change::Dropped {
                 note: None,
                 reason: format!("a turn begins with at most {max} messages of the past"),
@@ -71,8 +72,8 @@ impl TurnMachine {
         }
     }
 
-    /// Makes room where the next request would hardly fit. Returns whether a summary is asked for,
-    /// with which the turn goes on.
+    /// Makes room if the next request would hardly fit. Returns whether a summary was requested; the turn
+    /// then continues with its reply.
     pub(super) fn make_room(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(tokens) = self.room_tokens() else {
             return false;
@@ -80,24 +81,24 @@ impl TurnMachine {
         let policy = &self.config.profile.compaction;
         let (next, at) = (self.spent.next_input(), percent(tokens, policy.at_percent));
         let may_summarise = self.may_summarise(cx.at);
-        // Without a summary nothing is given up before it must be, unless the profile has none.
+        // A profile with summaries drops messages without one only once they no longer fit.
         let is_early = next <= tokens && policy.summary_tokens > 0 && !may_summarise;
         if next < at || is_early {
             return false;
         }
         let budget = self.context_budget(tokens);
-        if let Some(keep) = keep_from(&self.transcript, budget.target) {
+        if let Some(keep) = first_kept_by_size(&self.transcript, budget.target) {
             if may_summarise && self.begin_summary(cx, keep) {
                 return true;
             }
             let reason = "no summary could be asked for".to_owned();
-            self.drop_older(cx, keep, reason);
+            self.drop_groups_before(cx, keep, reason);
         }
-        self.trim(cx);
+        self.shorten_last_group(cx);
         false
     }
 
-    /// Sums up all that was said, where that is all the turn is for.
+    /// Summarises the whole conversation, in a turn that does nothing else (`compaction.only`).
     pub(super) fn compact_only(&mut self, cx: &mut Cx<'_>) {
         let has_room = self.allowance(cx.at) == Allowance::Step;
         if !has_room || !self.begin_summary(cx, self.transcript.len()) {
@@ -105,7 +106,7 @@ impl TurnMachine {
         }
     }
 
-    /// Ends such a turn without a summary: all that was said before it stays.
+    /// Ends such a turn without a summary: the conversation stays as it was.
     fn compact_only_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
         let (from, to) = (
             self.transcript.len().saturating_sub(1),
@@ -116,7 +117,7 @@ impl TurnMachine {
             note: None,
             reason: reason.to_owned(),
         };
-        // What leaves is the wish for a summary itself, which is nothing that was said.
+        // Only the message that asked for the summary is dropped.
         self.compact_untold(
             cx,
             Compaction {
@@ -129,7 +130,8 @@ impl TurnMachine {
         self.finish(cx, Ending::failed(error));
     }
 
-    /// Makes room after a request was refused for its length, where that leaves less to send.
+    /// Makes room after the provider refused a request for its length. Returns whether there was anything
+    /// to drop or shorten.
     pub(super) fn make_room_after_refusal(&mut self, class: ErrorClass) -> bool {
         let is_off = self.config.profile.compaction.at_percent == 0;
         if class != ErrorClass::ContextTooLong || is_off || self.pressure.overflows >= OVERFLOWS_MAX
@@ -143,8 +145,8 @@ impl TurnMachine {
             _ => sent / 2,
         };
         let budget = self.context_budget(tokens);
-        let helps = keep_from(&self.transcript, budget.target).is_some()
-            || !trim(&self.transcript, budget).is_empty();
+        let helps = first_kept_by_size(&self.transcript, budget.target).is_some()
+            || !shorten_last_group(&self.transcript, budget).is_empty();
         if helps {
             self.pressure.overflows += 1;
             self.pressure.fits = Some(tokens);
@@ -152,7 +154,7 @@ impl TurnMachine {
         helps
     }
 
-    /// Tokens that a request may have, where that is known.
+    /// Returns how many tokens a request may have; `None` if that is unknown or compaction is off.
     fn room_tokens(&self) -> Option<u64> {
         if self.config.profile.compaction.at_percent == 0 {
             return None;
@@ -168,7 +170,7 @@ impl TurnMachine {
         }
     }
 
-    /// What messages may fill of a request of so many tokens.
+    /// Returns how large the messages of a request of so many tokens may be.
     fn context_budget(&self, tokens: u64) -> ContextBudget {
         let policy = &self.config.profile.compaction;
         let bytes = self.spent.bytes_of(tokens);
@@ -324,7 +326,7 @@ impl TurnMachine {
         if self.config.profile.compaction.only {
             return self.finish(cx, Ending::complete(candidate.text()));
         }
-        self.trim(cx);
+        self.shorten_last_group(cx);
         self.next_step(cx);
     }
 
@@ -341,13 +343,13 @@ impl TurnMachine {
             return self.compact_only_failed(cx, reason);
         }
         if let Some(to) = summarising {
-            self.drop_older(cx, to, reason.to_owned());
+            self.drop_groups_before(cx, to, reason.to_owned());
         }
-        self.trim(cx);
+        self.shorten_last_group(cx);
         self.next_step(cx);
     }
 
-    fn drop_older(&mut self, cx: &mut Cx<'_>, keep: usize, reason: String) {
+    fn drop_groups_before(&mut self, cx: &mut Cx<'_>, keep: usize, reason: String) {
         let target = self
             .room_tokens()
             .map_or(u64::MAX, |tokens| self.context_budget(tokens).target);
@@ -355,23 +357,23 @@ impl TurnMachine {
         self.compact(cx, compaction);
     }
 
-    /// Shortens results and leaves out steps, where what is left is still too much.
-    fn trim(&mut self, cx: &mut Cx<'_>) {
+    /// Shortens results and drops steps of the last group if the rest is still too large.
+    fn shorten_last_group(&mut self, cx: &mut Cx<'_>) {
         let Some(budget) = self.room_tokens().map(|tokens| self.context_budget(tokens)) else {
             return;
         };
-        for compaction in trim(&self.transcript, budget) {
+        for compaction in shorten_last_group(&self.transcript, budget) {
             self.compact(cx, compaction);
         }
     }
 
-    /// Makes a change, records it and tells of it.
+    /// Applies a change, records it and emits its event.
     fn compact(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
         cx.emit(told(&compaction));
         self.compact_untold(cx, compaction);
     }
 
-    /// Makes a change and records it; every message leaves the transcript here.
+    /// Applies a change and records it. Messages leave the transcript only here.
     fn compact_untold(&mut self, cx: &mut Cx<'_>, compaction: Compaction) {
         compaction.apply(&mut self.transcript);
         self.spent.recount(&self.transcript);

@@ -10,7 +10,7 @@ use rondo_types::{
 };
 use std::time::Duration;
 
-/// What a model is told that follows one whose reply was paused.
+/// Sent to a fallback model after a paused reply, which only the former model could continue.
 const GO_ON: &str = "Go on from there.";
 
 impl TurnMachine {
@@ -32,7 +32,7 @@ impl TurnMachine {
         if self.is_summarising() && !self.cancelled {
             return self.summary_request_failed(cx, &error);
         }
-        if !self.cancelled && !committed && self.goes_on_shorter(cx, error.class) {
+        if !self.cancelled && !committed && self.retry_shorter(cx, error.class) {
             return;
         }
         if !self.cancelled
@@ -47,7 +47,7 @@ impl TurnMachine {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
         }
-        // Where the very first request is the last one, its own failure is what stops the turn.
+        // If the first request was already the final one, its own failure ends the turn.
         if let Some(reason) = self.finalising.filter(|_| self.spent.steps > 1) {
             let reason = match error.class {
                 ErrorClass::Deadline => StopReason::Deadline,
@@ -62,7 +62,7 @@ impl TurnMachine {
             }
             ErrorClass::Deadline => self.stop_early(cx, StopReason::Deadline),
             ErrorClass::StepTimeout => self.stop_early(cx, StopReason::StepTimeout),
-            // A provider that sends nothing would not send a last answer either.
+            // A provider that sends nothing would not send a final answer either.
             ErrorClass::FirstByteTimeout | ErrorClass::IdleTimeout => {
                 self.finish(cx, Ending::stopped(StopReason::StepTimeout).because(error));
             }
@@ -73,8 +73,9 @@ impl TurnMachine {
         }
     }
 
-    /// Makes room and goes on with another step, unless the next model is known to hold more as it is.
-    fn goes_on_shorter(&mut self, cx: &mut Cx<'_>, class: ErrorClass) -> bool {
+    /// Shortens the conversation and starts another step, unless a fallback model is known to have a larger
+    /// context. Returns whether it did.
+    fn retry_shorter(&mut self, cx: &mut Cx<'_>, class: ErrorClass) -> bool {
         let next = self.fallback_after(cx.at, class);
         let next = next.and_then(|next| self.config.fallbacks.get(next - 1));
         let known = next.and_then(|next| next.context_tokens.zip(self.model().context_tokens));
@@ -86,7 +87,7 @@ impl TurnMachine {
         true
     }
 
-    /// Returns the next model that may do what this one could not, within what is left.
+    /// Returns the index of the next fallback model that may succeed and that the budget allows.
     fn fallback_after(&self, at: TimeMs, class: ErrorClass) -> Option<usize> {
         if !may_go_elsewhere(class) || self.is_out_of_time(at) || self.is_out_of_tokens() {
             return None;
@@ -103,7 +104,7 @@ impl TurnMachine {
             .map(|(index, _)| index + 1)
     }
 
-    /// Whether a conversation that was too long for this model may fit the other.
+    /// Returns whether a conversation that was too long for this model may fit the other.
     fn may_hold_more(&self, other: &ModelInfo) -> bool {
         match (self.model().context_tokens, other.context_tokens) {
             (Some(own), Some(other)) => other > own,
@@ -111,15 +112,15 @@ impl TurnMachine {
         }
     }
 
-    /// Sends the same step's request to another model, for the rest of the turn. It is no new step:
-    /// the list is walked once, so it is bounded by itself.
+    /// Sends the request to another model, which is used for the rest of the turn. This is not a new step:
+    /// the list is walked only once, so it needs no other bound.
     fn fall_back(&mut self, cx: &mut Cx<'_>, next: usize, error: ModelError) {
         let from = self.model().full_name();
         self.model_index = next;
         self.forget_fits();
         self.attempt = 0;
         self.spent.reprice(self.model().price);
-        // Only who paused a reply can go on with it.
+        // Only the model that paused a reply can continue it.
         if std::mem::take(&mut self.pauses) > 0 {
             self.add(cx, Message::synthetic_user(GO_ON));
         }
@@ -132,7 +133,7 @@ impl TurnMachine {
         self.send_request(cx);
     }
 
-    /// What was shown stays in the transcript, as text only: a call of a broken reply is no call.
+    /// Keeps the text that was shown in the transcript. Calls of a broken reply are dropped.
     fn keep_partial(&mut self, cx: &mut Cx<'_>, partial: &str) {
         let kept = render::bounded_text(partial);
         self.last_text.clone_from(&kept);
@@ -180,6 +181,8 @@ impl TurnMachine {
         self.send_request(cx);
     }
 
+    /// Returns the wait before the next retry: `retry.base`, doubled for each attempt, plus jitter, at most
+    /// `retry.max`. The numbers are in the profile's `[limits.retry]`.
     fn backoff(&self) -> Duration {
         let policy = &self.config.profile.limits.retry;
         let doubled = policy
@@ -208,8 +211,8 @@ impl TurnMachine {
     }
 }
 
-/// Whether another model may do better. A refusal is an answer, which no other model is asked to give;
-/// a call that could not be read has its own correction; the rest is the turn's own end.
+/// Returns whether another model may succeed. A refusal counts as an answer, an unreadable call is corrected
+/// in its own way, and the rest ends the turn.
 fn may_go_elsewhere(class: ErrorClass) -> bool {
     match class {
         ErrorClass::Auth

@@ -1,17 +1,20 @@
-//! Builds the outcome of a turn, and the answer where the model gave none.
+//! Builds the outcome of a turn, and the answer if the model gave none.
+//!
+//! The answer's texts are the profile's `[texts]` (`crates/rondo-core/profiles`); `limit_text` words what
+//! they call `{limit}`.
 
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
 use rondo_types::{ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason};
 use std::time::Duration;
 
-/// Findings that an answer built by the runtime lists; the outcome carries them all.
+/// The bound on findings that a built answer lists; the outcome has all of them.
 const FINDINGS_SHOWN_MAX: usize = 20;
 
 /// How a turn ends.
 pub(super) struct Ending {
     reason: StopReason,
-    /// The model's own answer; without one the runtime builds it.
+    /// The model's answer; if `None`, the runtime builds one.
     answer: Option<String>,
     degraded: bool,
     error: Option<ModelError>,
@@ -65,7 +68,7 @@ impl Ending {
 }
 
 impl TurnMachine {
-    /// Ends the turn. Pending calls get their results, nothing pending survives.
+    /// Ends the turn. Pending calls get their results first.
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>, ending: Ending) {
         self.close_batch(cx, ending.reason);
         self.step_finished(cx);
@@ -96,7 +99,8 @@ impl TurnMachine {
         cx.out.push(Action::Done(Box::new(outcome)));
     }
 
-    /// Says why the turn stopped, what the model last said, and what the tools found.
+    /// Builds the answer of a turn without one: why it stopped, the model's last text, and what the tools
+    /// returned.
     fn built_answer(&self, reason: StopReason, error: Option<&ModelError>) -> String {
         let texts = &self.config.profile.texts;
         let silent = error.filter(|error| is_silence(error.class));
@@ -123,7 +127,7 @@ impl TurnMachine {
         paragraphs.join("\n\n")
     }
 
-    /// Fills in what ran out.
+    /// Fills in `{limit}`: the profile's text for the stop reason, or else [`Self::limit_text`].
     pub(super) fn text_with_limit(&self, template: &str, reason: StopReason) -> String {
         let own = self
             .config
@@ -172,7 +176,7 @@ impl TurnMachine {
     }
 }
 
-/// Whether the message says better than the step's limit what took too long.
+/// Returns whether the error's message is more precise than the step's limit about what took too long.
 fn is_silence(class: ErrorClass) -> bool {
     matches!(
         class,

@@ -8,13 +8,13 @@
 //! - `turn`: the machine, its inputs and the step cycle.
 //! - `io`: the inputs and actions as types.
 //! - `budget`: what is left, and what is held back for the last answer.
-//! - `judge`: what of a reply can be used.
+//! - `judge`: sorts a reply into answer, calls, refusal or unusable.
 //! - `plan_calls`: which calls of a reply may run, and in which stages.
 //! - `batch`: the tool calls of one reply, from the gate to committed results.
-//! - `compact`: when older messages make room for new ones.
-//! - `failure`: what a failed request leads to.
-//! - `guard`: repetition without progress.
-//! - `finish`: the outcome.
+//! - `compact`: when older messages are summarised, dropped or shortened.
+//! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
+//! - `guard`: detects calls that are repeated without progress.
+//! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
 
 mod batch;

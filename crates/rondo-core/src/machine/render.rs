@@ -1,13 +1,15 @@
 //! Renders tool outcomes as the results that the model reads.
+//!
+//! Tools bound their own output; that of commands is shortened by their supervisor (`rondo-launch`, module
+//! `capture`), before it gets here.
 
-use crate::compaction::cut_text;
+use crate::compaction::shorten_text;
 use rondo_types::{
     CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolResult,
 };
 use serde_json::{Value, json};
 
-/// The bound on what one result adds to the transcript, in bytes. Tools bound their own output
-/// below it; this holds for those that do not.
+/// The bound on one result in the transcript, in bytes, for tools that do not bound their own output.
 pub(super) const RESULT_BYTES_MAX: usize = 256 << 10;
 
 /// Renders an outcome as the one result of its call.
@@ -34,8 +36,8 @@ pub(crate) fn result(
     }
 }
 
-/// Tells the model with what other arguments a person had its call run: its own message still has those
-/// that it sent.
+/// Tells the model that the user changed the arguments of its call. The message with the call still has the
+/// original ones.
 pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str) {
     let note = format!(
         "the user changed the arguments to {}",
@@ -147,9 +149,9 @@ fn bounded(content: ToolContent) -> ToolContent {
     }
 }
 
-/// Keeps head and tail of a text that is longer than a result may be.
+/// Shortens a text to [`RESULT_BYTES_MAX`].
 pub(super) fn bounded_text(text: &str) -> String {
-    cut_text(text, RESULT_BYTES_MAX)
+    shorten_text(text, RESULT_BYTES_MAX)
 }
 
 #[cfg(test)]

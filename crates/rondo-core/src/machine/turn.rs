@@ -209,7 +209,7 @@ impl TurnMachine {
         self.started_at = cx.at;
         self.transcript = history;
         self.spent.note_unsent(&self.config, &self.transcript);
-        self.trim_history(cx);
+        self.limit_history(cx);
         self.push(message);
         if self.config.profile.compaction.only {
             return self.compact_only(cx);

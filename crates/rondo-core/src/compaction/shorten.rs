@@ -1,12 +1,12 @@
-//! Cuts a long text in its middle, with a note of how much is missing.
+//! Shortens a long text: its beginning and end stay, with a note of how much is missing between.
 
 /// Bytes of the line that says how much is missing, at most.
 const NOTE_BYTES_MAX: usize = 48;
 
-/// Keeps head and tail of a text, in `bytes` altogether; a shorter one stays as it is.
+/// Shortens a text to `bytes`, note included; a text within the bound is unchanged.
 ///
-/// Two thirds are its beginning. A bound that has no room for the note leaves the note alone.
-pub(crate) fn cut_text(text: &str, bytes: usize) -> String {
+/// Two thirds of what is kept are its beginning. A bound too small for the note leaves only the note.
+pub(crate) fn shorten_text(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
