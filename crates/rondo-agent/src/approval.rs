@@ -1,7 +1,7 @@
 //! Approval questions that another task of the program answers.
 
 use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalRequest, Approver};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -88,18 +88,18 @@ struct Questioner(mpsc::Sender<ApprovalQuestion>);
 
 #[async_trait]
 impl Approver for Questioner {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let (answer, answered) = oneshot::channel();
         let question = ApprovalQuestion {
             request: request.clone(),
             answer,
         };
         if self.0.send(question).await.is_err() {
-            return denied("nobody is here to allow it");
+            return denied("nobody is here to allow it").into();
         }
-        answered
-            .await
-            .unwrap_or_else(|_| denied("nobody answered whether it may run"))
+        let answer = answered.await;
+        let answer = answer.unwrap_or_else(|_| denied("nobody answered whether it may run"));
+        answer.into()
     }
 }
 
@@ -108,8 +108,8 @@ pub(crate) struct Nobody;
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        denied("nobody is here to allow it")
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+        denied("nobody is here to allow it").into()
     }
 }
 
@@ -122,8 +122,8 @@ where
     F: Fn(ApprovalRequest) -> R + Send + Sync,
     R: Future<Output = Approval> + Send,
 {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
-        (self.0)(request.clone()).await
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        (self.0)(request.clone()).await.into()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The error of a turn.
 
 use rondo_core::ResumeError;
-use rondo_types::{ModelError, Outcome};
+use rondo_types::{ModelError, Outcome, Question};
 use std::fmt;
 use tokio::task::JoinError;
 
@@ -37,6 +37,14 @@ pub enum TurnError {
     /// on all the same.
     #[error("the turn that was cut off was imported: its file may be from anyone")]
     Imported,
+    /// The approver answered [`ApprovalReply::Later`](crate::ApprovalReply::Later), and the turn waits for that answer.
+    /// Of a session that is recorded nothing is lost: opened again, it carries the turn on, and the approver is
+    /// asked again.
+    #[error("the turn waits for {} to be answered", count(questions))]
+    Parked {
+        /// What it waits for; never empty.
+        questions: Vec<Question>,
+    },
 }
 
 impl TurnError {
@@ -45,7 +53,11 @@ impl TurnError {
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Failed { outcome } => Some(outcome),
-            Self::NoRuntime | Self::Panicked { .. } | Self::Resume(_) | Self::Imported => None,
+            Self::NoRuntime
+            | Self::Panicked { .. }
+            | Self::Resume(_)
+            | Self::Imported
+            | Self::Parked { .. } => None,
         }
     }
 
@@ -68,6 +80,10 @@ impl fmt::Debug for TurnError {
             Self::NoRuntime => f.write_str("NoRuntime"),
             Self::Imported => f.write_str("Imported"),
             Self::Resume(error) => f.debug_tuple("Resume").field(error).finish(),
+            Self::Parked { questions } => f
+                .debug_struct("Parked")
+                .field("questions", &questions.len())
+                .finish_non_exhaustive(),
             Self::Panicked { message } => f
                 .debug_struct("Panicked")
                 .field("message", message)
@@ -86,6 +102,13 @@ impl From<JoinError> for TurnError {
         Self::Panicked {
             message: text.unwrap_or("it panicked").to_owned(),
         }
+    }
+}
+
+fn count(questions: &[Question]) -> String {
+    match questions.len() {
+        1 => "a question".to_owned(),
+        count => format!("{count} questions"),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::TurnError;
 use crate::ledger::Ledger;
 use futures_util::Stream;
 use rondo_core::{
-    EventReceiver, EventSender, ResumeError, TurnControl, TurnHandle, TurnSetup, control, events,
+    EventReceiver, EventSender, TurnControl, TurnEnd, TurnHandle, TurnSetup, control, events,
     resume_turn, run_turn,
 };
 use rondo_types::{Message, Outcome, StopReason, Transcript, TurnEvent};
@@ -64,7 +64,8 @@ impl Run {
             }
             match start {
                 RunStart::Ask(message) => {
-                    let outcome = run_turn(setup, kept.clone(), message, sender, control).await;
+                    let end = run_turn(setup, kept.clone(), message, sender, control).await;
+                    let outcome = done(end)?;
                     kept.clone_from(&outcome.transcript);
                     Ok(outcome)
                 }
@@ -79,7 +80,7 @@ impl Run {
                     if resumed.is_err() {
                         put_back(cut_off);
                     }
-                    resumed.map_err(TurnError::from)
+                    resumed
                 }
             }
         };
@@ -148,15 +149,25 @@ async fn carry_on(
     cut_off: &CutOff,
     kept: &mut Transcript,
     (sender, control): (EventSender, TurnControl),
-) -> Result<Outcome, ResumeError> {
+) -> Result<Outcome, TurnError> {
     let before = cut_off.before.clone();
     let as_recorded = std::mem::replace(kept, before.clone());
     let resumed = resume_turn(setup, before, &cut_off.records, sender, control).await;
+    let resumed = resumed.map_err(TurnError::from).and_then(done);
     *kept = match &resumed {
         Ok(outcome) => outcome.transcript.clone(),
         Err(_) => as_recorded,
     };
     resumed
+}
+
+fn done(end: TurnEnd) -> Result<Outcome, TurnError> {
+    match end {
+        TurnEnd::Done(outcome) => Ok(*outcome),
+        TurnEnd::Parked(parked) => Err(TurnError::Parked {
+            questions: parked.questions,
+        }),
+    }
 }
 
 /// Queues for the lock on the history at once, since spawned tasks may start in any order.

@@ -4,8 +4,8 @@ use super::*;
 use crate::approval::Nobody;
 use crate::{BuildError, FnTool, NoArgs, ToolContext};
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, EventReceiver, GateRequest, ModelStream, TurnHandle,
-    TurnSetup, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, GateRequest, ModelStream,
+    TurnHandle, TurnSetup, Verdict,
 };
 use rondo_core::{Model, Tool};
 use rondo_exec::{ExecOptions, SupervisorCommand};
@@ -67,6 +67,7 @@ fn everything_of_an_agent_may_move_between_threads() {
         ApprovalQuestion,
         ApprovalQuestions,
         Approval,
+        ApprovalReply,
         ApprovalRequest,
     )>();
     check::<(
@@ -190,7 +191,10 @@ fn what_cannot_be_built_says_why() {
 #[tokio::test]
 async fn nobody_allows_nothing() {
     let approval = Nobody.ask(&question()).await;
-    assert!(matches!(approval, Approval::Denied { .. }));
+    assert!(matches!(
+        approval,
+        ApprovalReply::Now(Approval::Denied { .. })
+    ));
 }
 
 #[tokio::test]
@@ -200,10 +204,16 @@ async fn a_question_that_is_dropped_or_that_nobody_takes_is_denied() {
     let (approval, ()) = tokio::join!(approver.ask(&request), async {
         drop(questions.next().await);
     });
-    assert!(matches!(approval, Approval::Denied { .. }));
+    assert!(matches!(
+        approval,
+        ApprovalReply::Now(Approval::Denied { .. })
+    ));
     drop(questions);
     let approval = approver.ask(&request).await;
-    assert!(matches!(approval, Approval::Denied { .. }));
+    assert!(matches!(
+        approval,
+        ApprovalReply::Now(Approval::Denied { .. })
+    ));
 }
 
 #[tokio::test]
@@ -227,13 +237,13 @@ async fn a_question_whose_turn_has_ended_is_withdrawn_and_not_put() {
         assert_eq!(question.request().prompt, "and now?");
         question.approve();
     });
-    assert_eq!(approval, Approval::Approved);
+    assert_eq!(approval, Approval::Approved.into());
     let arguments = json!({"n": 2});
     let (approval, ()) = tokio::join!(approver.ask(&later), async {
         questions.next().await.unwrap().edit(arguments.clone());
     });
     let edited = Approval::Edited { arguments };
-    assert_eq!(approval, edited);
+    assert_eq!(approval, edited.into());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalRequest, Approver};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_runtime::env::Env;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -85,9 +85,9 @@ impl TerminalApprover {
 
 #[async_trait]
 impl Approver for TerminalApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let Some(terminal) = self.terminal.then(open).flatten() else {
-            return self.deny_for_lack_of_a_terminal(request);
+            return self.deny_for_lack_of_a_terminal(request).into();
         };
         let question = Question {
             look: self.changes.look(request).await,
@@ -98,11 +98,12 @@ impl Approver for TerminalApprover {
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
         let asked = spawn_blocking(move || converse(&terminal, &question, &abandoned)).await;
-        match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
+        let approval = match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
             Ok(true) => Approval::Approved,
             Ok(false) => denied("the user said no"),
             Err(err) => denied(&format!("the question could not be asked: {err}")),
-        }
+        };
+        approval.into()
     }
 }
 
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(approver.denied(), []);
         assert!(matches!(
             approver.ask(&request).await,
-            Approval::Denied { .. }
+            ApprovalReply::Now(Approval::Denied { .. })
         ));
         let call = DeniedCall {
             id: request.call_id,

@@ -1,5 +1,6 @@
 //! The arguments as they were typed. What they mean is decided in [`rondo_runtime::settings`].
 
+mod answer;
 mod config;
 mod fork;
 mod line;
@@ -7,6 +8,7 @@ mod repl;
 mod replay;
 mod session;
 
+pub(crate) use answer::AnswerArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
@@ -19,7 +21,7 @@ pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use rondo_runtime::Layer;
-use rondo_runtime::values::{DurabilityLevel, TimeSpan, Word};
+use rondo_runtime::values::{ApprovalMode, DurabilityLevel, TimeSpan, Word};
 use rondo_types::Effort;
 use std::path::PathBuf;
 
@@ -27,7 +29,7 @@ use std::path::PathBuf;
 const EXIT_CODES: &str = "Exit codes:
   0 success, 1 error, 2 usage, 3 degraded answer with --strict-complete, 4 replay differs,
   41 API key, 42 input, 44 approval needed but no terminal, 45 no such session or nothing to
-  resume, 46 session in use, 52 configuration, 53 limit reached without an answer, 54 journal,
+  resume, 46 session in use, 47 waiting for an answer, 52 configuration, 53 limit reached without an answer, 54 journal,
   124 deadline exceeded without an answer, 130 interrupted, 141 output pipe closed,
   143 terminated";
 
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Resume an interrupted turn
     #[command(after_help = EXIT_CODES)]
     Resume(Box<ResumeArgs>),
+    /// Answer a question that a session waits with, and let the session go on
+    #[command(after_help = EXIT_CODES)]
+    Answer(Box<AnswerArgs>),
     /// Create a session that branches off from an existing one
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkArgs>),
@@ -184,6 +189,7 @@ impl AskArgs {
             deadline: self.turn.deadline,
             allowed_tools: self.turn.allowed_tools.clone(),
             disallowed_tools: self.turn.disallowed_tools.clone(),
+            approval: self.turn.approval,
             yolo: switch(self.turn.yolo),
             offline: switch(self.turn.offline),
             add_dirs: (!self.turn.add_dir.is_empty()).then(|| self.turn.add_dir.clone()),
@@ -241,6 +247,8 @@ pub(crate) struct TurnArgs {
     pub(crate) allowed_tools: Option<Vec<String>>,
     #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) disallowed_tools: Option<Vec<String>>,
+    #[arg(help = help("approval"), long, value_name = "MODE", value_parser = one_of::<ApprovalMode>())]
+    pub(crate) approval: Option<ApprovalMode>,
     #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
     #[arg(help = help("offline"), long)]
@@ -268,12 +276,21 @@ pub(crate) struct ResumeArgs {
     /// Session to resume: an id, a prefix of one, or `latest` [default: the latest of this directory]
     #[arg(value_name = "ID")]
     pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: ResumeOptions,
+}
+
+/// Options of a turn that goes on.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeOptions {
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) allowed_tools: Option<Vec<String>>,
     #[arg(help = help("disallowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) disallowed_tools: Option<Vec<String>>,
+    #[arg(help = help("approval"), long, value_name = "MODE", value_parser = one_of::<ApprovalMode>())]
+    pub(crate) approval: Option<ApprovalMode>,
     #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
     #[arg(help = help("add_dirs"), long, value_name = "DIR")]
@@ -294,25 +311,27 @@ pub(crate) struct ResumeArgs {
     pub(crate) strict_complete: bool,
 }
 
-impl From<ResumeArgs> for AskArgs {
-    fn from(args: ResumeArgs) -> Self {
-        Self {
-            output: args.output,
-            quiet: args.quiet,
-            output_format: args.output_format,
-            json: args.json,
-            strict_complete: args.strict_complete,
+impl ResumeOptions {
+    /// Returns the arguments of a command that goes on with a session, and asks nothing new.
+    pub(crate) fn going_on(self, session: Option<String>) -> AskArgs {
+        AskArgs {
+            output: self.output,
+            quiet: self.quiet,
+            output_format: self.output_format,
+            json: self.json,
+            strict_complete: self.strict_complete,
             turn: TurnArgs {
-                session: args.session,
-                base_url: args.base_url,
-                allowed_tools: args.allowed_tools,
-                disallowed_tools: args.disallowed_tools,
-                yolo: args.yolo,
-                add_dir: args.add_dir,
-                offline: args.offline,
+                session,
+                base_url: self.base_url,
+                allowed_tools: self.allowed_tools,
+                disallowed_tools: self.disallowed_tools,
+                approval: self.approval,
+                yolo: self.yolo,
+                add_dir: self.add_dir,
+                offline: self.offline,
                 ..TurnArgs::default()
             },
-            ..Self::default()
+            ..AskArgs::default()
         }
     }
 }
@@ -443,6 +462,7 @@ mod tests {
             "effort" => Some("low"),
             "output_format" => Some("json"),
             "durability" => Some("normal"),
+            "approval" => Some("park"),
             _ => Some("x"),
         }
     }

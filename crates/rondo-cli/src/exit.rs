@@ -27,6 +27,8 @@ pub(crate) enum Exit {
     SessionInUse = 46,
     /// A call needed approval, and there was no terminal to ask on.
     ApprovalNeeded = 44,
+    /// The turn waits for an answer.
+    Parked = 47,
     /// The configuration makes no sense.
     Config = 52,
     /// A limit on steps, calls, tokens or money was reached without an answer.
@@ -114,6 +116,7 @@ impl Exit {
             SetupErrorKind::ApprovalNeeded => Self::ApprovalNeeded,
             SetupErrorKind::NoSession => Self::NoSession,
             SetupErrorKind::SessionInUse => Self::SessionInUse,
+            SetupErrorKind::Parked => Self::Parked,
             SetupErrorKind::Config => Self::Config,
             SetupErrorKind::Journal => Self::Journal,
             SetupErrorKind::Deadline => Self::Deadline,
@@ -150,9 +153,10 @@ impl Exit {
     /// Decides how the process ends where the turn's result was not read.
     pub(crate) fn unread(self, stopped_by: Option<Stop>) -> Self {
         match (self, stopped_by) {
-            (Self::Answer | Self::Degraded | Self::ApprovalNeeded | Self::Limit, stop) => {
-                stop.map_or(Self::PipeClosed, Self::of_stop)
-            }
+            (
+                Self::Answer | Self::Degraded | Self::ApprovalNeeded | Self::Limit | Self::Parked,
+                stop,
+            ) => stop.map_or(Self::PipeClosed, Self::of_stop),
             (other, _) => other,
         }
     }

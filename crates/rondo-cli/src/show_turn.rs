@@ -164,6 +164,15 @@ impl Ended {
         }
     }
 
+    /// Shows that the turn waits for answers; otherwise as [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more, or took nothing for so long.
+    pub(crate) async fn park(&mut self, exit: Exit) -> io::Result<()> {
+        let park = move |view: &mut dyn View| view.park(exit);
+        self.show_last(park).await
+    }
+
     /// Shows how the turn ended. Output that is not read is waited for as long as [`Self::give_up_at`]
     /// says; any signal ends the process meanwhile.
     ///
@@ -176,16 +185,27 @@ impl Ended {
         denied: Vec<DeniedCall>,
     ) -> (Arc<Outcome>, io::Result<()>) {
         let outcome = Arc::new(outcome);
-        let Some(mut view) = self.view.take() else {
-            return (outcome, Err(io::ErrorKind::TimedOut.into()));
-        };
         let shared = Arc::clone(&outcome);
-        let show = move || {
-            let shown = view.finish(&FinishedTurn {
+        let show = move |view: &mut dyn View| {
+            view.finish(&FinishedTurn {
                 outcome: &shared,
                 exit,
                 denied: &denied,
-            });
+            })
+        };
+        let shown = self.show_last(show).await;
+        (outcome, shown)
+    }
+
+    async fn show_last(
+        &mut self,
+        show: impl FnOnce(&mut dyn View) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let Some(mut view) = self.view.take() else {
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        let show = move || {
+            let shown = show(view.as_mut());
             (view, shown)
         };
         let give_up_at = self.give_up_at();
@@ -199,7 +219,7 @@ impl Ended {
         if self.was_given_up() {
             output::give_up();
         }
-        (outcome, shown)
+        shown
     }
 }
 

@@ -123,7 +123,7 @@ impl EventSender {
         if queue.closed {
             return;
         }
-        queue.closed = matches!(body, EventBody::Result(_));
+        queue.closed = matches!(body, EventBody::Result(_) | EventBody::Parked { .. });
         if queue.receiver_gone {
             return;
         }

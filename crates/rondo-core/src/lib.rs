@@ -42,11 +42,14 @@ pub mod session;
 pub mod shown;
 pub mod toolbox;
 
-pub use driver::{ResumeError, TurnControl, TurnHandle, TurnSetup, control, resume_turn, run_turn};
+pub use driver::{
+    ParkedTurn, ResumeError, TurnControl, TurnEnd, TurnHandle, TurnSetup, control, resume_turn,
+    run_turn,
+};
 pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
 pub use ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
-    ToolInvocation, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model,
+    ModelStream, Tool, ToolInvocation, Verdict,
 };
 pub use toolbox::{Toolbox, ToolboxError};

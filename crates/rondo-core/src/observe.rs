@@ -6,7 +6,7 @@
 
 use crate::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome, ServerAddress};
+use rondo_types::{EventBody, Message, ModelEvent, ModelInfo, Outcome, Question, ServerAddress};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -44,6 +44,11 @@ pub enum Moment<'a> {
     Received(&'a ModelEvent),
     /// A call begins to run; it ends with its [`Input::ToolFinished`].
     ToolStarted(&'a PlannedCall),
+    /// The turn waits for answers; the last moment until it is resumed.
+    Parked {
+        /// What it waits for.
+        questions: &'a [Question],
+    },
     /// The turn is over; the last moment. A turn whose future is dropped does not get here. What
     /// work that was abandoned writes later is not told.
     Ended(&'a Outcome),

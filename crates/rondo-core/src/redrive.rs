@@ -221,6 +221,8 @@ impl Drive<'_> {
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::Resumed { .. }
             | RecordBody::ToolInDoubt { .. }
+            | RecordBody::Parked { .. }
+            | RecordBody::Answered { .. }
             | RecordBody::CellStarted { .. }
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }

@@ -5,10 +5,13 @@ use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model, Toolbox, Verdict,
-    control, events, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model,
+    Toolbox, Verdict, control, events, run_turn,
 };
-use rondo_types::{EventBody, Message, Outcome, Profile, Role, SessionId, Transcript, TurnId};
+use rondo_types::{
+    ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role, SessionId, Transcript,
+    TurnId,
+};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -79,17 +82,24 @@ impl Run {
             let (handle, control) = control();
             let turn = run_turn(setup, history, input, sender, control);
             tokio::pin!(turn);
-            tokio::select! {
+            let end = tokio::select! {
                 biased;
                 () = stop => {
                     handle.cancel();
                     turn.await
                 }
-                outcome = &mut turn => outcome,
-            }
+                end = &mut turn => end,
+            };
+            end.outcome().unwrap_or_else(parked)
         };
         (turn, listener)
     }
+}
+
+/// What a parked turn would be to a design: their approver answers at once, so that there is none.
+fn parked() -> Outcome {
+    let message = "the turn waits for an answer that the design has no way to give";
+    Outcome::failed(ModelError::new(ErrorClass::Internal, message))
 }
 
 /// Lets every call run: the designs ask no one, so what a program registers is what may run.
@@ -107,10 +117,9 @@ struct Nobody;
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Denied {
-            reason: "nobody is here to allow it".to_owned(),
-        }
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        let reason = "nobody is here to allow it".to_owned();
+        Approval::Denied { reason }.into()
     }
 }
 

@@ -8,8 +8,12 @@ use std::fmt;
 
 /// The version of the records that this program writes. It reads this one and all older ones.
 ///
-/// 2 has the cells of a person's Python session.
-pub const RECORD_VERSION: u32 = 2;
+/// 2 has the cells of a person's Python session. 3 has parked turns and the answers to their questions.
+pub const RECORD_VERSION: u32 = 3;
+
+/// The first version whose unknown kinds are passed over whatever version reads them: later writers of the same
+/// version may add kinds that need not be understood.
+const TOLERANT_FROM: u32 = 3;
 
 /// SHA-256 over a record and the hash of the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -128,9 +132,16 @@ impl Entry {
     pub fn body(&self) -> Result<Body, serde_json::Error> {
         match serde_json::from_str(&self.json) {
             Ok(body) => Ok(Body::Known(Box::new(body))),
-            Err(_) if self.version > RECORD_VERSION => Ok(Body::Unknown { kind: self.kind() }),
+            Err(_) if self.may_be_unknown() => Ok(Body::Unknown { kind: self.kind() }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether a body that cannot be read is of a later writer: any of a later version, and from
+    /// [`TOLERANT_FROM`] on one of a kind that is not known here.
+    fn may_be_unknown(&self) -> bool {
+        let is_known = || RecordBody::KINDS.contains(&self.kind().as_str());
+        self.version > RECORD_VERSION || (self.version >= TOLERANT_FROM && !is_known())
     }
 
     /// Returns the record; none where this version does not know its kind or cannot read it.

@@ -122,6 +122,15 @@ impl Mailbox for Store {
 }
 
 impl Store {
+    /// Returns what waits in a session, oldest first, at once: as [`Mailbox::list`], on the thread that asks.
+    ///
+    /// # Errors
+    /// When a row cannot be read, or the disk fails.
+    pub fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
+        let listed = list(&self.reader(), session);
+        listed.map_err(|err| MailboxError::Io(io::Error::other(err)))?
+    }
+
     /// Reads on a thread that may block.
     async fn read_mail<T: Send + 'static>(
         &self,

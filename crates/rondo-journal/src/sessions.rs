@@ -62,6 +62,8 @@ pub enum SessionState {
     Running,
     /// Its end is not recorded, and no process works on it.
     CutOff,
+    /// It waits for answers, and no process works on it.
+    Parked,
 }
 
 const INFO: &str =
@@ -103,8 +105,14 @@ impl Store {
         let found = statement.query_map(key, info)?;
         let mut infos = found.collect::<Result<Vec<_>, _>>()?;
         for info in &mut infos {
-            if info.state == SessionState::CutOff && lock::is_held(&self.locks_dir(), &info.id) {
+            if info.state != SessionState::CutOff {
+                continue;
+            }
+            if lock::is_held(&self.locks_dir(), &info.id) {
                 info.state = SessionState::Running;
+            } else if is_parked(&connection, &info.id).unwrap_or_default() {
+                // One whose records cannot be read is listed all the same.
+                info.state = SessionState::Parked;
             }
         }
         Ok(infos)
@@ -127,31 +135,14 @@ impl Store {
     /// # Errors
     /// When there is no such session, a record cannot be read, or the disk fails.
     pub fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError> {
-        let connection = self.reader();
-        let row = read::find(&connection, session)?;
-        let mut last = row.head.0;
-        // The end is mostly the last record; what a person ran at the prompt may follow it.
-        for window in LOOKED_AT {
-            if last == 0 {
-                break;
+        let end = latest(&self.reader(), session, |entry| {
+            match entry.kind().as_str() {
+                "final" => entry.into_record().map(|record| ended(&record.body)),
+                "turn_started" => Some(None),
+                _ => None,
             }
-            let first = last.saturating_sub(window - 1).max(1);
-            let mut seen = None;
-            let mut take = |entry: Entry| {
-                match entry.kind().as_str() {
-                    "final" => seen = entry.into_record().map(|record| ended(&record.body)),
-                    "turn_started" => seen = Some(None),
-                    _ => {}
-                }
-                ControlFlow::Continue(())
-            };
-            read::read_range(&connection, &row, (Seq(first), Seq(last)), &mut take)?;
-            if let Some(end) = seen {
-                return Ok(end);
-            }
-            last = first - 1;
-        }
-        Ok(None)
+        });
+        Ok(end?.flatten())
     }
 
     /// Returns whether a process works on a session right now, be it there or just begun.
@@ -291,6 +282,43 @@ impl Store {
             .map(|name| name.map(SessionId::new))
             .collect::<Result<_, _>>()?)
     }
+}
+
+/// Returns whether the session's last turn waits for answers.
+fn is_parked(connection: &Connection, session: &SessionId) -> Result<bool, StoreError> {
+    let parked = latest(connection, session, |entry| {
+        let is_of_turn = !entry.turn.as_str().is_empty();
+        is_of_turn.then(|| entry.kind() == "parked")
+    });
+    Ok(parked?.unwrap_or_default())
+}
+
+/// Returns what is made of the latest record that anything is made of, among those that are looked through.
+fn latest<T>(
+    connection: &Connection,
+    session: &SessionId,
+    pick: impl Fn(Entry) -> Option<T>,
+) -> Result<Option<T>, StoreError> {
+    let row = read::find(connection, session)?;
+    let mut last = row.head.0;
+    // It is mostly the last record; what a person ran at the prompt may follow it.
+    for window in LOOKED_AT {
+        if last == 0 {
+            break;
+        }
+        let first = last.saturating_sub(window - 1).max(1);
+        let mut picked = None;
+        let mut take = |entry: Entry| {
+            picked = pick(entry).or(picked.take());
+            ControlFlow::Continue(())
+        };
+        read::read_range(connection, &row, (Seq(first), Seq(last)), &mut take)?;
+        if picked.is_some() {
+            return Ok(picked);
+        }
+        last = first - 1;
+    }
+    Ok(None)
 }
 
 fn ended(body: &RecordBody) -> Option<StopReason> {

@@ -77,6 +77,11 @@ impl Observer for TurnObserver {
             if let Some(turn) = turn.take() {
                 turn.end(outcome);
             }
+        } else if let Moment::Parked { .. } = moment {
+            // The process that goes on with it begins spans of its own.
+            if let Some(mut turn) = turn.take() {
+                turn.close(None);
+            }
         } else if let Some(turn) = turn.as_mut() {
             turn.follow(moment);
         }

@@ -1,7 +1,7 @@
 //! A host: asks what its arguments say, and goes on with the session of this directory.
 
 use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalRequest, Approver};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_runtime::error::Result;
 use rondo_runtime::{
     Env, Layer, Notices, Runtime, SessionOptions, SessionSource, TurnHost, secrets,
@@ -20,13 +20,14 @@ impl Notices for Terminal {
 
 #[async_trait]
 impl Approver for Terminal {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let _ = write!(std::io::stderr(), "{}\nRun it? y/n: ", request.prompt);
         let (mut line, reason) = (String::new(), "denied by the user".to_owned());
-        match std::io::stdin().lock().read_line(&mut line) {
+        let approval = match std::io::stdin().lock().read_line(&mut line) {
             Ok(_) if line.trim() == "y" => Approval::Approved,
             _ => Approval::Denied { reason },
-        }
+        };
+        approval.into()
     }
 }
 

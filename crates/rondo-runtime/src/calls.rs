@@ -81,7 +81,7 @@ fn standing(store: &Store, session: &SessionId) -> Standing {
     }
     match store.session(session).map(|it| it.state) {
         Ok(SessionState::Done) => Standing::Over,
-        Ok(SessionState::Running | SessionState::CutOff) => Standing::Needed,
+        Ok(SessionState::Running | SessionState::CutOff | SessionState::Parked) => Standing::Needed,
         Err(StoreError::Unknown { .. }) => Standing::Unknown,
         Err(_) => Standing::Needed,
     }

@@ -59,6 +59,8 @@ pub enum SetupErrorKind {
     NoSession,
     /// Another process works on the session.
     SessionInUse,
+    /// The session's turn waits for an answer.
+    Parked,
     /// The settings make no sense.
     Config,
     /// The journal cannot be read or written.

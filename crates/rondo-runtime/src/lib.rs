@@ -18,6 +18,7 @@
 //!   [`secrets`]: what is kept out of them.
 //! - [`plan`]: who answers a turn, and under what; [`tools`], [`python`]: what it may call;
 //!   [`context`]: what stands before the user's words.
+//! - [`parking`]: questions that wait for an answer.
 //! - [`replay`]: what a replay needs of today's tools.
 //! - [`telemetry`]: what a collector is sent; [`files`]: files whose names others chose.
 
@@ -31,6 +32,7 @@ pub mod fallbacks;
 pub mod files;
 pub mod models;
 pub mod notices;
+pub mod parking;
 pub mod paths;
 pub mod plan;
 pub mod profiles;

@@ -2,15 +2,16 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::parking::has_expired;
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
 use rondo_core::ports::{RecordBody, Seq};
-use rondo_core::{control, events};
+use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Outcome, TurnEvent};
+use rondo_types::{Message, Outcome, Question, TurnEvent};
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
@@ -404,12 +405,38 @@ impl Session {
         }
     }
 
+    /// Takes it that the turn waits for answers. It is carried on as one that was [cut off](Self::cut_off).
+    ///
+    /// # Errors
+    /// When the session's records cannot be read.
+    pub fn parked(&mut self) -> Result<()> {
+        if self.is_ephemeral() {
+            return Ok(());
+        }
+        let info = self.info()?;
+        self.take(&info).map(drop)
+    }
+
+    /// Returns what the parked turn waits for; empty where no turn is parked. Questions that were answered or have
+    /// expired are left out: nothing is waited for that is about them.
+    #[must_use]
+    pub fn open_questions(&self) -> Vec<Question> {
+        let Some(conversation) = self.conversation() else {
+            return Vec::new();
+        };
+        let questions = conversation.cut_off.iter().flat_map(|it| &it.questions);
+        let is_answered =
+            |it: &Question| conversation.answers.iter().any(|given| given.answers(it));
+        let open = questions.filter(|it| !is_answered(it) && !has_expired(it));
+        open.cloned().collect()
+    }
+
     /// Asks, and hands over the turn's events as they come.
     ///
     /// A host that stops, steers or shows turns in its own way plans, connects and runs them itself.
     ///
     /// # Errors
-    /// When the turn cannot begin. One that began has an outcome, whatever happens.
+    /// When the turn cannot begin. One that began ends, or is parked by its approver, whatever happens.
     ///
     /// # Cancel safety
     /// Dropping the future ends the turn at once; what is recorded of it is carried on when the
@@ -419,7 +446,7 @@ impl Session {
         message: Message,
         host: TurnHost<'_>,
         mut on_event: impl FnMut(TurnEvent),
-    ) -> Result<Outcome> {
+    ) -> Result<TurnEnd> {
         let plan = self.plan()?;
         let connected = self.connect(&plan).await?;
         let start = TurnStart::Message(Box::new(message));
@@ -432,10 +459,13 @@ impl Session {
                 on_event(event);
             }
         };
-        let (outcome, ()) = tokio::join!(turn.run(sender, control), listen);
-        let outcome = outcome?;
-        self.finished(&outcome);
-        Ok(outcome)
+        let (end, ()) = tokio::join!(turn.run(sender, control), listen);
+        let end = end?;
+        match &end {
+            TurnEnd::Done(outcome) => self.finished(outcome),
+            TurnEnd::Parked(_) => self.parked()?,
+        }
+        Ok(end)
     }
 
     /// Begins the record with a first question, whose words become the title even where a cell began it.

@@ -8,7 +8,9 @@ use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::models::ModelTable;
 use crate::providers::Provider;
-use crate::values::{ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan, Word};
+use crate::values::{
+    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan, Word,
+};
 use rondo_types::Effort;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -195,6 +197,10 @@ settings! {
     allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
     #[doc = "Tools and commands that never run"]
     disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
+    #[doc = "What happens when a call needs approval"]
+    approval: ApprovalMode, Some("RONDO_APPROVAL"), Some("approval"), FromUntrusted::Ignored;
+    #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
+    question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]
     yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
     #[doc = "Do not download weights; local models must already be downloaded"]
@@ -401,6 +407,7 @@ words! {
     Effort: "`low`, `medium` or `high`",
     OutputFormat: "`text`, `json` or `stream-json`",
     DurabilityLevel: "`full` or `normal`",
+    ApprovalMode: "`ask`, `deny` or `park`",
     ColorChoice: "`auto`, `always` or `never`",
     EditKeys: "`emacs` or `vi`",
 }
@@ -426,7 +433,8 @@ mod tests {
             "model" | "fallbacks" => "a/b",
             "profile" => "hub",
             "base_url" => "http://h/v1",
-            "deadline" => "2m",
+            "approval" => "park",
+            "deadline" | "question_expiry" => "2m",
             "effort" => "low",
             "output_format" => "json",
             "durability" => "normal",

@@ -2,6 +2,7 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::fallbacks;
+use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
 use crate::sessions::{Conversation, CutOff};
@@ -12,10 +13,11 @@ use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnSetup, resume_turn, run_turn,
+    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup, resume_turn,
+    run_turn,
 };
 use rondo_policy::{GateOptions, Workdir};
-use rondo_types::{Message, Outcome, SessionId, TimeMs, Transcript, TurnId};
+use rondo_types::{Message, SessionId, TimeMs, Transcript, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -115,6 +117,16 @@ impl TurnContext<'_> {
             tools = toolset.tools.specs().len(),
             "asking"
         );
+        let cut_off = match &start {
+            TurnStart::CutOff(cut_off) => Some(cut_off),
+            TurnStart::Message(_) => None,
+        };
+        let approver = SessionApprover {
+            host: host.approver,
+            questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
+            answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
+            is_kept: settings.values.ephemeral != Some(true),
+        };
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(
@@ -126,7 +138,7 @@ impl TurnContext<'_> {
             gate: (host.gate)(tools::gate_options(&toolset, profile, settings)?)?,
             system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
-            approver: host.approver,
+            approver: Arc::new(approver),
             profile: Arc::new(profile.clone()),
         };
         let now = Clock::system().now();
@@ -199,7 +211,7 @@ impl Turn {
         &self.toolset
     }
 
-    /// Runs it to its outcome, from its beginning or from what is recorded of it. `events` are those of
+    /// Runs it to its outcome or until it is parked, from its beginning or from what is recorded of it. `events` are those of
     /// [`id`](Self::id) in [`session`](Self::session).
     ///
     /// # Errors
@@ -207,7 +219,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// As [`run_turn`]: dropping ends everything at once.
-    pub async fn run(self, events: EventSender, control: TurnControl) -> Result<Outcome> {
+    pub async fn run(self, events: EventSender, control: TurnControl) -> Result<TurnEnd> {
         let (setup, history) = (self.setup, self.history);
         match self.start {
             TurnStart::Message(message) => {

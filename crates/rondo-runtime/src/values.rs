@@ -87,6 +87,15 @@ words! {
         /// They only survive the end of the process.
         Normal = "normal",
     }
+    /// What happens when a call needs approval.
+    ApprovalMode {
+        /// You are asked at the terminal; without one the call is denied.
+        Ask = "ask",
+        /// The call is denied.
+        Deny = "deny",
+        /// The turn waits, without a process, until `rondo answer`.
+        Park = "park",
+    }
     /// Editing keys of the prompt.
     EditKeys {
         /// Emacs, as in most shells.

@@ -13,6 +13,7 @@ mod message;
 mod model_event;
 mod outcome;
 mod profile;
+mod question;
 mod reply;
 mod request;
 mod time;
@@ -30,6 +31,7 @@ pub use message::{
 pub use model_event::ModelEvent;
 pub use outcome::{Finding, Outcome, StopReason};
 pub use profile::{CompactionPolicy, EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
+pub use question::{Answer, AnswerValue, Question, QuestionId, QuestionKind};
 pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;

@@ -49,6 +49,30 @@ pub struct Outcome {
     pub transcript: Transcript,
 }
 
+impl Outcome {
+    /// Returns the outcome of a turn that failed before it did anything.
+    #[must_use]
+    pub fn failed(error: ModelError) -> Self {
+        Self {
+            text: String::new(),
+            stop_reason: StopReason::Error,
+            model: None,
+            degraded: true,
+            answered: false,
+            findings: Vec::new(),
+            usage: Usage::default(),
+            cost: None,
+            steps: 0,
+            tool_calls: 0,
+            elapsed_ms: 0,
+            finish_reason: None,
+            error: Some(error),
+            undelivered_steering: Vec::new(),
+            transcript: Transcript::new(),
+        }
+    }
+}
+
 /// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! The events of a turn, as listeners and `stream-json` receive them.
 
 use crate::{
-    CallId, ErrorClass, Finding, InDoubtDecision, Limits, SessionId, StopReason, TimeMs,
+    CallId, ErrorClass, Finding, InDoubtDecision, Limits, Question, SessionId, StopReason, TimeMs,
     ToolErrorCode, TurnId, Usage,
 };
 use serde::de::Error as _;
@@ -32,7 +32,7 @@ pub struct TurnEvent {
 /// The type of an event, with its data.
 ///
 /// The first event of a turn is [`EventBody::Init`] and the last, however the turn ends, is
-/// [`EventBody::Result`].
+/// [`EventBody::Result`]; where the turn is parked, the last event is [`EventBody::Parked`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
@@ -229,6 +229,11 @@ pub enum EventBody {
     DeltasDropped {
         /// Number of dropped deltas.
         count: u64,
+    },
+    /// The turn waits for answers, and no process works on it: the last event until it is resumed.
+    Parked {
+        /// What it waits for, in the order in which it was asked; never empty.
+        questions: Vec<Question>,
     },
     /// The turn is over.
     Result(Box<ResultEvent>),

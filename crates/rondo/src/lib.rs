@@ -67,7 +67,7 @@
 //! ```
 //! use rondo::types::{Concurrency, Effects, FinishReason, ModelEvent, Origin, Recovery};
 //! use rondo::{
-//!     Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
+//!     Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
 //!     ModelInfo, ModelRequest, ModelStream, SessionId, StopReason, Tool, ToolInvocation,
 //!     ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup, Verdict, async_trait, control, events,
 //!     profiles, run_turn,
@@ -141,8 +141,8 @@
 //!
 //! #[async_trait]
 //! impl Approver for AllowAll {
-//!     async fn ask(&self, _: &ApprovalRequest) -> Approval {
-//!         Approval::Approved
+//!     async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+//!         Approval::Approved.into()
 //!     }
 //! }
 //!
@@ -177,7 +177,9 @@
 //!     }
 //!     seen
 //! };
-//! let (outcome, seen) = tokio::join!(turn, watch);
+//! let (end, seen) = tokio::join!(turn, watch);
+//! // It is parked where the approver answers `ApprovalReply::Later`.
+//! let outcome = end.outcome().ok_or("the turn waits for an answer")?;
 //!
 //! assert_eq!(outcome.text, r#"It is {"sum":42}."#);
 //! assert_eq!(outcome.stop_reason, StopReason::Complete);
@@ -211,9 +213,9 @@ pub use rondo_core::events;
 pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
-    Approval, ApprovalRequest, Approver, EventReceiver, EventSender, Gate, GateRequest, Journal,
-    Model, ModelStream, Tool, ToolInvocation, Toolbox, ToolboxError, TurnControl, TurnHandle,
-    TurnSetup, Verdict, control, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, EventSender, Gate,
+    GateRequest, Journal, Model, ModelStream, ParkedTurn, Tool, ToolInvocation, Toolbox,
+    ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict, control, run_turn,
 };
 #[cfg(feature = "designs")]
 pub use rondo_designs as design;

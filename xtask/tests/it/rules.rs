@@ -58,7 +58,7 @@ const RULES: [Rule; 13] = [
             "crates/rondo-exec/src/shell/",
             "crates/rondo-launch/",
             "crates/rondo-python/src/unix",
-            "crates/rondo-cli/src/commands/config",
+            "crates/rondo-cli/src/commands/editor",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",
         ],

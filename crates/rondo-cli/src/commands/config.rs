@@ -1,5 +1,6 @@
 //! `rondo config`: what is set, by whom, and the user's own file changed value by value.
 
+use super::editor;
 use super::report::{current_dir, write_failed};
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::error::{CliError, Result};
@@ -13,10 +14,6 @@ use rondo_runtime::{Layer, SETTINGS, table};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
-
-/// The editor where no variable names one: POSIX has it.
-const USUAL_EDITOR: &str = "vi";
 
 /// Runs the command.
 pub(super) fn run(args: &ConfigArgs, env: Env, output: &Output) -> Result<Exit> {
@@ -123,24 +120,7 @@ fn edit(env: &Env) -> Result<Exit> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|err| no_folder(parent, err))?;
     }
-    let editor = env.get("VISUAL").or_else(|| env.get("EDITOR"));
-    let editor = editor.unwrap_or(USUAL_EDITOR);
-    // A variable may hold options too, as in `code --wait`.
-    let status = Command::new("/bin/sh")
-        .args(["-c", &format!("{editor} \"$1\""), "sh"])
-        .arg(&path)
-        .status();
-    let failed = |why: String| {
-        CliError::new(
-            Exit::Error,
-            format_args!("the editor `{editor}` failed: {why}"),
-        )
-        .hint("name another one in `VISUAL` or `EDITOR`")
-    };
-    let status = status.map_err(|err| failed(err.to_string()))?;
-    if !status.success() {
-        return Err(failed(status.to_string()));
-    }
+    editor::edit(env, &path)?;
     UserFile::read(&paths)?;
     Ok(Exit::Answer)
 }

@@ -1,9 +1,11 @@
 //! One file for each command, and what they share.
 
+mod answer;
 pub(crate) mod ask;
 mod completion;
 mod config;
 mod doctor;
+mod editor;
 mod fork;
 mod models;
 mod profiles;

@@ -3,8 +3,8 @@
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
-    ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test, trust,
-    wire,
+    answer, ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test,
+    trust, wire,
 };
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -93,7 +93,8 @@ fn is_empty(stream: &impl AsFd) -> bool {
 fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
     let quiet = match &cli.command {
         Command::Ask(args) => args.quiet,
-        Command::Resume(args) => args.quiet,
+        Command::Resume(args) => args.options.quiet,
+        Command::Answer(args) => args.options.quiet,
         Command::Fork(args) => args.quiet,
         _ => false,
     };
@@ -115,13 +116,14 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         }
         Command::Resume(args) => {
             return ask::run(AskCommand {
-                args: (*args).into(),
+                args: args.options.going_on(args.session),
                 mode: AskMode::Resume,
                 env,
                 color,
                 format,
             });
         }
+        Command::Answer(args) => answer::run(*args, env, color, format, &output),
         Command::Repl(args) => repl::run(*args, env, color, &output),
         Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),
@@ -191,7 +193,10 @@ fn may_be_a_question(err: &clap::Error, args: &[OsString]) -> bool {
 /// a `result` object where one is expected.
 fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    if !matches!(first_command(&words), Some("ask" | "fork" | "resume")) {
+    if !matches!(
+        first_command(&words),
+        Some("answer" | "ask" | "fork" | "resume")
+    ) {
         return OutputFormat::Text;
     }
     format_of(args, env)

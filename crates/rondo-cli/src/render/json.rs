@@ -18,7 +18,8 @@ pub(crate) struct JsonView {
     output: Output,
     /// Every event, or the result only.
     stream: bool,
-    result: Option<TurnEvent>,
+    /// The last event, which is shown with how the process ends.
+    last: Option<TurnEvent>,
 }
 
 impl JsonView {
@@ -27,15 +28,15 @@ impl JsonView {
         Self {
             output,
             stream,
-            result: None,
+            last: None,
         }
     }
 }
 
 impl View for JsonView {
     fn event(&mut self, event: TurnEvent) -> io::Result<()> {
-        if matches!(event.body, EventBody::Result(_)) {
-            self.result = Some(event);
+        if matches!(event.body, EventBody::Result(_) | EventBody::Parked { .. }) {
+            self.last = Some(event);
             return Ok(());
         }
         if self.stream {
@@ -48,10 +49,21 @@ impl View for JsonView {
     fn tick(&mut self) {}
 
     fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {
-        let Some(event) = self.result.take() else {
+        let Some(event) = self.last.take() else {
             return Ok(());
         };
         let value = result_of_process(event, ending.exit, ending.denied)?;
+        self.output.json(&format!("{value}\n"))
+    }
+
+    fn park(&mut self, exit: Exit) -> io::Result<()> {
+        let Some(event) = self.last.take() else {
+            return Ok(());
+        };
+        let mut value = serde_json::to_value(&event).map_err(io::Error::other)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("exit_code".to_owned(), exit.code().into());
+        }
         self.output.json(&format!("{value}\n"))
     }
 }

@@ -1,6 +1,7 @@
 //! A view that shows nothing.
 
 use super::view::{FinishedTurn, View};
+use crate::exit::Exit;
 use rondo_types::TurnEvent;
 use std::io;
 
@@ -15,6 +16,10 @@ impl View for SilentView {
     fn tick(&mut self) {}
 
     fn finish(&mut self, _: &FinishedTurn<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn park(&mut self, _: Exit) -> io::Result<()> {
         Ok(())
     }
 }

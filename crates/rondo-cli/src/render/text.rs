@@ -10,6 +10,7 @@ use super::tool_line::{cut, tool_line};
 use super::view::{FinishedTurn, View};
 use super::wrapped;
 use crate::changes::Changes;
+use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::shown::visible;
@@ -467,6 +468,7 @@ impl View for TextView {
             EventBody::ArgumentsRepaired { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
+            | EventBody::Parked { .. }
             | EventBody::Result(_) => {}
         }
         Ok(())
@@ -495,6 +497,14 @@ impl View for TextView {
 
     fn changes(&self) -> Option<watch::Receiver<String>> {
         Some(self.screen.typed())
+    }
+
+    fn park(&mut self, _: Exit) -> io::Result<()> {
+        self.clear_spinner();
+        self.screen.set_aside(true);
+        self.end_text()?;
+        self.say();
+        Ok(())
     }
 
     fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {

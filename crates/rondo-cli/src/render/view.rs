@@ -28,6 +28,12 @@ pub(crate) trait View: Send {
     /// # Errors
     /// When standard output takes nothing any more.
     fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()>;
+
+    /// Shows that the turn waits for answers, and how the process will end.
+    ///
+    /// # Errors
+    /// When standard output takes nothing any more.
+    fn park(&mut self, exit: Exit) -> io::Result<()>;
 }
 
 /// How a turn ended.

@@ -3,7 +3,7 @@
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalRequest, Approver};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
@@ -44,7 +44,7 @@ pub(super) fn channel(
 
 #[async_trait]
 impl Approver for PromptApprover {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let look = self.changes.look(request).await;
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
@@ -56,8 +56,8 @@ impl Approver for PromptApprover {
         };
         let sent = self.questions.send(question).await;
         match answered.await {
-            Ok(approval) if sent.is_ok() => approval,
-            _ => denied("nobody is there to ask"),
+            Ok(approval) if sent.is_ok() => approval.into(),
+            _ => denied("nobody is there to ask").into(),
         }
     }
 }

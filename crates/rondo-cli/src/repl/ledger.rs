@@ -1,5 +1,6 @@
 //! What the turns of a session took, told from their events.
 
+use crate::exit::Exit;
 use crate::render::{FinishedTurn, View};
 use crate::story::{Item, Step, Turn};
 use rondo_types::{CallId, EventBody, TimeMs, TurnEvent, Usage};
@@ -237,5 +238,9 @@ impl<V: View> View for BookkeepingView<V> {
 
     fn finish(&mut self, ending: &FinishedTurn<'_>) -> io::Result<()> {
         self.inner.finish(ending)
+    }
+
+    fn park(&mut self, exit: Exit) -> io::Result<()> {
+        self.inner.park(exit)
     }
 }

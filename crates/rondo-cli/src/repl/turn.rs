@@ -115,7 +115,8 @@ impl AgentChat {
             never = keyboard.serve(&handle, &mut questions) => match never {},
         };
         self.note_presence(before);
-        let outcome = outcome?;
+        // Nothing but the prompt answers here, and it does so at once.
+        let outcome = outcome?.outcome().ok_or_else(unexpectedly_parked)?;
         self.session.finished(&outcome);
         let ended = ended.map_err(|err| {
             let context = "failed to start a thread";
@@ -158,6 +159,10 @@ impl AgentChat {
         }
         Ok(Arc::unwrap_or_clone(outcome))
     }
+}
+
+fn unexpectedly_parked() -> CliError {
+    CliError::new(Exit::Parked, "the turn waits for an answer")
 }
 
 fn over(keyboard: &mut Keyboard, stopped_by: Option<Stop>) -> TurnEnd {

@@ -2,7 +2,9 @@
 
 use super::{Item, Step, Turn, TurnEnding, cells};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};
-use rondo_types::{CallId, Message, ModelInfo, NanoUsd, Part, Reply, TimeMs, ToolOutcome, Usage};
+use rondo_types::{
+    CallId, Message, ModelInfo, NanoUsd, Part, Question, Reply, TimeMs, ToolOutcome, Usage,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -51,6 +53,11 @@ impl Fold {
             turn.took_ms = turn.took_ms.max(u64::try_from(took).unwrap_or(u64::MAX));
         }
         match &record.body {
+            RecordBody::Parked { questions } => self.waits_for(questions),
+            RecordBody::Resumed { .. } => self.waits_for(&[]),
+            _ => {}
+        }
+        match &record.body {
             RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
             RecordBody::ModelRequested { model, .. } => self.request(record, model),
             RecordBody::ModelReplied { reply } => self.reply(record.at_ms, reply),
@@ -91,6 +98,12 @@ impl Fold {
         self.is_priced = true;
         self.calls.clear();
         self.turn = Some(Turn::begun(number, profile, at));
+    }
+
+    fn waits_for(&mut self, questions: &[Question]) {
+        if let Some(turn) = &mut self.turn {
+            turn.waits_for = questions.to_vec();
+        }
     }
 
     /// Adds to the step under way, or to what was said before the first.
@@ -221,9 +234,16 @@ impl Fold {
                     format!("the user said yes, with other arguments: {arguments}")
                 }
             },
+            RecordBody::Parked { questions } => match questions.len() {
+                1 => "the turn waits for an answer".to_owned(),
+                count => format!("the turn waits for {count} answers"),
+            },
+            RecordBody::Answered { answer } => {
+                format!("{} answered question {}", answer.actor, answer.question)
+            }
             RecordBody::Resumed { downtime_ms } => {
                 let seconds = downtime_ms / 1000;
-                format!("the turn was cut off, and goes on after {seconds} s")
+                format!("the turn goes on after {seconds} s in which no process worked on it")
             }
             RecordBody::ToolInDoubt { call_id, .. } => {
                 format!("call {call_id} was running when the turn was cut off")

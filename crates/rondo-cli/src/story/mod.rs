@@ -18,7 +18,7 @@ pub(crate) use fold::Fold;
 use crate::cli::StoryFormat;
 use crate::render::sanitize;
 
-use rondo_types::{StopReason, TimeMs, Usage};
+use rondo_types::{Question, StopReason, TimeMs, Usage};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -92,8 +92,11 @@ pub(crate) struct Turn {
     pub(crate) said: Vec<Item>,
     /// Its steps, in order.
     pub(crate) steps: Vec<Step>,
-    /// How it ended; absent where it was cut off.
+    /// How it ended; absent where it was cut off or waits.
     pub(crate) ending: Option<TurnEnding>,
+    /// What it waits for, where it is parked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waits_for: Vec<Question>,
     /// What the user ran in Python before the next turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) cells: Vec<Item>,
@@ -112,6 +115,7 @@ impl Turn {
             said: Vec::new(),
             steps: Vec::new(),
             ending: None,
+            waits_for: Vec::new(),
             cells: Vec::new(),
         }
     }

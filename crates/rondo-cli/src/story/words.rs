@@ -1,7 +1,7 @@
 //! Titles, times and ends of a recorded session in words.
 
 use super::{Step, Story, Turn};
-use rondo_types::{TimeMs, Usage};
+use rondo_types::{Question, TimeMs, Usage};
 
 /// What is said in place of a cell's result where its end is not recorded.
 pub(super) const NO_END: &str = "[its end is not recorded]";
@@ -42,7 +42,10 @@ pub(super) fn of_step(step: &Step) -> String {
 /// Says how a turn ended, where the answer does not.
 pub(super) fn ending(turn: &Turn) -> Option<String> {
     let Some(ending) = &turn.ending else {
-        return Some("The turn was cut off.".to_owned());
+        return Some(match turn.waits_for.as_slice() {
+            [] => "The turn was cut off.".to_owned(),
+            questions => waiting(questions),
+        });
     };
     let is_plain = ending.stop_reason == rondo_types::StopReason::Complete && !ending.degraded;
     let less = match ending.degraded {
@@ -50,6 +53,12 @@ pub(super) fn ending(turn: &Turn) -> Option<String> {
         false => "",
     };
     (!is_plain).then(|| format!("The turn ended with `{}`{less}.", ending.stop_reason))
+}
+
+/// Says what a turn waits for: each question by its name, which `rondo answer` takes.
+fn waiting(questions: &[Question]) -> String {
+    let names: Vec<String> = questions.iter().map(|it| format!("`{}`", it.id)).collect();
+    format!("The turn waits for an answer to {}.", names.join(", "))
 }
 
 /// Returns the answer where no step says it: one that the runtime built.

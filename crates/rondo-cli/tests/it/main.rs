@@ -24,6 +24,7 @@ mod limits;
 mod line;
 mod local;
 mod models;
+mod parking;
 mod person;
 mod profiles;
 mod python;

@@ -7,8 +7,8 @@ use rondo_core::Journal as _;
 use rondo_core::joined::joined;
 use rondo_core::ports::{Commit, RecordBody, Seq};
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Model, ModelStream, Toolbox, TurnSetup,
-    Verdict, control, events, profile, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Model, ModelStream,
+    Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
 };
 use rondo_journal::{NewSession, Options, Store};
 use rondo_tools::Workspace;
@@ -105,8 +105,8 @@ impl Gate for Yes {
 
 #[async_trait]
 impl Approver for Yes {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn record(
         let (_handle, turn_control) = control();
         let before = std::mem::take(&mut history);
         let turn = run_turn(setup, before, Message::user(said), events_tx, turn_control);
-        history = turn.await.transcript;
+        history = turn.await.outcome().unwrap().transcript;
         let mut events = Vec::new();
         while let Some(event) = events_rx.next().await {
             events.push(event);

@@ -134,6 +134,13 @@ impl TurnControl {
         self.cancel.clone().unwrap_or_default()
     }
 
+    /// Takes the steering messages that the turn has not taken, and no more from then on.
+    pub(super) fn undelivered(&mut self) -> Vec<String> {
+        let mut queue = self.steering.queue();
+        queue.is_closed = true;
+        queue.texts.drain(..).collect()
+    }
+
     /// Waits for a request to stop the turn, or to steer it where the turn takes steering; for ever, once
     /// neither can happen.
     pub(super) async fn next(&mut self, takes_steering: bool) -> Input {

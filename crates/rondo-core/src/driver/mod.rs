@@ -11,10 +11,12 @@
 //! - `spans`: what a log shows of a turn.
 //! - `writer`: what the journal is told, and when.
 //! - `control`: the handle to cancel and steer a turn.
+//! - `park`: how a turn lets go while its questions wait for an answer.
 
 mod control;
 mod judge;
 mod model_work;
+mod park;
 mod record_batch;
 mod resume;
 mod spans;
@@ -24,6 +26,7 @@ mod tool_work;
 mod tests;
 
 pub use control::{TurnControl, TurnHandle, control};
+pub use park::{ParkedTurn, TurnEnd};
 pub use resume::{ResumeError, resume_turn};
 pub(crate) use resume::{began_with, catalog_of};
 
@@ -33,15 +36,16 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, Tool, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Journal, MailId, Model,
+    Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
 use model_work::ModelWork;
 use record_batch::RecordBatch;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, ResultEvent, Role,
-    SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
+    Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
+    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -94,10 +98,11 @@ impl TurnSetup {
     }
 }
 
-/// Runs one turn to its outcome.
+/// Runs one turn to its outcome, or until it waits for answers that come later.
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
-/// failures are outcomes too. Calls of `history` that lack a result get one first: where `input` is
+/// failures are outcomes too. Where the approver answers [`ApprovalReply::Later`] it is parked instead, and sends
+/// `parked` last. Calls of `history` that lack a result get one first: where `input` is
 /// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
 /// with fail the turn, where the message has no others.
 ///
@@ -110,7 +115,7 @@ pub async fn run_turn(
     input: Message,
     events: EventSender,
     control: TurnControl,
-) -> Outcome {
+) -> TurnEnd {
     let mut driver = Driver::new(setup, Clock::system(), events, control);
     let span = spans::turn(&driver.setup);
     let answers_calls = input.role == Role::Tool;
@@ -137,10 +142,12 @@ struct Driver {
     model: Option<ModelWork>,
     wait: Option<TimeMs>,
     /// Judgements, questions and tool calls under way.
-    tasks: JoinSet<Input>,
+    tasks: JoinSet<TaskEnd>,
     tasks_cancel: CancellationToken,
     /// Held while the user is asked, since questions are asked one at a time.
     asking: Arc<tokio::sync::Mutex<()>>,
+    /// Questions that will be answered later.
+    questions: Vec<Question>,
     /// Calls of which a person is asked whether they run, after a crash.
     repeats: HashMap<CallId, resume::Repeat>,
     /// Calls of a turn that goes on which so far only a record lets run.
@@ -172,13 +179,14 @@ impl Driver {
             tasks: JoinSet::new(),
             tasks_cancel: CancellationToken::new(),
             asking: Arc::default(),
+            questions: Vec::new(),
             repeats: HashMap::new(),
             cleared_before: HashSet::new(),
             is_resumed_idle: false,
         })
     }
 
-    async fn begin(mut self: Box<Self>, history: Transcript, message: Message) -> Outcome {
+    async fn begin(mut self: Box<Self>, history: Transcript, message: Message) -> TurnEnd {
         self.events.observe(&Moment::Begun {
             setup: &self.setup,
             message: &message,
@@ -188,24 +196,50 @@ impl Driver {
         )));
         let setup = &self.setup;
         self.batch.begin(self.at, setup, &history, &message);
-        self.run(Input::Begin { history, message }).await
-    }
-
-    /// Takes an input and those that follow until the turn is over.
-    async fn run(mut self: Box<Self>, mut input: Input) -> Outcome {
-        loop {
-            if let Some(outcome) = self.take(input).await {
-                return self.end(outcome).await;
-            }
-            input = self.awaited().await;
+        let begin = Input::Begin { history, message };
+        match self.take(begin).await {
+            Some(outcome) => self.end(outcome).await,
+            None => self.run().await,
         }
     }
 
-    /// Waits for an input, which sets the time of what follows from it.
-    async fn awaited(&mut self) -> Input {
-        let input = self.next_input().await;
+    /// Takes inputs until the turn is over, or nothing is left but questions that wait.
+    async fn run(mut self: Box<Self>) -> TurnEnd {
+        while let Some(input) = self.awaited().await {
+            if let Some(outcome) = self.take(input).await {
+                return self.end(outcome).await;
+            }
+        }
+        self.park().await
+    }
+
+    /// Waits for an input, which sets the time of what follows from it; none where the turn is to be parked.
+    async fn awaited(&mut self) -> Option<Input> {
+        let input = loop {
+            if self.is_to_be_parked() {
+                return None;
+            }
+            match self.next_end().await {
+                TaskEnd::Input(input) => break input,
+                TaskEnd::Given {
+                    input,
+                    answer,
+                    mail,
+                } => {
+                    let (at, step) = (self.clock.now(), self.machine.steps());
+                    self.batch.note_answered(at, step, answer, mail);
+                    break input;
+                }
+                TaskEnd::Later(question) => {
+                    self.questions.push(question);
+                    if self.tasks_cancel.is_cancelled() {
+                        self.deny_questions(CANCELLED);
+                    }
+                }
+            }
+        };
         self.at = self.clock.now();
-        input
+        Some(input)
     }
 
     /// Takes one input and does what the machine says.
@@ -317,7 +351,7 @@ impl Driver {
             let judge = self.judge();
             let judging = async move {
                 let verdict = judge.verdict(request).await;
-                Input::Gate { call_id, verdict }
+                TaskEnd::Input(Input::Gate { call_id, verdict })
             };
             self.tasks.spawn(judging.in_current_span());
         }
@@ -353,9 +387,31 @@ impl Driver {
         let spec = self.setup.tools.spec(&request.tool);
         let judge = self.judge();
         let answer = self.answer(request.clone(), until);
+        let can_park = self.batch.keeps_records();
         let asked = async move {
-            let approval = judge.check_edit(&request, spec, answer.await).await;
-            Input::Approval { call_id, approval }
+            let (approval, given) = match answer.await {
+                ApprovalReply::Now(approval) => (approval, None),
+                ApprovalReply::Given { answer, mail } => {
+                    (Approval::of_answer(&answer.value), Some((answer, mail)))
+                }
+                ApprovalReply::Later { expires } if can_park => {
+                    return TaskEnd::Later(request.question(expires));
+                }
+                ApprovalReply::Later { .. } => {
+                    let reason = "nobody can answer later, since nothing is recorded of the turn";
+                    (not_approved(reason), None)
+                }
+            };
+            let approval = judge.check_edit(&request, spec, approval).await;
+            let input = Input::Approval { call_id, approval };
+            match given {
+                Some((answer, mail)) => TaskEnd::Given {
+                    input,
+                    answer,
+                    mail,
+                },
+                None => TaskEnd::Input(input),
+            }
         };
         self.tasks.spawn(asked.in_current_span());
     }
@@ -366,7 +422,7 @@ impl Driver {
         &self,
         request: ApprovalRequest,
         until: Option<TimeMs>,
-    ) -> impl Future<Output = Approval> + use<> {
+    ) -> impl Future<Output = ApprovalReply> + use<> {
         let approver = Arc::clone(&self.setup.approver);
         let asking = Arc::clone(&self.asking);
         let cancel = self.tasks_cancel.clone();
@@ -377,10 +433,10 @@ impl Driver {
                 approver.ask(&request).await
             });
             tokio::select! {
-                () = cancel.cancelled() => not_approved("the turn was cancelled"),
-                () = sleep_until_some(until) => not_approved("nobody answered in time"),
+                () = cancel.cancelled() => not_approved(CANCELLED).into(),
+                () = sleep_until_some(until) => not_approved("nobody answered in time").into(),
                 answer = answer => answer
-                    .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}"))),
+                    .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}")).into()),
             }
         }
     }
@@ -418,7 +474,8 @@ impl Driver {
         self.events.observe(&Moment::ToolStarted(&call));
         let span = spans::tool_call(&call);
         let work = self.tool_work(tool, call);
-        self.tasks.spawn(work.run().instrument(span));
+        let work = async move { TaskEnd::Input(work.run().await) };
+        self.tasks.spawn(work.instrument(span));
     }
 
     fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> tool_work::ToolWork {
@@ -452,15 +509,16 @@ impl Driver {
     fn abort(&mut self) {
         self.tasks_cancel.cancel();
         self.wait = None;
+        self.deny_questions(CANCELLED);
         if let Some(work) = self.model.take() {
             self.batch.note_told(work.told());
             self.ready.push_back(work.cancelled());
         }
     }
 
-    async fn next_input(&mut self) -> Input {
+    async fn next_end(&mut self) -> TaskEnd {
         if let Some(input) = self.ready.pop_front() {
-            return input;
+            return TaskEnd::Input(input);
         }
         let wait = self.wait.map(|until| self.clock.instant(until));
         let takes_steering = self.machine.takes_steering();
@@ -472,12 +530,14 @@ impl Driver {
             clock,
             ..
         } = self;
-        let (input, is_model, is_wait) = tokio::select! {
+        let (end, is_model, is_wait) = tokio::select! {
             biased;
-            input = control.next(takes_steering) => (input, false, false),
-            input = model_work::next(model.as_mut(), events, clock) => (input, true, false),
-            Some(ended) = tasks.join_next() => (ended.unwrap_or_else(|_| lost_task()), false, false),
-            () = sleep_until_some(wait) => (Input::Time, false, true),
+            input = control.next(takes_steering) => (TaskEnd::Input(input), false, false),
+            input = model_work::next(model.as_mut(), events, clock) => (TaskEnd::Input(input), true, false),
+            Some(ended) = tasks.join_next() => {
+                (ended.unwrap_or_else(|_| TaskEnd::Input(lost_task())), false, false)
+            }
+            () = sleep_until_some(wait) => (TaskEnd::Input(Input::Time), false, true),
         };
         if is_model && let Some(work) = self.model.take() {
             self.batch.note_told(work.told());
@@ -485,7 +545,7 @@ impl Driver {
         if is_wait {
             self.wait = None;
         }
-        input
+        end
     }
 
     /// The journal is waited for within the turn's time, and a little longer: what it does not get
@@ -510,7 +570,7 @@ impl Driver {
         }
     }
 
-    async fn end(mut self: Box<Self>, mut outcome: Outcome) -> Outcome {
+    async fn end(mut self: Box<Self>, mut outcome: Outcome) -> TurnEnd {
         self.tasks_cancel.cancel();
         // Each task ends within its own grace period; this bound is for one that does not.
         let grace = self.setup.profile.limits.cancel_grace.saturating_mul(2);
@@ -546,9 +606,26 @@ impl Driver {
         let result = Box::new(ResultEvent::from_outcome(&outcome));
         self.emit(EventBody::Result(result));
         self.events.observe(&Moment::Ended(&outcome));
-        outcome
+        TurnEnd::Done(Box::new(outcome))
     }
 }
+
+/// How a piece of work beside the loop ended.
+enum TaskEnd {
+    /// The machine is told.
+    Input(Input),
+    /// The same, by an answer that someone gave elsewhere.
+    Given {
+        input: Input,
+        answer: Answer,
+        mail: Option<MailId>,
+    },
+    /// A question will be answered later.
+    Later(Question),
+}
+
+/// What a call reads that was not allowed because the turn was stopped.
+const CANCELLED: &str = "the turn was cancelled";
 
 fn turn_config(setup: &TurnSetup) -> TurnConfig {
     TurnConfig {

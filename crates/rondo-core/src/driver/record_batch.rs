@@ -2,12 +2,14 @@
 
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
-use crate::ports::{AppendError, Commit, Fence, Journal, ProcessEnd, Record, RecordBody, Seq};
+use crate::ports::{
+    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Seq,
+};
 use crate::request_hash::{RequestHasher, digest};
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, TimeMs,
-    Transcript, TurnId,
+    Answer, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Question,
+    TimeMs, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub(super) struct RecordBatch {
     fence: Fence,
     at: Seq,
     pending: Vec<Record>,
+    /// Rows of the mailbox that are done with them.
+    acks: Vec<MailId>,
     /// Set when records were lost: those that follow them would tell of a past that is not there.
     has_gap: bool,
     turn: TurnId,
@@ -75,6 +79,7 @@ impl RecordBatch {
             },
             at: setup.journal.head(),
             pending: Vec::new(),
+            acks: Vec::new(),
             has_gap: false,
             turn: setup.turn.clone(),
             step: 0,
@@ -82,6 +87,10 @@ impl RecordBatch {
             requests: RequestHasher::default(),
             told: ShownSoFar::default(),
         }
+    }
+
+    pub(super) fn keeps_records(&self) -> bool {
+        self.is_kept
     }
 
     /// The history is noted whole where no record tells of it.
@@ -219,6 +228,24 @@ impl RecordBatch {
         self.note(at, body);
     }
 
+    /// Notes who answered a question, beside the answer that the machine takes.
+    pub(super) fn note_answered(
+        &mut self,
+        at: TimeMs,
+        step: u32,
+        answer: Answer,
+        mail: Option<MailId>,
+    ) {
+        self.step = step;
+        self.acks.extend(mail);
+        self.note(at, RecordBody::Answered { answer });
+    }
+
+    pub(super) fn note_parked(&mut self, at: TimeMs, step: u32, questions: Vec<Question>) {
+        self.step = step;
+        self.note(at, RecordBody::Parked { questions });
+    }
+
     pub(super) fn note_tool_started(
         &mut self,
         at: TimeMs,
@@ -304,11 +331,13 @@ impl RecordBatch {
             ));
         }
         let batch = std::mem::take(&mut self.pending);
+        let commit = Commit {
+            ack: std::mem::take(&mut self.acks),
+        };
         let records = batch.len();
         let appended = timeout(
             limit.min(FLUSH_TIMEOUT),
-            self.journal
-                .append(&self.fence, self.at, batch, Commit::default()),
+            self.journal.append(&self.fence, self.at, batch, commit),
         );
         self.has_gap = true;
         match appended.await {
@@ -335,6 +364,7 @@ impl RecordBatch {
     /// Drops what was noted since the last flush, and was to announce nothing.
     pub(super) fn forget_unwritten(&mut self) {
         self.pending.clear();
+        self.acks.clear();
     }
 
     fn note(&mut self, at_ms: TimeMs, body: RecordBody) {

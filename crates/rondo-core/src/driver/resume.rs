@@ -1,7 +1,7 @@
 //! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
 use super::tool_work::idempotency_key;
-use super::{Driver, TurnControl, TurnSetup, guarded, millis, spans};
+use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
@@ -63,12 +63,13 @@ pub enum ResumeError {
     Redrive(#[from] RedriveError),
 }
 
-/// Goes on with a turn that was cut off, from its records.
+/// Goes on with a turn that was cut off or parked, from its records.
 ///
 /// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
 /// A call that was begun and whose end is not recorded is settled by the [`Recovery`] that its tool
 /// declares now. No call runs because a record says that it may: the gate of `setup` judges each one
-/// again before it runs, and what it asks about is asked again. The turn runs under what it began
+/// again before it runs, and what it asks about is asked again: an answer that was given to a parked turn is the
+/// approver's to hand over. The turn runs under what it began
 /// with: of `setup`, only the session, the models, the tools' code, the gate, the approver and the
 /// journal are looked at. The time when no process worked on it does not count. `records` are those of this turn only, `history` is what came before it.
 ///
@@ -84,7 +85,7 @@ pub async fn resume_turn(
     records: &[Record],
     events: EventSender,
     control: TurnControl,
-) -> Result<Outcome, ResumeError> {
+) -> Result<TurnEnd, ResumeError> {
     let config = began_with(&setup.session, records).ok_or(RedriveError::NoMessage)?;
     under_what_it_began(&mut setup, &config)?;
     let mut driver = Driver::new(setup, Clock::system(), events, control);
@@ -247,7 +248,7 @@ impl Driver {
         redriven: Redriven,
         message: Message,
         downtime_ms: u64,
-    ) -> Outcome {
+    ) -> TurnEnd {
         self.machine = redriven.machine;
         self.is_resumed_idle = true;
         self.events.observe(&Moment::Begun {
@@ -268,10 +269,7 @@ impl Driver {
         let (open, started) = (redriven.open, redriven.started);
         match self.reopen(open, &started, redriven.sent).await {
             Some(outcome) => self.end(outcome).await,
-            None => {
-                let input = self.awaited().await;
-                self.run(input).await
-            }
+            None => self.run().await,
         }
     }
 

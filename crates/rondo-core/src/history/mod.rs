@@ -13,7 +13,7 @@ pub use last_turn::last_turn;
 
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{Message, Transcript, TurnId};
+use rondo_types::{Message, Question, Transcript, TurnId};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 
@@ -31,7 +31,7 @@ pub struct History {
 }
 
 /// A turn whose end is not recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OpenTurn {
     /// The turn.
     pub turn: TurnId,
@@ -39,6 +39,8 @@ pub struct OpenTurn {
     pub number: u32,
     /// The place of its first record.
     pub first: Seq,
+    /// What it waits for, where it is parked; empty where it was cut off.
+    pub questions: Vec<Question>,
 }
 
 impl History {

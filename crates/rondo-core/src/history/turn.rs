@@ -5,8 +5,8 @@ use crate::machine::judge::{Judged, judge};
 use crate::machine::{PAUSES_MAX, assign_ids, render};
 use crate::ports::{Approval, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
-    CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Reply, ResultRendering,
-    ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
+    CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Question, Reply,
+    ResultRendering, ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -58,6 +58,9 @@ pub(super) struct TurnFold {
     /// Those that a person changed the arguments of, with the new ones.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     edits: HashMap<CallId, String>,
+    /// What it waits for, where it is parked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<Question>,
 }
 
 /// A call's outcome, and whether the runtime made it up.
@@ -90,6 +93,7 @@ impl TurnFold {
             calls: Vec::new(),
             begun: None,
             edits: HashMap::new(),
+            questions: Vec::new(),
         }
     }
 
@@ -98,6 +102,7 @@ impl TurnFold {
             turn: self.turn.clone(),
             number: self.number,
             first: Seq(self.first),
+            questions: self.questions.clone(),
         }
     }
 
@@ -144,16 +149,18 @@ impl TurnFold {
                 compaction.apply(transcript);
             }
             RecordBody::Final { .. } => self.commit(transcript),
+            RecordBody::Parked { questions } => self.questions.clone_from(questions),
+            RecordBody::Resumed { .. } => self.questions.clear(),
             RecordBody::TurnEnvironment { models, .. } => self.models.clone_from(models),
             RecordBody::TurnStarted { .. }
             | RecordBody::RequestQueued
             | RecordBody::ModelFailed { .. }
             | RecordBody::GateJudged { .. }
-            | RecordBody::Resumed { .. }
             | RecordBody::ToolInDoubt { .. }
             | RecordBody::ApprovalRequested { .. }
             | RecordBody::ApprovalResolved { .. }
             | RecordBody::AnswerRefused { .. }
+            | RecordBody::Answered { .. }
             | RecordBody::Cancelled
             | RecordBody::Faulted { .. }
             | RecordBody::CellStarted { .. }

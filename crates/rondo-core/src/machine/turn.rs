@@ -506,6 +506,12 @@ impl TurnMachine {
             .unwrap_or_default()
     }
 
+    /// Returns the steering messages that were not taken into the transcript yet.
+    #[must_use]
+    pub fn pending_steering(&self) -> &[String] {
+        &self.steering
+    }
+
     /// Returns whether one more steering message would be kept.
     #[must_use]
     pub fn takes_steering(&self) -> bool {

@@ -4,8 +4,8 @@ use super::{Moment, Observer};
 use crate::events;
 use crate::machine::Input;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Model, ModelStream,
-    Tool, ToolInvocation, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Model,
+    ModelStream, Tool, ToolInvocation, Verdict,
 };
 use crate::{EventSender, Toolbox, TurnSetup, control, profile, resume_turn, run_turn};
 use async_trait::async_trait;
@@ -40,6 +40,7 @@ impl Observer for Notes {
             Moment::Requested { call, .. } => format!("requested {}", call.step),
             Moment::Received(event) => format!("received {}", kind(event)),
             Moment::ToolStarted(call) => format!("started {}", call.name),
+            Moment::Parked { .. } => "parked".to_owned(),
             Moment::Ended(_) => "ended".to_owned(),
         };
         self.0.lock().unwrap().push(told);
@@ -171,8 +172,8 @@ impl Gate for Willing {
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }
 
@@ -211,6 +212,8 @@ async fn run(model: &Arc<Talker>, events: EventSender) -> Outcome {
         control,
     )
     .await
+    .outcome()
+    .unwrap()
 }
 
 /// What is told of a turn with one call, which has no arguments, and an answer.
@@ -320,7 +323,7 @@ async fn a_call_that_a_person_lets_run_again_is_told_to_start() {
     let records = journal.records();
     let setup = setup(&model, &tool, &journal);
     let outcome = resume_turn(setup, Transcript::new(), &records, events, second).await;
-    assert_eq!(outcome.unwrap().text, "done");
+    assert_eq!(outcome.unwrap().outcome().unwrap().text, "done");
     let told = notes.take();
     let at = |what: &str| told.iter().position(|it| it == what).unwrap();
     assert!(at("event approval_resolved") < at("started work"));

@@ -1,9 +1,15 @@
 //! The ports to permission: the gate that judges a call, and the approver that asks a person.
 
+use super::mailbox::MailId;
 use async_trait::async_trait;
-use rondo_types::{CallId, SessionId, ToolSpec, TurnId};
+use data_encoding::HEXLOWER;
+use rondo_types::{
+    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, ToolSpec,
+    TurnId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 /// Decides on each call before it runs.
@@ -55,7 +61,34 @@ pub trait Approver: Send + Sync {
     ///
     /// # Cancel safety
     /// Dropped when the turn is cancelled or its deadline comes; the call is then denied.
-    async fn ask(&self, request: &ApprovalRequest) -> Approval;
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply;
+}
+
+/// What an approver says to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ApprovalReply {
+    /// The answer.
+    Now(Approval),
+    /// An answer that was given elsewhere, to the question with its hash; it is recorded with the name of who
+    /// gave it.
+    Given {
+        /// The answer.
+        answer: Answer,
+        /// The row of the mailbox that it waited in, which is done with that record.
+        mail: Option<MailId>,
+    },
+    /// There will be an answer later. The turn is parked as soon as nothing else of it runs: what it asks is
+    /// recorded, and nothing is held until it is resumed. Where a turn keeps no records, the call is denied.
+    Later {
+        /// When the question expires; `None` never.
+        expires: Option<TimeMs>,
+    },
+}
+
+impl From<Approval> for ApprovalReply {
+    fn from(approval: Approval) -> Self {
+        Self::Now(approval)
+    }
 }
 
 /// A question about one call.
@@ -78,6 +111,45 @@ pub struct ApprovalRequest {
     /// Whether [`Approval::Edited`] is an answer to it. A call that was cut off and may run again does
     /// so as it was, or not at all.
     pub can_edit: bool,
+}
+
+impl ApprovalRequest {
+    /// Returns the question in the form in which it is recorded.
+    #[must_use]
+    pub fn question(&self, expires: Option<TimeMs>) -> Question {
+        let kind = match self.can_edit {
+            true => QuestionKind::Approval,
+            false => QuestionKind::Repeat,
+        };
+        Question {
+            id: QuestionId::of_call(&self.call_id),
+            call: Some(self.call_id.clone()),
+            kind,
+            prompt: self.prompt.clone(),
+            hash: self.hash(),
+            expires,
+        }
+    }
+
+    /// Returns SHA-256, in hex, of everything that an answer agrees to: the call with its tool and arguments,
+    /// what is asked, and whether the call may have been done before.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let Self {
+            session,
+            turn,
+            call_id,
+            tool,
+            arguments,
+            prompt,
+            can_edit,
+            step: _,
+        } = self;
+        let call = (session, turn, call_id, tool, arguments, prompt, can_edit);
+        // Plain data with string keys can always be written.
+        let json = serde_json::to_vec(&call).unwrap_or_default();
+        HEXLOWER.encode(&Sha256::digest(json))
+    }
 }
 
 /// A person's answer.
@@ -103,6 +175,20 @@ pub enum Approval {
 const NOT_EDITABLE: &str = "a call that was cut off runs again as it was, or not at all";
 
 impl Approval {
+    /// Returns what an answer says about a call: a value is the arguments to run it with.
+    #[must_use]
+    pub fn of_answer(answer: &AnswerValue) -> Self {
+        match answer {
+            AnswerValue::Approve => Self::Approved,
+            AnswerValue::Deny { reason } => Self::Denied {
+                reason: reason.clone(),
+            },
+            AnswerValue::Value { value } => Self::Edited {
+                arguments: value.clone(),
+            },
+        }
+    }
+
     /// Returns whether a call that was cut off runs again, and if not, why.
     pub(crate) fn of_a_repeat(&self) -> (bool, Option<String>) {
         match self {

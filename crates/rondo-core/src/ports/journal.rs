@@ -8,8 +8,8 @@ use super::process::ProcessEnd;
 use crate::compaction::Compaction;
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Recovery, Reply,
-    SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
+    Answer, CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Question,
+    Recovery, Reply, SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -315,6 +315,17 @@ pub enum RecordBody {
         /// The answer; its words may be what the model reads.
         approval: Approval,
     },
+    /// The turn waits for answers, and no process works on it until [`Resumed`](Self::Resumed). From version 3 on.
+    Parked {
+        /// What it waits for; never empty.
+        questions: Vec<Question>,
+    },
+    /// A question was answered by someone other than the approver at hand, who is named. What the turn takes of it
+    /// is its [`ApprovalResolved`](Self::ApprovalResolved). From version 3 on.
+    Answered {
+        /// The answer.
+        answer: Answer,
+    },
     /// The turn was cancelled.
     Cancelled,
     /// The runtime could not go on.
@@ -377,6 +388,37 @@ pub enum RecordBody {
 }
 
 impl RecordBody {
+    /// The names of all kinds, as they are recorded.
+    pub const KINDS: [&str; 27] = [
+        "turn_started",
+        "equipped",
+        "user_message",
+        "model_requested",
+        "request_queued",
+        "model_replied",
+        "model_failed",
+        "gate_judged",
+        "tool_started",
+        "resumed",
+        "tool_in_doubt",
+        "tool_finished",
+        "call_resolved",
+        "message_added",
+        "answer_refused",
+        "compacted",
+        "approval_requested",
+        "approval_resolved",
+        "parked",
+        "answered",
+        "cancelled",
+        "faulted",
+        "final",
+        "cell_started",
+        "cell_finished",
+        "cells_repeating",
+        "cells_repeated",
+    ];
+
     /// Returns whether it tells of a turn. What a person does in the Python session belongs to none: it
     /// may be recorded between two turns, or in the middle of one that was cut off, and says nothing
     /// to a model.

@@ -10,7 +10,7 @@ mod process;
 mod tool;
 
 pub use cell::{CellEnding, CodeChange};
-pub use gate::{Approval, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
+pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{
     AppendError, Commit, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,
     RequestParts, Seq,

@@ -227,6 +227,10 @@ impl Stage<'_> {
             RecordBody::ApprovalResolved { call_id, approval } => {
                 self.answer_again(at, call_id, approval);
             }
+            RecordBody::Parked { questions } => {
+                let questions = questions.clone();
+                self.tell(at, EventBody::Parked { questions });
+            }
             _ => {}
         }
     }

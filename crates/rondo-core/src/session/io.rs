@@ -1,7 +1,6 @@
 //! The inputs and actions of the session machine.
 
-use super::question::{Answer, Question, QuestionId};
-use rondo_types::{Message, TurnId};
+use rondo_types::{Answer, Message, Question, QuestionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

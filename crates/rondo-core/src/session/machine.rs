@@ -3,8 +3,7 @@
 use super::io::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, Standing, TicketId,
 };
-use super::question::{Answer, AnswerValue, Question};
-use rondo_types::{Message, TimeMs, TurnId};
+use rondo_types::{Answer, AnswerValue, Message, Question, TimeMs, TurnId};
 use std::collections::VecDeque;
 
 /// The bound on messages that wait in a session.

@@ -3,7 +3,6 @@
 //!
 //! # Layout
 //! - [`io`]: inputs and actions.
-//! - [`question`]: what a parked turn asks, and the answers.
 //! - [`machine`]: the machine.
 //!
 //! # What is durable
@@ -12,7 +11,6 @@
 
 pub mod io;
 pub mod machine;
-pub mod question;
 #[cfg(test)]
 mod tests;
 
@@ -20,4 +18,4 @@ pub use io::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, Standing, TicketId,
 };
 pub use machine::{QUEUED_MAX, SessionMachine};
-pub use question::{Answer, AnswerValue, Question, QuestionId, QuestionKind};
+pub use rondo_types::{Answer, AnswerValue, Question, QuestionId, QuestionKind};

@@ -5,8 +5,9 @@ use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _};
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate as ToolGate, GateRequest, Model, ModelStream, Tool,
-    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate as ToolGate, GateRequest, Model,
+    ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile,
+    run_turn,
 };
 use rondo_http::{HttpModel, RequestLimit};
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Server, Step, openai as wire};
@@ -144,8 +145,8 @@ impl ToolGate for AllowAll {
 
 #[async_trait]
 impl Approver for AllowAll {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }
 
@@ -186,7 +187,8 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
     };
     let (events, _nobody) = events::channel(setup.session.clone(), setup.turn.clone());
     let (_handle, control) = control();
-    run_turn(setup, Vec::new(), Message::user("q"), events, control).await
+    let turn = run_turn(setup, Vec::new(), Message::user("q"), events, control);
+    turn.await.outcome().unwrap()
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 
 use async_trait::async_trait;
 use futures_util::stream;
-use rondo_core::{Approval, ApprovalRequest, Approver, Gate, GateRequest, ModelStream, Verdict};
+use rondo_core::{
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, ModelStream, Verdict,
+};
 use rondo_types::{
     Concurrency, Effects, FinishReason, ModelEvent, ModelInfo, Origin, Recovery, ToolSpec,
 };
@@ -87,7 +89,7 @@ impl Gate for Everything {
 
 #[async_trait]
 impl Approver for Everything {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }

@@ -2,6 +2,7 @@
 
 mod cut_off;
 mod ended;
+mod parked;
 mod room;
 
 use crate::Failure;
@@ -33,8 +34,7 @@ const DOWNTIME_MS: u64 = 60_000;
 /// and messages. `cells` are exported
 /// sessions that the prompt wrote, which join them under their files' names.
 pub(crate) async fn write(dir: &Path, cells: &[&str]) -> Result<Value, Failure> {
-    let kept = dir.join("store");
-    let store = store(&kept, Durability::Full)?;
+    let store = store(&dir.join("store"), Durability::Full)?;
     ended::write(&store).await?;
     room::write(&store).await?;
     cut_off::write(&store).await?;
@@ -43,6 +43,18 @@ pub(crate) async fn write(dir: &Path, cells: &[&str]) -> Result<Value, Failure> 
         let id = SessionId::new(id.ok_or("the file has no name")?);
         store.import(&mut BufReader::new(File::open(file)?), Some(&id))?;
     }
+    export(store, dir)
+}
+
+/// Does the same with sessions of parked turns.
+pub(crate) async fn write_parked(dir: &Path) -> Result<Value, Failure> {
+    let store = store(&dir.join("store"), Durability::Full)?;
+    parked::write(&store).await?;
+    export(store, dir)
+}
+
+fn export(store: Store, dir: &Path) -> Result<Value, Failure> {
+    let kept = dir.join("store");
     let sessions = store.sessions(usize::MAX)?;
     let mut written = Vec::new();
     for info in &sessions {

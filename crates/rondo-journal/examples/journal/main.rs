@@ -4,7 +4,7 @@
 //! session and prints how much memory that took at most. Every figure is taken next to what a bare
 //! `fdatasync` costs in the same run. `journal large DIR TURNS` builds the large session alone, of so
 //! many turns, and `journal fixtures DIR` the sessions that are kept for later versions, with those that the
-//! prompt exported to the files named behind it.
+//! prompt exported to the files named behind it; `journal parked DIR` those of parked turns.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         ["measure", dir] => measure(Path::new(dir)),
         ["open", dir, session] => opening::open(Path::new(dir), session),
         ["large", dir, turns] => large(Path::new(dir), turns),
-        ["fixtures", dir, cells @ ..] => fixtures(Path::new(dir), cells),
+        ["fixtures", dir, cells @ ..] => fixtures(fixtures::write(Path::new(dir), cells)),
+        ["parked", dir] => fixtures(fixtures::write_parked(Path::new(dir))),
         _ => Err(USAGE.into()),
     };
     match figures {
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
-     journal large DIR TURNS | journal fixtures DIR [EXPORTED...]";
+     journal large DIR TURNS | journal fixtures DIR [EXPORTED...] | journal parked DIR";
 
 fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -60,12 +61,12 @@ fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value,
 }
 
 /// Under a clock that stands still but for what is waited for, so that the same is written each time.
-fn fixtures(dir: &Path, cells: &[&str]) -> Result<Value, Failure> {
+fn fixtures(written: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()?;
-    runtime.block_on(fixtures::write(dir, cells))
+    runtime.block_on(written)
 }
 
 fn large(dir: &Path, turns: &str) -> Result<Value, Failure> {

@@ -8,14 +8,15 @@ use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::{DoubtfulCall, ProcessEnd, Reconciled, Record};
 use rondo_core::profile::{self, Layer};
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model, ModelStream, Tool,
-    ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict, control, events, resume_turn,
-    run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model,
+    ModelStream, Tool, ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict, control, events,
+    resume_turn, run_turn,
 };
 use rondo_types::{
-    Concurrency, Effects, ErrorClass, FinishReason, Media, MediaKind, MediaSource, Message,
-    ModelError, ModelEvent, ModelInfo, ModelRequest, Origin, Outcome, Price, Profile, Recovery,
-    SessionId, ToolError, ToolErrorCode, ToolOutcome, ToolOutput, ToolSpec, Transcript, TurnId,
+    Answer, AnswerValue, Concurrency, Effects, ErrorClass, FinishReason, Media, MediaKind,
+    MediaSource, Message, ModelError, ModelEvent, ModelInfo, ModelRequest, Origin, Outcome, Price,
+    Profile, Recovery, SessionId, TimeMs, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
+    ToolSpec, Transcript, TurnId,
 };
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -95,6 +96,7 @@ pub(crate) async fn play(
     }
     let stage = Arc::new(Stage {
         hangs: play.hangs,
+        is_resumed: records.is_some(),
         end: Notify::new(),
         handle: OnceLock::new(),
         ran: Mutex::default(),
@@ -118,7 +120,7 @@ pub(crate) async fn play(
     let outcome = tokio::select! {
         biased;
         () = stage.end.notified() => None,
-        outcome = both => Some(outcome?),
+        end = both => end?.outcome(),
     };
     let ran = stage.ran.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(Played {
@@ -190,6 +192,7 @@ fn profile(layer: Layer) -> Result<Profile, Failure> {
 /// What the models and the tools of a turn know of it.
 struct Stage {
     hangs: bool,
+    is_resumed: bool,
     end: Notify,
     handle: OnceLock<TurnHandle>,
     ran: Mutex<Vec<String>>,
@@ -465,6 +468,21 @@ fn done(what: &str, invocation: &ToolInvocation) -> ToolOutcome {
     }
 }
 
+/// The same answer, by someone who was asked elsewhere.
+fn given(request: &ApprovalRequest, approval: Approval) -> Answer {
+    let question = request.question(None);
+    Answer {
+        question: question.id,
+        hash: question.hash,
+        actor: "ada".to_owned(),
+        value: match approval {
+            Approval::Approved => AnswerValue::Approve,
+            Approval::Denied { reason } => AnswerValue::Deny { reason },
+            Approval::Edited { arguments } => AnswerValue::Value { value: arguments },
+        },
+    }
+}
+
 /// One pixel.
 pub(crate) fn dot() -> MediaSource {
     MediaSource::Base64("R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=".to_owned())
@@ -490,9 +508,15 @@ impl Gate for ByArguments {
 
 #[async_trait]
 impl Approver for ByArguments {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         sleep(Duration::from_millis(7)).await;
-        match word(&request.arguments, "answer") {
+        let is_later = request.arguments.get("later") == Some(&json!(true));
+        if is_later && !self.0.is_resumed {
+            return ApprovalReply::Later {
+                expires: Some(TimeMs(1_795_600_000_000)),
+            };
+        }
+        let approval = match word(&request.arguments, "answer") {
             "deny" => Approval::Denied {
                 reason: "not today".to_owned(),
             },
@@ -504,6 +528,13 @@ impl Approver for ByArguments {
                 Approval::Approved
             }
             _ => Approval::Approved,
+        };
+        match is_later {
+            true => ApprovalReply::Given {
+                answer: given(request, approval),
+                mail: None,
+            },
+            false => approval.into(),
         }
     }
 }

@@ -11,7 +11,7 @@ use rondo_core::{
 };
 use rondo_journal::Durability;
 use rondo_types::{
-    Message, ModelInfo, ModelRequest, Outcome, SessionId, TimeMs, ToolOutcome, ToolSpec, TurnId,
+    Message, ModelInfo, ModelRequest, SessionId, TimeMs, ToolOutcome, ToolSpec, TurnId,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -53,7 +53,8 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
     let started = Instant::now();
     let turn = run_turn(setup, Vec::new(), Message::user("go"), events, control);
     let listen = async { while listener.next().await.is_some() {} };
-    let (outcome, ()): (Outcome, ()) = tokio::join!(turn, listen);
+    let (end, ()) = tokio::join!(turn, listen);
+    let outcome = end.outcome().ok_or("the turn was parked")?;
     if outcome.tool_calls != STEPS {
         return Err(format!("{} calls: {:?}", outcome.tool_calls, outcome.error).into());
     }

@@ -34,8 +34,8 @@ pub(crate) async fn turn(
     let (_handle, control) = control();
     let turn = run_turn(setup, history, question(number), events, control);
     let listen = async { while listener.next().await.is_some() {} };
-    let (outcome, ()) = tokio::join!(turn, listen);
-    Ok(outcome)
+    let (end, ()) = tokio::join!(turn, listen);
+    Ok(end.outcome().ok_or("the turn was parked")?)
 }
 
 fn question(number: u32) -> Message {

@@ -5,7 +5,7 @@ use crate::tools::Outside;
 use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, Record, Tool, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Record, Tool, Verdict,
 };
 use rondo_core::{Toolbox, TurnSetup, control, events, profile, resume_turn, run_turn};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
@@ -90,16 +90,17 @@ async fn turn(order: &Order) {
     drop(listener);
     let (_handle, control) = control();
     let history = Transcript::new();
-    let outcome: Outcome = if records.is_empty() {
+    let end = if records.is_empty() {
         run_turn(setup, history, Message::user(QUESTION), events, control).await
     } else {
         match resume_turn(setup, history, &records, events, control).await {
-            Ok(outcome) => outcome,
+            Ok(end) => end,
             // It died after its end was recorded.
             Err(rondo_core::ResumeError::Finished) => return,
             Err(err) => panic!("{err}"),
         }
     };
+    let outcome: Outcome = end.outcome().unwrap();
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
 }
 
@@ -187,7 +188,7 @@ impl Gate for Everything {
 
 #[async_trait]
 impl Approver for Everything {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }

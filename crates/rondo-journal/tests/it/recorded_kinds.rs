@@ -64,6 +64,8 @@ fn a_kept_session_holds_each_kind_of_record() {
         "{known:?}"
     );
     assert_eq!(kept, known);
+    let named = RecordBody::KINDS.map(str::to_owned);
+    assert_eq!(BTreeSet::from(named), known);
 }
 
 #[test]

@@ -127,6 +127,13 @@ const CARRIED_ON: &[CarriedOn] = &[
     ),
 ];
 
+const PARKED: &[CarriedOn] = &[(
+    "open-parked",
+    "resumed asked asked asked answered answered answered resolved:approved resolved:denied resolved:edited \
+     started started finished:ok finished:ok call_resolved:denied requested replied final:complete",
+    &["look", "put"],
+)];
+
 fn records(store: &Store, name: &str) -> Vec<Record> {
     store.load(&id(name)).unwrap()
 }
@@ -173,6 +180,7 @@ fn told(record: &Record) -> Option<String> {
             Approval::Denied { .. } => "resolved:denied".to_owned(),
             Approval::Edited { .. } => "resolved:edited".to_owned(),
         },
+        RecordBody::Answered { .. } => "answered".to_owned(),
         RecordBody::ModelRequested { .. } => "requested".to_owned(),
         RecordBody::ModelReplied { .. } => "replied".to_owned(),
         RecordBody::MessageAdded { .. } => "added".to_owned(),
@@ -216,12 +224,22 @@ async fn carried_on(kept: &Journal, name: &str, replies: Vec<Vec<Beat>>) -> (Str
 
 #[tokio::test]
 async fn each_turn_that_was_cut_off_goes_on_as_its_calls_demand_and_replays() {
-    let kept = kept("v2-last");
-    let open = VERSIONS.iter().flat_map(|(_, sessions)| sessions.iter());
-    let open = open.filter(|(name, ..)| name.starts_with("open-")).count();
-    assert_eq!(CARRIED_ON.len(), open);
-    for (name, expected, ran) in CARRIED_ON {
-        let (told, really_ran) = carried_on(&kept, name, vec![says("It is done.")]).await;
+    let of_version = |version: &str| {
+        let all = VERSIONS.iter().find(|(it, _)| *it == version).unwrap().1;
+        all.iter()
+            .filter(|(name, ..)| name.starts_with("open-"))
+            .count()
+    };
+    assert_eq!(CARRIED_ON.len(), of_version("v2-last"));
+    assert_eq!(PARKED.len(), of_version("v3"));
+    for (version, all) in [("v2-last", CARRIED_ON), ("v3", PARKED)] {
+        carry_on_all(&kept(version), all).await;
+    }
+}
+
+async fn carry_on_all(kept: &Journal, all: &[CarriedOn]) {
+    for (name, expected, ran) in all {
+        let (told, really_ran) = carried_on(kept, name, vec![says("It is done.")]).await;
         assert_eq!(
             sorted(told.split(' ')),
             sorted(expected.split(' ')),

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 3] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 4] = [
     (
         "v1",
         &[
@@ -37,6 +37,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 3] = [
         ],
     ),
     ("v2-last", V2_LAST),
+    ("v3", &[("parked", 2, 6), ("open-parked", 1, 3)]),
 ];
 
 const V2_LAST: &[RecordedSession] = &[
@@ -140,9 +141,10 @@ fn todays_reader_opens_what_each_version_wrote_and_loses_nothing() {
         assert_eq!(store.sessions(99).unwrap().len(), sessions.len());
         for (name, turns, messages) in sessions {
             let info = store.session(&id(name)).unwrap();
-            let state = match name.starts_with("open-") {
-                true => SessionState::CutOff,
-                false => SessionState::Done,
+            let state = match *name {
+                "open-parked" => SessionState::Parked,
+                name if name.starts_with("open-") => SessionState::CutOff,
+                _ => SessionState::Done,
             };
             assert_eq!((info.turns, info.state), (*turns, state), "{name}");
             let report = store.check(&id(name)).unwrap();
@@ -195,8 +197,11 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
         for info in store.sessions(99).unwrap() {
             assert_eq!(store.check(&info.id).unwrap().defect, None, "{}", info.id);
         }
-        let parent = store.session(&id("forked")).unwrap().parent;
-        assert_eq!(parent.unwrap().0, id("plain"));
+        let parent = |name: &str| store.session(&id(name)).unwrap().parent.unwrap().0;
+        match version {
+            "v3" => assert_eq!(parent("parked-fork"), id("parked")),
+            _ => assert_eq!(parent("forked"), id("plain")),
+        }
     }
 }
 
@@ -262,8 +267,24 @@ async fn what_a_newer_minor_version_adds_is_kept_and_passed_over() {
 }
 
 #[test]
+fn from_version_3_on_an_unknown_kind_is_passed_over_and_a_known_one_is_read() {
+    let file = exported_file("v1", "plain");
+    let journal = journal();
+    let store = &journal.store;
+    let unknown = with(&file, 3, UNKNOWN_KIND);
+    store.import(&mut unknown.as_bytes(), None).unwrap();
+    let last = store.read_all(&id("plain")).unwrap().pop().unwrap();
+    let kind = "dreamt".to_owned();
+    assert_eq!(last.body().unwrap(), Body::Unknown { kind });
+    let broken = with(&file, 3, r#"{"kind":"resumed","downtime_ms":"long"}"#);
+    let other = id("other");
+    let refused = store.import(&mut broken.as_bytes(), Some(&other));
+    assert!(matches!(refused, Err(StoreError::BadExport { .. })));
+}
+
+#[test]
 fn a_kind_that_its_own_version_does_not_have_is_damage() {
-    let file = with(&exported_file("v1", "plain"), RECORD_VERSION, UNKNOWN_KIND);
+    let file = with(&exported_file("v1", "plain"), 2, UNKNOWN_KIND);
     let journal = journal();
     let store = &journal.store;
     let refused = store.import(&mut file.as_bytes(), None).unwrap_err();
@@ -322,6 +343,14 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
             let records: Vec<Record> = store.load(&id(name)).unwrap();
             records.iter().any(|it| is(&it.body))
         };
+        if version == "v3" {
+            assert!(has("parked", |it| matches!(it, RecordBody::Parked { .. })));
+            assert!(has("parked", |it| matches!(
+                it,
+                RecordBody::Answered { .. }
+            )));
+            continue;
+        }
         assert!(has("resumed", |it| matches!(
             it,
             RecordBody::Resumed { .. }

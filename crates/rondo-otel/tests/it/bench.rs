@@ -2,8 +2,9 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use rondo_core::ports::MemoryJournal;
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, EventSender, Gate, GateRequest, Model, ModelStream, Tool,
-    ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, EventSender, Gate, GateRequest, Model,
+    ModelStream, Tool, ToolInvocation, Toolbox, TurnSetup, Verdict, control, events, profile,
+    run_turn,
 };
 use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 use rondo_otel::Telemetry;
@@ -120,6 +121,8 @@ impl Bench {
             control,
         )
         .await
+        .outcome()
+        .unwrap()
     }
 
     /// Returns what a turn takes. Nobody listens to its events.
@@ -252,7 +255,7 @@ impl Gate for Willing {
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }

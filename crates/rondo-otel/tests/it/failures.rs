@@ -48,7 +48,8 @@ async fn a_turn_that_is_cancelled_ends_its_spans() {
         model.request(0).await;
         handle.cancel();
     };
-    let (outcome, ()) = tokio::join!(turn, stop);
+    let (end, ()) = tokio::join!(turn, stop);
+    let outcome = end.outcome().unwrap();
     assert_eq!(outcome.stop_reason, StopReason::Cancelled);
     shut_down(exporter).await.unwrap();
     for name in ["invoke_agent default", "chat m-1"] {

@@ -4,11 +4,12 @@ use super::{Watched, directory_name, new_session};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
+use crate::parking::{self, GivenAnswer};
 use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
 use rondo_journal::{Entry, NewSession, SessionInfo, Store};
-use rondo_types::{Outcome, Profile, SessionId, Transcript, TurnId};
+use rondo_types::{Outcome, Profile, Question, SessionId, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct Conversation {
     pub cut_off: Option<Arc<CutOff>>,
     /// Whether that turn came from a file and the user has not agreed yet that it goes on.
     pub needs_consent: bool,
+    /// The answers that were given to it while it was parked.
+    pub(crate) answers: Vec<GivenAnswer>,
 }
 
 /// A turn that was cut off.
@@ -44,6 +47,10 @@ pub struct CutOff {
     pub addresses: Vec<String>,
     /// Whether its records came from a file.
     pub is_imported: bool,
+    /// What it waits for, where it is parked.
+    pub questions: Vec<Question>,
+    /// Whether it was ever parked, be it that a process has worked on it since.
+    pub was_parked: bool,
 }
 
 impl Conversation {
@@ -88,9 +95,10 @@ impl Conversation {
             let entries = entries?.into_iter();
             let records = entries.filter_map(Entry::into_record);
             let records = records.filter(|it| it.body.is_of_turn()).collect();
-            let cut_off = CutOff::of(records, info.imported)?;
+            let cut_off = CutOff::of(records, open.questions, info.imported)?;
             taken.cut_off = Some(Arc::new(cut_off));
             taken.needs_consent = info.imported;
+            taken.answers = parking::answers(store, &info.id)?;
             // It has its number already.
             taken.turns = open.number.saturating_sub(1);
         }
@@ -149,6 +157,7 @@ impl Conversation {
         self.history.clone_from(&outcome.transcript);
         self.turns = self.turns.saturating_add(1);
         self.cut_off = None;
+        self.answers.clear();
     }
 
     fn new(session: SessionId, journal: Arc<Watched>) -> Self {
@@ -161,6 +170,7 @@ impl Conversation {
             lost_end: false,
             cut_off: None,
             needs_consent: false,
+            answers: Vec::new(),
         }
     }
 }
@@ -172,7 +182,7 @@ impl CutOff {
         first.map_or_else(|| TurnId::new(""), |record| record.turn.clone())
     }
 
-    fn of(records: Vec<Record>, is_imported: bool) -> Result<Self> {
+    fn of(records: Vec<Record>, questions: Vec<Question>, is_imported: bool) -> Result<Self> {
         let began = records.iter().find_map(|record| match &record.body {
             RecordBody::TurnStarted {
                 profile,
@@ -188,12 +198,15 @@ impl CutOff {
             let message = "the beginning of the turn that was cut off is not recorded";
             return Err(SetupError::new(SetupErrorKind::Journal, message));
         };
+        let is_parked = |it: &Record| matches!(it.body, RecordBody::Parked { .. });
         Ok(Self {
+            was_parked: records.iter().any(is_parked),
             records,
             profile,
             models,
             addresses,
             is_imported,
+            questions,
         })
     }
 }

@@ -2,10 +2,10 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo::types::{Concurrency, Effects, ErrorClass, Recovery, ToolError};
 use rondo::{
-    Approval, ApprovalRequest, Approver, Endpoint, EventBody, Gate, GateRequest, HttpModel, Limits,
-    MemoryJournal, Message, Model, ModelCard, Outcome, Profile, SessionId, Tool, ToolErrorCode,
-    ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent, TurnHandle, TurnId,
-    TurnSetup, Verdict, control, events, profiles, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Endpoint, EventBody, Gate, GateRequest,
+    HttpModel, Limits, MemoryJournal, Message, Model, ModelCard, Outcome, Profile, SessionId, Tool,
+    ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec, Toolbox, Transcript, TurnEvent,
+    TurnHandle, TurnId, TurnSetup, Verdict, control, events, profiles, run_turn,
 };
 use rondo_testkit::{Response, Server, assert_paired};
 use serde_json::{Value, json};
@@ -153,7 +153,8 @@ impl Bench {
             turn_control,
         );
         let mut beside = User { handle, seen };
-        let (outcome, events, ()) = tokio::join!(turn, listen, user(&mut beside));
+        let (end, events, ()) = tokio::join!(turn, listen, user(&mut beside));
+        let outcome = end.outcome().unwrap();
         check_stream(&outcome, &events);
         Ran {
             outcome,
@@ -353,8 +354,8 @@ struct Willing;
 
 #[async_trait]
 impl Approver for Willing {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
-        Approval::Approved
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
+        Approval::Approved.into()
     }
 }
 

@@ -21,12 +21,12 @@ macro_rules! surface {
 }
 
 surface! {
-    types: Agent, AgentBuilder, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalRequest,
+    types: Agent, AgentBuilder, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalReply, ApprovalRequest,
         Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, NoJournal, OpenError, Outcome, OutputSink, Profile, Quirks, Run,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, OpenError, Outcome, OutputSink, ParkedTurn, Profile, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec,
-        Toolbox, ToolboxError, Transcript, TurnControl, TurnError, TurnEvent, TurnHandle, TurnId,
+        Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
     traits: Approver, Gate, Journal, Model, Tool;
     functions: approvals, control, run_turn, tool;

@@ -3,15 +3,18 @@
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
 //! - `input`: what is read.
+//! - `parked`: what is said of a turn that waits for answers.
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
 mod explain;
 mod input;
+mod parked;
 mod prepare;
 mod turn;
 
 pub(crate) use explain::explain;
+pub(crate) use parked::listed;
 pub(crate) use prepare::AskMode;
 pub(crate) use prepare::{source, working_directory};
 

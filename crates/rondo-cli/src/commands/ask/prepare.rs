@@ -1,6 +1,7 @@
 //! Settings, input and session of `rondo ask`, before anything is asked.
 
 use super::input::read_input;
+use super::parked::waits;
 use crate::cli::{AskArgs, ColorChoice, OutputFormat};
 use crate::commands::report::{current_dir, output_of};
 use crate::error::{CliError, Result};
@@ -13,6 +14,7 @@ use rondo_runtime::secrets;
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::tools;
+use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{Runtime, Session, SessionOptions, SessionSource, TurnStart};
 use rondo_types::Message;
 use serde_json::Value;
@@ -97,6 +99,7 @@ pub(super) fn prepare(
             session.allow_cut_off();
         }
     }
+    keep_parking(&mut session);
     let turns = planned(plan.zip(message), &session, &output)?;
     Ok(Prepared {
         format: session
@@ -161,12 +164,14 @@ fn planned(
     let id = session.conversation().map(|it| it.session.to_string());
     let id = id.unwrap_or_default();
     let mut turns = Vec::new();
-    if session
-        .conversation()
-        .is_some_and(|it| it.cut_off.is_some())
-    {
+    if let Some(cut_off) = session.conversation().and_then(|it| it.cut_off.as_ref()) {
+        may_be_answered(session)?;
+        let stands = match cut_off.questions.is_empty() {
+            true => "was cut off",
+            false => "was waiting for an answer",
+        };
         output.note(&format!(
-            "the last turn of session `{id}` was cut off and is carried on"
+            "the last turn of session `{id}` {stands} and is carried on"
         ));
     }
     if let Some((plan, start)) = session.cut_off()? {
@@ -182,6 +187,34 @@ fn planned(
         return Err(CliError::new(Exit::NoSession, message).hint(hint));
     }
     Ok(turns)
+}
+
+/// Has a turn that was parked be parked again where it asks more, unless a user is at the terminal or the settings say
+/// what happens: without that its questions would be denied, since nobody is here.
+fn keep_parking(session: &mut Session) {
+    let cut_off = session.conversation().and_then(|it| it.cut_off.as_ref());
+    let was_parked = cut_off.is_some_and(|it| it.was_parked);
+    let approval = &mut session.settings.values.approval;
+    if was_parked && approval.is_none() && !has_person() {
+        *approval = Some(ApprovalMode::Park);
+    }
+}
+
+/// Refuses to carry on a turn that could only wait again: it has open questions, and nobody is here to answer.
+fn may_be_answered(session: &Session) -> Result<()> {
+    let open = session.open_questions();
+    let can_answer = match session.settings.values.approval {
+        Some(ApprovalMode::Deny) => true,
+        Some(ApprovalMode::Park) => false,
+        Some(ApprovalMode::Ask) | None => has_person(),
+    };
+    let is_allowed = session.settings.values.yolo == Some(true);
+    match session.conversation() {
+        Some(conversation) if !open.is_empty() && !can_answer && !is_allowed => {
+            Err(waits(&conversation.session, &open))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns which session the arguments mean.

@@ -2,6 +2,7 @@
 
 use super::answer_file;
 use super::explain::{Said, explain, stopped_by};
+use super::parked;
 use super::prepare::{Planned, Prepared};
 use crate::approver::TerminalApprover;
 use crate::changes::Changes;
@@ -15,9 +16,9 @@ use crate::render::{JsonView, SilentView, TextView, View};
 use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended};
 use rondo_core::ports::ProcessEnd;
-use rondo_core::{control, events};
-use rondo_runtime::TurnHost;
+use rondo_core::{ParkedTurn, TurnEnd, control, events};
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
+use rondo_runtime::{TurnHost, parking};
 use rondo_types::Outcome;
 use std::io;
 use std::sync::Arc;
@@ -40,10 +41,11 @@ pub(super) async fn run(
     let env = &session.settings.env;
     let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
     let approver = Arc::new(approver);
+    let answering = parking::approver(&session.settings, Arc::clone(&approver) as _);
     let secrets = prepared.secrets.clone().with(connected.key.clone());
     let host = TurnHost {
         schema: prepared.schema.clone(),
-        ..TurnHost::new(Arc::clone(&approver) as _, secrets.clone())
+        ..TurnHost::new(answering, secrets.clone())
     };
     let turn = session.turn(&plan, connected, start, host)?;
     changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
@@ -64,14 +66,22 @@ pub(super) async fn run(
         outcome
     };
     let showing = show_turn::show(events_rx, view, brake, over_rx, timeout);
-    let (outcome, ended) = tokio::join!(turn, showing);
-    let outcome = outcome?;
-    prepared.session.finished(&outcome);
-    let ended = ended.map_err(|err| {
-        let context = "failed to start a thread";
-        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
-    })?;
-    let exit = finish(outcome, ended, &approver, &plan, prepared, is_last).await;
+    let (end, shown) = tokio::join!(turn, showing);
+    let end = end?;
+    let ended = |it: io::Result<Ended>| {
+        it.map_err(|err| {
+            let context = "failed to start a thread";
+            CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+        })
+    };
+    let exit = match end {
+        TurnEnd::Done(outcome) => {
+            prepared.session.finished(&outcome);
+            let ended = ended(shown)?;
+            finish(*outcome, ended, &approver, &plan, prepared, is_last).await
+        }
+        TurnEnd::Parked(parked) => park(parked, ended(shown)?, prepared).await,
+    };
     prepared.runtime.close().await;
     exit
 }
@@ -110,6 +120,39 @@ fn view(
         _ if !is_last => Box::new(SilentView),
         OutputFormat::Text => Box::new(text()),
         OutputFormat::Json => Box::new(JsonView::new(output, false)),
+    }
+}
+
+/// Says what the turn waits for.
+async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Result<Exit> {
+    let exit = Exit::Parked;
+    match ended.park(exit).await {
+        Err(err) if is_unread(&err) => return Ok(exit.unread(ended.stopped_by)),
+        shown => shown.map_err(write_failed)?,
+    }
+    let session = prepared.session.conversation().map(|it| &it.session);
+    let Some(session) = session.filter(|_| prepared.format == OutputFormat::Text) else {
+        return Ok(exit);
+    };
+    let questions = &parked.questions;
+    let note = format!(
+        "the turn waits for {}:{}",
+        parked::count(questions),
+        parked::listed(questions)
+    );
+    let said = [
+        Said::Note(note),
+        Said::Hint(parked::how_to_answer(session, questions)),
+    ];
+    print_said(said.into(), ended, prepared.output).await;
+    Ok(exit)
+}
+
+async fn print_said(said: Vec<Said>, mut ended: Ended, output: Output) {
+    let print = move || said.iter().for_each(|it| it.print(&output));
+    let give_up_at = ended.give_up_at();
+    if ended.block_on(give_up_at, print).await.is_err() {
+        give_up();
     }
 }
 
@@ -156,12 +199,7 @@ async fn finish(
         exit = error.exit;
         said.push(Said::Error(error));
     }
-    let output = prepared.output;
-    let print = move || said.iter().for_each(|it| it.print(&output));
-    let give_up_at = ended.give_up_at();
-    if ended.block_on(give_up_at, print).await.is_err() {
-        give_up();
-    }
+    print_said(said, ended, prepared.output).await;
     tracing::info!(
         stop_reason = outcome.stop_reason.as_str(),
         steps = outcome.steps,

@@ -29,7 +29,7 @@ pub(crate) fn table(store: &Store, sessions: &[SessionInfo], columns: Option<usi
 fn end(store: &Store, it: &SessionInfo) -> Option<StopReason> {
     match it.state {
         SessionState::Done => store.last_end(&it.id).ok().flatten(),
-        SessionState::Running | SessionState::CutOff => None,
+        SessionState::Running | SessionState::CutOff | SessionState::Parked => None,
     }
 }
 
@@ -138,6 +138,7 @@ fn state(state: SessionState) -> &'static str {
         SessionState::Done => "done",
         SessionState::Running => "running",
         SessionState::CutOff => "cut off",
+        SessionState::Parked => "parked",
     }
 }
 

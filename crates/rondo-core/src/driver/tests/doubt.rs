@@ -1,16 +1,16 @@
 //! What a turn that goes on does at the edges: time, cancels, questions, tools that say nothing.
 
-use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe};
-use crate::driver::{control, resume_turn};
+use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
+use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
-    AppendError, Approval, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate,
-    GateRequest, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
-    Verdict,
+    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence,
+    Gate, GateRequest, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
+    ToolInvocation, Verdict,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    CallId, Concurrency, Effects, EventBody, Recovery, StopReason, ToolErrorCode, ToolOutcome,
-    ToolSpec,
+    CallId, Concurrency, Effects, EventBody, QuestionKind, Recovery, StopReason, ToolErrorCode,
+    ToolOutcome, ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -263,8 +263,8 @@ struct Answers(Approval);
 
 #[async_trait]
 impl Approver for Answers {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
-        self.0.clone()
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        self.0.clone().into()
     }
 }
 
@@ -292,6 +292,35 @@ async fn the_answer_about_a_cut_off_call_is_recorded_and_carried_out() {
         let answered = |it: &EventBody| matches!(it, EventBody::ApprovalResolved { approved: it, .. } if *it == approved);
         assert!(ran.events.iter().any(|it| answered(&it.body)));
     }
+}
+
+struct AnswersLater;
+
+#[async_trait]
+impl Approver for AnswersLater {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        ApprovalReply::Later { expires: None }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whether_a_cut_off_call_runs_again_can_be_answered_later() {
+    let records = cut_off(Recovery::Confirm).await;
+    let mut bench = bench(Recovery::Confirm);
+    bench.approver = Arc::new(AnswersLater);
+    let (setup, _) = bench.setup();
+    let (_handle, control) = control();
+    let history = rondo_types::Transcript::new();
+    let seen = watch(async |events| {
+        let resumed = resume_turn(setup, history, &records, events, control);
+        resumed.await.unwrap()
+    })
+    .await;
+    let TurnEnd::Parked(parked) = seen.end else {
+        panic!("it waits")
+    };
+    let kinds = parked.questions.iter().map(|it| it.kind.clone());
+    assert_eq!(kinds.collect::<Vec<_>>(), [QuestionKind::Repeat]);
 }
 
 /// Lets nothing pass.

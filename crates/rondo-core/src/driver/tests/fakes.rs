@@ -2,13 +2,13 @@
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
-use crate::driver::{TurnHandle, TurnSetup, control, resume_turn, run_turn};
+use crate::driver::{TurnEnd, TurnHandle, TurnSetup, control, resume_turn, run_turn};
 use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Journal, MemoryJournal,
-    Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
+    ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Journal,
+    MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -212,7 +212,7 @@ pub(super) struct NobodyThere;
 
 #[async_trait]
 impl Approver for NobodyThere {
-    async fn ask(&self, _request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, _request: &ApprovalRequest) -> ApprovalReply {
         std::future::pending().await
     }
 }
@@ -293,7 +293,7 @@ impl Bench {
             )
         };
         let (ran, ()) = tokio::join!(observe(turn), user(handle));
-        check_replayed(&kept.records(), &ran);
+        check_replayed(&kept.records(), &ran.events);
         (ran, model)
     }
 
@@ -317,7 +317,7 @@ impl Bench {
                 .unwrap()
         })
         .await;
-        check_replayed(&kept.records(), &ran);
+        check_replayed(&kept.records(), &ran.events);
         ran
     }
 
@@ -363,7 +363,7 @@ impl Bench {
 }
 
 /// Whatever a test runs, its records tell the same again: the same bytes, up to where they end.
-fn check_replayed(records: &[Record], ran: &Ran) {
+pub(super) fn check_replayed(records: &[Record], events: &[TurnEvent]) {
     let is_over = matches!(
         records.last().map(|it| &it.body),
         Some(RecordBody::Final { .. })
@@ -376,7 +376,7 @@ fn check_replayed(records: &[Record], ran: &Ran) {
         panic!("one turn")
     };
     assert_eq!(turn.differences, []);
-    let mut live = lines(&joined(ran.events.clone()));
+    let mut live = lines(&joined(events.to_vec()));
     let told = lines(turn.streams.last().unwrap());
     if !is_over {
         live.truncate(told.len());
@@ -389,9 +389,31 @@ pub(super) fn lines(events: &[TurnEvent]) -> Vec<String> {
     lines.collect()
 }
 
-pub(super) async fn observe<F: Future<Output = Outcome>>(
+/// Runs a turn to its outcome.
+pub(super) async fn observe<F: Future<Output = TurnEnd>>(
     turn: impl FnOnce(EventSender) -> F,
 ) -> Ran {
+    let seen = watch(turn).await;
+    let outcome = seen.end.outcome().expect("the turn was parked");
+    assert!(crate::pairing::is_paired(&outcome.transcript));
+    Ran {
+        outcome,
+        events: seen.events,
+        took: seen.took,
+    }
+}
+
+/// How a turn ended, and what was told of it.
+pub(super) struct Seen {
+    pub(super) end: TurnEnd,
+    pub(super) events: Vec<TurnEvent>,
+    pub(super) took: Duration,
+}
+
+/// Runs a turn to its outcome, or until it is parked.
+pub(super) async fn watch<F: Future<Output = TurnEnd>>(
+    turn: impl FnOnce(EventSender) -> F,
+) -> Seen {
     let (tx, mut rx) = events::channel(SessionId::new("s"), TurnId::new("t"));
     let clock = Clock::system();
     let started = clock.now();
@@ -403,14 +425,14 @@ pub(super) async fn observe<F: Future<Output = Outcome>>(
         }
         events
     };
-    let (outcome, events) = tokio::join!(turn, listen);
+    let (end, events) = tokio::join!(turn, listen);
     assert!(matches!(
         events.first().map(|it| &it.body),
         Some(EventBody::Init(_))
     ));
     assert!(matches!(
         events.last().map(|it| &it.body),
-        Some(EventBody::Result(_))
+        Some(EventBody::Result(_) | EventBody::Parked { .. })
     ));
     assert!(
         events
@@ -419,9 +441,8 @@ pub(super) async fn observe<F: Future<Output = Outcome>>(
             .all(|(at, event)| event.seq == at as u64)
     );
     assert!(events.is_sorted_by_key(|event| event.at));
-    assert!(crate::pairing::is_paired(&outcome.transcript));
-    Ran {
-        outcome,
+    Seen {
+        end,
         events,
         took: clock.now().since(started),
     }

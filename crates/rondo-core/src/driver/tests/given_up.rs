@@ -4,8 +4,8 @@ use super::fakes::{AskAlways, Bench, answer, calls, observe};
 use crate::driver::{control, run_turn};
 use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal, Record,
-    RecordBody, Seq,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal,
+    Record, RecordBody, Seq,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
@@ -18,13 +18,14 @@ struct ChangesTheOthers;
 
 #[async_trait]
 impl Approver for ChangesTheOthers {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
-        match request.arguments["n"].as_u64() {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let approval = match request.arguments["n"].as_u64() {
             Some(1) => Approval::Approved,
             _ => Approval::Edited {
                 arguments: json!({"n": 9}),
             },
-        }
+        };
+        approval.into()
     }
 }
 

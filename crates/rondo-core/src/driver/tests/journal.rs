@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn kinds(records: &[Record]) -> Vec<&'static str> {
+pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
     records
         .iter()
         .map(|record| match record.body {
@@ -29,6 +29,8 @@ fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::Compacted(_) => "compacted",
             RecordBody::Resumed { .. } => "resumed",
             RecordBody::ToolInDoubt { .. } => "tool_in_doubt",
+            RecordBody::Parked { .. } => "parked",
+            RecordBody::Answered { .. } => "answered",
             RecordBody::Cancelled => "cancelled",
             RecordBody::RequestQueued => "request_queued",
             RecordBody::Faulted { .. } => "faulted",
@@ -65,10 +67,21 @@ async fn everything_is_recorded_in_order() {
 }
 
 /// Counts appends and refuses some of them, as a disk would that is full, for good or for a moment.
-struct Failing {
+pub(super) struct Failing {
     inner: Arc<MemoryJournal>,
     appends: AtomicUsize,
     refused: Range<usize>,
+}
+
+impl Failing {
+    /// Refuses some of the appends, counted from 0.
+    pub(super) fn new(inner: &Arc<MemoryJournal>, refused: Range<usize>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            appends: AtomicUsize::new(0),
+            refused,
+        }
+    }
 }
 
 #[async_trait]

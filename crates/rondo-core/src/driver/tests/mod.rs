@@ -7,6 +7,7 @@ mod fakes;
 mod fallback;
 mod given_up;
 mod journal;
+mod parking;
 mod queue;
 mod replay;
 mod resume;

@@ -6,8 +6,8 @@ use super::fakes::{
 use crate::driver::{control, run_turn};
 use crate::joined::joined;
 use crate::ports::{
-    Approval, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Record, RecordBody,
-    Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Record,
+    RecordBody, Verdict,
 };
 use crate::replay::{
     Changes, Difference, Replay, ReplayError, ReplayedTurn, RequestPart, replay, rerun,
@@ -26,9 +26,9 @@ struct AlwaysYes;
 
 #[async_trait]
 impl Approver for AlwaysYes {
-    async fn ask(&self, _: &ApprovalRequest) -> Approval {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
         tokio::time::sleep(Duration::from_millis(7)).await;
-        Approval::Approved
+        Approval::Approved.into()
     }
 }
 
@@ -138,11 +138,12 @@ struct Rewrites(&'static str);
 
 #[async_trait]
 impl Approver for Rewrites {
-    async fn ask(&self, request: &ApprovalRequest) -> Approval {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         assert!(request.can_edit);
-        Approval::Edited {
+        let edited = Approval::Edited {
             arguments: json!({ self.0: true }),
-        }
+        };
+        edited.into()
     }
 }
 

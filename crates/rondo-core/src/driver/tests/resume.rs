@@ -1,12 +1,13 @@
 //! A turn is cut off at every point there is, goes on from its records, and ends as it would have.
 
-use super::fakes::{AllowAll, Beat, NobodyThere, ScriptedModel, answer, calls, lines};
-use crate::driver::{ResumeError, TurnSetup, control, resume_turn, run_turn};
+use super::fakes::{AllowAll, AskAlways, Beat, ScriptedModel, answer, calls, lines};
+use crate::driver::{ResumeError, TurnEnd, TurnSetup, control, resume_turn, run_turn};
 use crate::events;
 use crate::joined::joined;
 use crate::ports::{
-    AppendError, Commit, DoubtfulCall, Fence, Journal, MemoryJournal, Model, ModelStream,
-    Reconciled, Record, RecordBody, Seq, Tool, ToolInvocation,
+    AppendError, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate,
+    Journal, MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody, Seq, Tool,
+    ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -14,11 +15,12 @@ use crate::replay::{Changes, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
-    Concurrency, Effects, InDoubtDecision, Message, ModelInfo, ModelRequest, Outcome, Recovery,
-    SessionId, StopReason, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+    Answer, AnswerValue, Concurrency, Effects, EventBody, InDoubtDecision, Message, ModelInfo,
+    ModelRequest, Outcome, Recovery, SessionId, StopReason, ToolOutcome, ToolSpec, Transcript,
+    TurnEvent, TurnId,
 };
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -39,6 +41,32 @@ struct World {
     records: Mutex<Vec<Record>>,
     effects: Mutex<HashMap<String, usize>>,
     requests: Mutex<usize>,
+    /// Whether every call is asked about, and answered by another process while the turn is parked.
+    parks: bool,
+    /// The hashes of the questions that were answered with yes.
+    approved: Mutex<HashSet<String>>,
+}
+
+/// Hands over the answers that other processes gave; the others come later.
+struct Desk(Arc<World>);
+
+#[async_trait]
+impl Approver for Desk {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let question = request.question(None);
+        if !self.0.approved.lock().unwrap().contains(&question.hash) {
+            return ApprovalReply::Later { expires: None };
+        }
+        ApprovalReply::Given {
+            answer: Answer {
+                question: question.id,
+                hash: question.hash,
+                actor: "someone".to_owned(),
+                value: AnswerValue::Approve,
+            },
+            mail: None,
+        }
+    }
 }
 
 /// What one process knows.
@@ -199,6 +227,11 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         };
         Arc::new(tool) as Arc<dyn Tool>
     });
+    let parks = process.world.parks;
+    let gate: Arc<dyn Gate> = match parks {
+        true => Arc::new(AskAlways),
+        false => Arc::new(AllowAll),
+    };
     TurnSetup {
         session: SessionId::new("s"),
         turn: TurnId::new("t"),
@@ -209,8 +242,8 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         }),
         fallbacks: vec![],
         tools: Toolbox::new(tools).unwrap(),
-        gate: Arc::new(AllowAll),
-        approver: Arc::new(NobodyThere),
+        gate,
+        approver: Arc::new(Desk(Arc::clone(&process.world))),
         journal: Arc::new(Durable(Arc::clone(process))),
         profile: profile::builtin("default").unwrap().into(),
         system: vec![],
@@ -223,7 +256,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
 /// What a life left behind besides the world.
 struct Life {
     /// None where the process died.
-    outcome: Option<Outcome>,
+    end: Option<TurnEnd>,
     /// What was told.
     events: Vec<TurnEvent>,
     /// Points at which it could have died.
@@ -259,16 +292,22 @@ async fn live(world: &Arc<World>, death: Death) -> Life {
             told.push(event);
         }
     };
-    let outcome = tokio::select! {
-        (outcome, ()) = async { tokio::join!(turn, listen) } => Some(outcome),
+    let end = tokio::select! {
+        (end, ()) = async { tokio::join!(turn, listen) } => Some(end),
         () = process.died.notified() => None,
     };
     let calls = *process.calls.lock().unwrap();
     let appends = *process.appends.lock().unwrap();
     Life {
-        outcome,
+        end,
         events: told,
         points: calls.max(appends),
+    }
+}
+
+impl Life {
+    fn outcome(&self) -> Option<Outcome> {
+        self.end.clone()?.outcome()
     }
 }
 
@@ -334,8 +373,44 @@ async fn live_through(deaths: &[Death]) {
         return;
     }
     let last = live(&world, Death::Never).await;
-    check(&world, last.outcome.as_ref().unwrap(), deaths);
+    check(&world, &last.outcome().unwrap(), deaths);
     check_replayed(&world, Some(last), deaths);
+}
+
+/// Does the same with a turn that is parked for each call, and answered by another process. Returns the number of
+/// lives and of points at which they could have died.
+async fn live_through_questions(deaths: &[Death]) -> (usize, usize) {
+    let world = Arc::new(World {
+        parks: true,
+        ..World::default()
+    });
+    let (mut lives, mut points) = (0, 0);
+    loop {
+        let death = deaths.get(lives).copied().unwrap_or(Death::Never);
+        let life = live(&world, death).await;
+        lives += 1;
+        points = points.max(life.points);
+        match &life.end {
+            _ if is_over(&world) => {
+                let is_told = matches!(life.end, Some(TurnEnd::Done(_)));
+                if let Some(outcome) = life.outcome() {
+                    check(&world, &outcome, deaths);
+                }
+                check_replayed(&world, is_told.then_some(life), deaths);
+                return (lives, points);
+            }
+            Some(TurnEnd::Done(outcome)) => panic!("{outcome:?} is not recorded: {deaths:?}"),
+            Some(TurnEnd::Parked(parked)) => {
+                let hashes = parked.questions.iter().map(|it| it.hash.clone());
+                world.approved.lock().unwrap().extend(hashes);
+                let last = life.events.last().map(|it| it.body.clone());
+                let questions = parked.questions.clone();
+                assert_eq!(last, Some(EventBody::Parked { questions }));
+            }
+            None => {}
+        }
+        assert!(lives < 40, "{deaths:?}");
+    }
 }
 
 /// A replay of what all lives recorded differs in nothing, and tells what the last one told, byte
@@ -351,7 +426,7 @@ fn check_replayed(world: &World, last: Option<Life>, deaths: &[Death]) {
     let lives = 1 + records.iter().filter(resumed).count();
     assert_eq!(turn.streams.len(), lives, "{deaths:?}");
     if let Some(last) = last {
-        assert_eq!(turn.outcome, last.outcome, "{deaths:?}");
+        assert_eq!(turn.outcome, last.outcome(), "{deaths:?}");
         let stream = turn.streams.last().unwrap();
         assert_eq!(lines(stream), lines(&joined(last.events)), "{deaths:?}");
     }
@@ -374,12 +449,32 @@ fn deaths(points: usize) -> Vec<Death> {
 async fn a_turn_cut_off_anywhere_goes_on_and_ends_and_replays_as_it_would_have() {
     let world = Arc::new(World::default());
     let life = live(&world, Death::Never).await;
-    check(&world, life.outcome.as_ref().unwrap(), &[]);
+    check(&world, &life.outcome().unwrap(), &[]);
     let points = life.points;
     assert!(points >= 10, "{points}");
     check_replayed(&world, Some(life), &[]);
     for death in deaths(points) {
         live_through(&[death]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_turn_that_is_cut_off_anywhere_does_each_call_once() {
+    let (lives, points) = live_through_questions(&[]).await;
+    // The calls of a reply that may run side by side are asked about together.
+    assert_eq!(lives, 6);
+    assert!(points >= 3, "{points}");
+    for place in 0..lives {
+        for death in deaths(points) {
+            let mut deaths = vec![Death::Never; place];
+            deaths.push(death);
+            live_through_questions(&deaths).await;
+        }
+    }
+    for first in deaths(points) {
+        for second in deaths(points) {
+            live_through_questions(&[first, second, first, second]).await;
+        }
     }
 }
 

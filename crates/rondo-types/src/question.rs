@@ -1,14 +1,23 @@
 //! What a parked turn asks, and what it is answered.
 
-use rondo_types::{CallId, TimeMs};
+use crate::{CallId, TimeMs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Names a question within its session.
+/// Names a question within its session: for one about a call, the call's id. A question that is asked again
+/// keeps its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QuestionId(pub String);
+
+impl QuestionId {
+    /// Returns the name of the question about a call.
+    #[must_use]
+    pub fn of_call(call: &CallId) -> Self {
+        Self(call.as_str().to_owned())
+    }
+}
 
 impl fmt::Display for QuestionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,10 +37,10 @@ pub struct Question {
     pub kind: QuestionKind,
     /// What is asked, in words for a person.
     pub prompt: String,
-    /// SHA-256 of all that an answer agrees to, in hex. An answer names it, so that it cannot agree to something
-    /// that changed meanwhile.
+    /// SHA-256 of everything that an answer agrees to, in hex. An answer names it, so that it does not count for a
+    /// question that has changed since it was read.
     pub hash: String,
-    /// When it counts as denied; `None` waits for ever.
+    /// When it expires and counts as denied; `None` never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<TimeMs>,
 }

@@ -1,0 +1,159 @@
+//! `rondo answer`: answers a question that a session waits with, and lets the session go on.
+
+use super::ask::{self, AskCommand, AskMode};
+use super::editor;
+use super::report::current_dir;
+use crate::cli::{AnswerArgs, ColorChoice, OutputFormat};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use rondo_runtime::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::parking::Parked;
+use rondo_runtime::settings::Settings;
+use rondo_types::{Answer, AnswerValue, Question, QuestionKind};
+use serde_json::Value;
+use std::io::Write as _;
+
+/// The bound on edited arguments, in bytes.
+const ARGUMENTS_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the session does not wait for that answer, or the answer makes no sense.
+pub(super) fn run(
+    args: AnswerArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    format: OutputFormat,
+    output: &Output,
+) -> Result<Exit> {
+    let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
+    let mut parked = Parked::find(&settings, &args.waiting)?;
+    let (question, word) = chosen(&parked, &args.words)?;
+    let answer = Answer {
+        question: question.id.clone(),
+        hash: question.hash.clone(),
+        actor: env.get("USER").unwrap_or("user").to_owned(),
+        value: value(word, &args, question, &parked, &env)?,
+    };
+    keep(&mut parked, answer)?;
+    let session = parked.session.to_string();
+    if !parked.open.is_empty() {
+        output.note(&format!(
+            "the answer is kept; session `{session}` waits for more:{}",
+            ask::listed(&parked.open)
+        ));
+        return Ok(Exit::Parked);
+    }
+    drop(parked);
+    Ok(ask::run(AskCommand {
+        args: args.options.going_on(Some(session)),
+        mode: AskMode::Resume,
+        env,
+        color,
+        format,
+    }))
+}
+
+fn keep(parked: &mut Parked, answer: Answer) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|err| {
+        let context = "failed to start the runtime";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    })?;
+    Ok(runtime.block_on(parked.answer(answer))?)
+}
+
+/// Returns the question that is meant, and the word that answers it.
+fn chosen<'a>(parked: &'a Parked, words: &'a [String]) -> Result<(&'a Question, &'a str)> {
+    let (name, word) = match words {
+        [name, word] => (Some(name), word),
+        [word, ..] => (None, word),
+        [] => return Err(CliError::new(Exit::Usage, "there is no answer")),
+    };
+    let open = &parked.open;
+    let found = match (name, open.as_slice()) {
+        (Some(name), _) => open.iter().find(|it| it.id.0 == **name),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    };
+    found.map(|it| (it, word.as_str())).ok_or_else(|| {
+        let message = match name {
+            Some(name) => format!("no open question is named `{name}`; these are:"),
+            None => "several questions are open:".to_owned(),
+        };
+        let hint = format!("`rondo answer {} QUESTION y`", parked.session);
+        CliError::new(Exit::Usage, format!("{message}{}", ask::listed(open))).hint(hint)
+    })
+}
+
+fn value(
+    word: &str,
+    args: &AnswerArgs,
+    question: &Question,
+    parked: &Parked,
+    env: &Env,
+) -> Result<AnswerValue> {
+    let reason = args.reason.clone();
+    let value = match word {
+        "y" | "yes" => AnswerValue::Approve,
+        "n" | "no" => {
+            let reason = reason
+                .clone()
+                .unwrap_or_else(|| "the user said no".to_owned());
+            return Ok(AnswerValue::Deny { reason });
+        }
+        "edit" => edited(&parked.arguments(question), env)?,
+        json => read_arguments(json)?,
+    };
+    if reason.is_some() {
+        let message = "`--reason` goes with the answer `n`";
+        return Err(CliError::new(Exit::Usage, message));
+    }
+    let is_value = matches!(value, AnswerValue::Value { .. });
+    if is_value && question.kind == QuestionKind::Repeat {
+        let message = "a call that was cut off runs again as it was, or not at all";
+        return Err(CliError::new(Exit::Usage, message).hint("answer with `y` or `n`"));
+    }
+    Ok(value)
+}
+
+fn read_arguments(json: &str) -> Result<AnswerValue> {
+    match serde_json::from_str(json) {
+        Ok(value @ Value::Object(_)) => Ok(AnswerValue::Value { value }),
+        _ => {
+            let message = format!("`{json}` is no answer");
+            let hint = "answer with `y`, `n`, `edit`, or the arguments to run the call with, as a JSON object";
+            Err(CliError::new(Exit::Usage, message).hint(hint))
+        }
+    }
+}
+
+/// Has the user change the arguments of a call in their editor.
+fn edited(arguments: &Value, env: &Env) -> Result<AnswerValue> {
+    let failed = |err: std::io::Error| {
+        let context = "failed to open the arguments in an editor";
+        CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
+    };
+    let mut file = tempfile::Builder::new();
+    let mut file = file
+        .prefix("arguments-")
+        .suffix(".json")
+        .tempfile()
+        .map_err(failed)?;
+    writeln!(file, "{arguments:#}").map_err(failed)?;
+    editor::edit(env, file.path())?;
+    let size = std::fs::metadata(file.path()).map_err(failed)?.len();
+    if size > ARGUMENTS_BYTES_MAX {
+        return Err(CliError::new(
+            Exit::Input,
+            "the arguments are larger than a megabyte",
+        ));
+    }
+    let text = std::fs::read_to_string(file.path()).map_err(failed)?;
+    read_arguments(text.trim())
+}

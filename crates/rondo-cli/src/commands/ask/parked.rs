@@ -1,0 +1,80 @@
+//! What is said of a turn that waits for answers.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::render::sanitize;
+use rondo_core::clock::Clock;
+use rondo_runtime::values::TimeSpan;
+use rondo_types::{Question, SessionId, TimeMs};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Returns questions as a list: each with its name, what it asks and when it expires.
+pub(crate) fn listed(questions: &[Question]) -> String {
+    let mut list = String::new();
+    for question in questions {
+        let prompt = sanitize::plain(&question.prompt);
+        let prompt = prompt.replace('\n', "\n    ");
+        let expires = question
+            .expires
+            .map_or_else(String::new, |at| format!(" (expires in {})", left(at)));
+        let _ = write!(list, "\n  {}{expires}\n    {prompt}", question.id);
+    }
+    list
+}
+
+/// Returns the error of a command that can do nothing until a session's questions are answered.
+pub(super) fn waits(session: &SessionId, questions: &[Question]) -> CliError {
+    let message = format!("session `{session}` waits for {}", count(questions));
+    CliError::new(Exit::Parked, format!("{message}:{}", listed(questions)))
+        .hint(how_to_answer(session, questions))
+}
+
+/// Returns how the questions are answered.
+pub(super) fn how_to_answer(session: &SessionId, questions: &[Question]) -> String {
+    let question = match questions {
+        [_] => String::new(),
+        _ => " QUESTION".to_owned(),
+    };
+    format!(
+        "`rondo answer {session}{question} y` allows it, `... n` denies it, and the turn goes on"
+    )
+}
+
+pub(super) fn count(questions: &[Question]) -> String {
+    match questions.len() {
+        1 => "an answer".to_owned(),
+        count => format!("{count} answers"),
+    }
+}
+
+/// Returns how much time is left, in its largest unit.
+fn left(until: TimeMs) -> String {
+    let left = until.since(Clock::system().now());
+    let units = [86_400, 3_600, 60, 1].map(Duration::from_secs);
+    let unit = units.into_iter().find(|unit| left >= *unit);
+    let unit = unit.unwrap_or(Duration::from_secs(1));
+    let whole = (left + unit / 2).as_secs() / unit.as_secs().max(1);
+    TimeSpan(unit.saturating_mul(u32::try_from(whole.max(1)).unwrap_or(u32::MAX))).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{QuestionId, QuestionKind};
+
+    #[test]
+    fn a_question_is_listed_with_its_name_and_what_it_asks() {
+        let question = Question {
+            id: QuestionId("r00100100".to_owned()),
+            call: None,
+            kind: QuestionKind::Approval,
+            prompt: "`exec` wants to run `touch`\n\u{1b}[2Jtouch a".to_owned(),
+            hash: String::new(),
+            expires: Some(TimeMs(Clock::system().now().0 + 3 * 86_400_000 + 60_000)),
+        };
+        let expected =
+            "\n  r00100100 (expires in 3d)\n    `exec` wants to run `touch`\n    [2Jtouch a";
+        assert_eq!(listed(&[question]), expected);
+    }
+}

@@ -1,0 +1,89 @@
+//! Parking: a turn whose questions are answered later lets go of everything until then.
+
+use super::{Driver, not_approved};
+use crate::machine::Input;
+use crate::observe::Moment;
+use rondo_types::{CallId, EventBody, Outcome, Question};
+
+/// How a turn's work here ended.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum TurnEnd {
+    /// It is over.
+    Done(Box<Outcome>),
+    /// It waits for answers; [`resume_turn`](super::resume_turn) goes on with it.
+    Parked(ParkedTurn),
+}
+
+/// A turn that waits for answers. All of it is in its records.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParkedTurn {
+    /// What it waits for, in the order in which it was asked; never empty.
+    pub questions: Vec<Question>,
+    /// Steering messages that it has not taken. The caller may send them again.
+    pub undelivered_steering: Vec<String>,
+}
+
+impl TurnEnd {
+    /// Returns the outcome; none where the turn is parked, which it never is by an approver that always answers.
+    #[must_use]
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Done(outcome) => Some(*outcome),
+            Self::Parked(_) => None,
+        }
+    }
+}
+
+impl Driver {
+    /// Returns whether questions wait and nothing else is under way.
+    pub(super) fn is_to_be_parked(&self) -> bool {
+        !self.questions.is_empty()
+            && self.ready.is_empty()
+            && self.model.is_none()
+            && self.wait.is_none()
+            && self.tasks.is_empty()
+    }
+
+    /// Records what the turn waits for, and lets go of it. Where it cannot be recorded the questions are denied, and
+    /// the turn goes on to its end.
+    pub(super) async fn park(mut self: Box<Self>) -> TurnEnd {
+        self.at = self.clock.now();
+        let questions = std::mem::take(&mut self.questions);
+        self.batch
+            .note_parked(self.at, self.machine.steps(), questions.clone());
+        if !self.flush().await {
+            self.questions = questions;
+            self.deny_questions("the question could not be recorded");
+            return Box::pin(self.run()).await;
+        }
+        let mut undelivered_steering = self.machine.pending_steering().to_vec();
+        undelivered_steering.extend(self.control.undelivered());
+        tracing::info!(
+            session = %self.setup.session,
+            questions = questions.len(),
+            "turn parked"
+        );
+        self.emit(EventBody::Parked {
+            questions: questions.clone(),
+        });
+        self.events.observe(&Moment::Parked {
+            questions: &questions,
+        });
+        TurnEnd::Parked(ParkedTurn {
+            questions,
+            undelivered_steering,
+        })
+    }
+
+    /// Denies the questions that wait.
+    pub(super) fn deny_questions(&mut self, reason: &str) {
+        for question in std::mem::take(&mut self.questions) {
+            let call_id = question.call.unwrap_or_else(|| CallId::new(question.id.0));
+            self.ready.push_back(Input::Approval {
+                call_id,
+                approval: not_approved(reason),
+            });
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Questions that wait: who answers them, what was answered elsewhere, and when they expire.
+
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::sessions;
+use crate::settings::Settings;
+use crate::values::ApprovalMode;
+use async_trait::async_trait;
+use rondo_core::clock::Clock;
+use rondo_core::history::History;
+use rondo_core::ports::{MailBody, MailId, Mailbox as _, MailboxError, NewMail, Pushed};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_journal::Store;
+use rondo_types::{Answer, AnswerValue, Question, SessionId, TimeMs};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a question waits where no setting says so.
+pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
+
+/// The actor of a denial because no answer came in time.
+const EXPIRY: &str = "expiry";
+
+/// Returns what answers a turn's questions by the setting `approval`: the host's own approver, a refusal, or a
+/// reply that the answer comes later.
+#[must_use]
+pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
+    let values = &settings.values;
+    match values.approval.unwrap_or(ApprovalMode::Ask) {
+        ApprovalMode::Ask => host,
+        ApprovalMode::Deny => Arc::new(Refusing),
+        ApprovalMode::Park => {
+            let expiry = values.question_expiry.map(|it| it.0);
+            Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
+        }
+    }
+}
+
+struct Refusing;
+
+#[async_trait]
+impl Approver for Refusing {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        let reason = "it needs approval, and the setting `approval` is `deny`".to_owned();
+        Approval::Denied { reason }.into()
+    }
+}
+
+/// Parks the turn with each question, which expires after this time.
+struct Parking(Duration);
+
+#[async_trait]
+impl Approver for Parking {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
+        ApprovalReply::Later {
+            expires: Some(TimeMs(Clock::system().now().0.saturating_add(millis))),
+        }
+    }
+}
+
+/// Answers for a session: with what was answered while its turn was parked, and otherwise as the host does.
+pub(crate) struct SessionApprover {
+    pub(crate) host: Arc<dyn Approver>,
+    /// What the parked turn asked.
+    pub(crate) questions: Vec<Question>,
+    /// What was answered meanwhile.
+    pub(crate) answers: Vec<GivenAnswer>,
+    /// Whether the session is kept, so that it can be parked.
+    pub(crate) is_kept: bool,
+}
+
+#[async_trait]
+impl Approver for SessionApprover {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let hash = request.hash();
+        if let Some(given) = self.answers.iter().find(|it| it.answer.hash == hash) {
+            return ApprovalReply::Given {
+                answer: given.answer.clone(),
+                mail: Some(given.mail),
+            };
+        }
+        let asked_before = self.questions.iter().find(|it| it.hash == hash);
+        if let Some(question) = asked_before.filter(|it| has_expired(it)) {
+            return ApprovalReply::Given {
+                answer: expired(question),
+                mail: None,
+            };
+        }
+        match self.host.ask(request).await {
+            ApprovalReply::Later { .. } if !self.is_kept => {
+                let reason =
+                    "it needs approval, and nothing is kept of this session that could wait for it";
+                Approval::Denied {
+                    reason: reason.to_owned(),
+                }
+                .into()
+            }
+            // A question that is asked again does not wait longer for that.
+            ApprovalReply::Later { expires } => ApprovalReply::Later {
+                expires: asked_before.and_then(|it| it.expires).or(expires),
+            },
+            reply => reply,
+        }
+    }
+}
+
+/// Returns whether no answer to a question counts any more.
+#[must_use]
+pub fn has_expired(question: &Question) -> bool {
+    let now = Clock::system().now();
+    question.expires.is_some_and(|at| at <= now)
+}
+
+fn expired(question: &Question) -> Answer {
+    Answer {
+        question: question.id.clone(),
+        hash: question.hash.clone(),
+        actor: EXPIRY.to_owned(),
+        value: AnswerValue::Deny {
+            reason: "no answer came before the question expired".to_owned(),
+        },
+    }
+}
+
+/// A session whose turn waits for answers.
+pub struct Parked {
+    /// The session.
+    pub session: SessionId,
+    /// What it waits for: questions that were neither answered nor have expired, in the order in which they were
+    /// asked.
+    pub open: Vec<Question>,
+    store: Store,
+    history: History,
+}
+
+impl Parked {
+    /// Finds a session by its id, a prefix of it, or `latest`, and what it waits for.
+    ///
+    /// # Errors
+    /// When there is no such session, or it waits for nothing.
+    pub fn find(settings: &Settings, name: &str) -> Result<Self> {
+        let store = sessions::open(settings)?;
+        let session = sessions::find(&store, name)?.id;
+        let history = store.history(&session).map_err(sessions::failed)?;
+        let mut parked = Self {
+            session,
+            open: Vec::new(),
+            store,
+            history,
+        };
+        parked.look()?;
+        if parked.open.is_empty() {
+            let session = &parked.session;
+            let message = format!("session `{session}` waits for no answer");
+            let hint = format!("`rondo session show {session}` shows where it stands");
+            return Err(SetupError::new(SetupErrorKind::NoSession, message).hint(hint));
+        }
+        Ok(parked)
+    }
+
+    /// Returns the arguments of the call that a question is about; null where they are not known.
+    #[must_use]
+    pub fn arguments(&self, question: &Question) -> Value {
+        let transcript = self.history.transcript();
+        let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
+        let call = calls.find(|it| question.call.as_ref() == Some(&it.id));
+        call.and_then(|it| serde_json::from_str(&it.arguments).ok())
+            .unwrap_or_default()
+    }
+
+    /// Keeps an answer until the turn takes it; once this returns, no crash loses it. What is left open is in
+    /// [`open`](Self::open).
+    ///
+    /// # Errors
+    /// When the question was answered meanwhile, or the journal cannot be written.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the answer may or may not be kept.
+    pub async fn answer(&mut self, answer: Answer) -> Result<()> {
+        self.forget_stale().await?;
+        let mail = NewMail {
+            session: self.session.clone(),
+            // A question that is asked once more, after a crash, has a record of its own.
+            key: format!("answer-{}-{}", self.history.head().0, answer.question),
+            actor: answer.actor.clone(),
+            at_ms: Clock::system().now(),
+            body: MailBody::Answer { answer },
+        };
+        match self.store.push(mail).await.map_err(unkept)? {
+            Pushed::Accepted(_) => self.look(),
+            Pushed::Duplicate(_) => {
+                let message = "the question was answered meanwhile";
+                Err(SetupError::new(SetupErrorKind::NoSession, message))
+            }
+        }
+    }
+
+    /// Drops answers to questions that are not asked any more.
+    async fn forget_stale(&self) -> Result<()> {
+        for mail in self.store.mail(&self.session).map_err(unkept)? {
+            let questions = self.questions();
+            let is_stale = match &mail.body {
+                MailBody::Answer { answer } => questions.iter().all(|it| it.hash != answer.hash),
+                MailBody::Message { .. } | MailBody::Cancel => false,
+            };
+            if is_stale {
+                let withdrawn = self.store.withdraw(&self.session, &mail.key).await;
+                withdrawn.map_err(unkept)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn questions(&self) -> Vec<Question> {
+        let open = self.history.open_turn();
+        open.map_or_else(Vec::new, |it| it.questions)
+    }
+
+    /// Looks which questions are open now.
+    fn look(&mut self) -> Result<()> {
+        let answers = answers(&self.store, &self.session)?;
+        let mut open = self.questions();
+        open.retain(|it| !answers.iter().any(|given| given.answers(it)) && !has_expired(it));
+        self.open = open;
+        Ok(())
+    }
+}
+
+/// An answer that waits in a session's mailbox.
+#[derive(Debug, Clone)]
+pub(crate) struct GivenAnswer {
+    pub(crate) answer: Answer,
+    pub(crate) mail: MailId,
+}
+
+impl GivenAnswer {
+    /// Returns whether it answers a question as it is now.
+    pub(crate) fn answers(&self, question: &Question) -> bool {
+        self.answer.hash == question.hash
+    }
+}
+
+/// Returns the answers that wait for a session's turn, oldest first.
+///
+/// # Errors
+/// When they cannot be read.
+pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<GivenAnswer>> {
+    let mail = store.mail(session).map_err(unkept)?.into_iter();
+    let answers = mail.filter_map(|mail| match mail.body {
+        MailBody::Answer { answer } => Some(GivenAnswer {
+            answer,
+            mail: mail.id,
+        }),
+        MailBody::Message { .. } | MailBody::Cancel => None,
+    });
+    Ok(answers.collect())
+}
+
+fn unkept(err: MailboxError) -> SetupError {
+    let context = "failed to use the session's mailbox";
+    SetupError::because(SetupErrorKind::Journal, context, err)
+}
