@@ -23,11 +23,10 @@ impl Approver for Terminal {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let _ = write!(std::io::stderr(), "{}\nRun it? y/n: ", request.prompt);
         let (mut line, reason) = (String::new(), "denied by the user".to_owned());
-        let approval = match std::io::stdin().lock().read_line(&mut line) {
-            Ok(_) if line.trim() == "y" => Approval::Approved,
-            _ => Approval::Denied { reason },
-        };
-        approval.into()
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(_) if line.trim() == "y" => ApprovalReply::Now(Approval::Approved),
+            _ => ApprovalReply::Now(Approval::Denied { reason }),
+        }
     }
 }
 
