@@ -1,17 +1,17 @@
-//! Why something cannot be set up, as a person is told.
+//! Errors before a turn starts, worded for the user.
 
 use rondo_types::ErrorClass;
 use std::error::Error;
 use std::fmt::{Display, Write as _};
 
-/// The bound on causes that are told.
+/// The bound on causes that are kept.
 const CAUSES_MAX: usize = 16;
 
-/// What failed before a turn could begin, why, and what to do about it.
+/// An error that prevents a turn: what failed, why, and what the user can do.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct SetupError {
-    /// What sort of failure it is; a host maps it to its own codes.
+    /// The kind of failure; a host maps it to its exit or status codes.
     pub kind: SetupErrorKind,
     message: String,
     #[source]
@@ -20,7 +20,7 @@ pub struct SetupError {
     pub hint: Option<String>,
 }
 
-/// Why something failed, in the words of the error that said so.
+/// The message of an underlying error, and its own cause.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 struct CauseError {
@@ -30,7 +30,7 @@ struct CauseError {
 }
 
 impl CauseError {
-    /// Takes the words of an error and of what it names as its causes.
+    /// Copies the messages of an error and of its sources.
     fn of(error: &(dyn Error + 'static), causes_max: usize) -> Box<Self> {
         let causes_max = causes_max.saturating_sub(1);
         let cause = error.source().filter(|_| causes_max > 0);
@@ -41,35 +41,35 @@ impl CauseError {
     }
 }
 
-/// What sort of failure keeps a turn from beginning.
+/// The kind of a [`SetupError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetupErrorKind {
-    /// Something that fits no other kind.
+    /// Any other failure.
     Other,
-    /// What was asked for makes no sense.
+    /// The arguments are invalid.
     Usage,
     /// A key is missing or refused.
     Auth,
     /// Input, such as a directory, cannot be read.
     Input,
-    /// It needs approval first.
+    /// The user has to approve something first.
     ApprovalNeeded,
-    /// There is no such session, or nothing in it to carry on.
+    /// There is no such session, or nothing in it to resume.
     NoSession,
-    /// Another process works on the session.
+    /// Another process has the session.
     SessionInUse,
     /// The session's turn waits for an answer.
     Parked,
-    /// The settings make no sense.
+    /// The settings are invalid.
     Config,
     /// The journal cannot be read or written.
     Journal,
-    /// Time ran out.
+    /// The deadline passed.
     Deadline,
 }
 
-/// What setting something up returns.
+/// The result of an operation that fails with a [`SetupError`].
 pub type Result<T, E = SetupError> = std::result::Result<T, E>;
 
 impl SetupError {
@@ -83,7 +83,7 @@ impl SetupError {
         }
     }
 
-    /// Builds an error that says what another one says.
+    /// Builds an error with the message and causes of another one.
     pub fn caused(kind: SetupErrorKind, error: impl Error + 'static) -> Self {
         let CauseError { message, cause } = *CauseError::of(&error, CAUSES_MAX);
         Self {
@@ -94,7 +94,7 @@ impl SetupError {
         }
     }
 
-    /// Builds an error from what failed, and why.
+    /// Builds an error from a message and its cause.
     pub fn because(
         kind: SetupErrorKind,
         what: impl Display,
@@ -107,7 +107,7 @@ impl SetupError {
         }
     }
 
-    /// Says what failed on a larger scale; what this error says becomes the cause.
+    /// Adds context: `what` becomes the message, and the former message its cause.
     #[must_use]
     pub fn context(self, what: impl Display) -> Self {
         let Self { message, cause, .. } = self;

@@ -1,26 +1,25 @@
-//! What every host of Rondo stands on: settings in layers, providers and models, sessions, and what a turn is
-//! built from.
+//! What all hosts of Rondo share: settings, providers and models, sessions, and the parts of a turn.
 //!
-//! A host (the command line, a gateway, a screen, an editor's companion) brings arguments, a way to ask a
-//! person and a place to show things. It knows of no provider, journal or tool by itself, and this crate of no
-//! terminal and no exit code: failures are a [`SetupError`] whose kind a host maps to its own codes, and what
-//! a person is told meanwhile goes to [`Notices`].
+//! A host (the command line, a gateway, a full-screen interface, an editor) brings arguments, a way to ask
+//! the user, and a place to show things. This crate knows no terminal and no exit codes: failures are a
+//! [`SetupError`] whose kind a host maps to its own codes, and notes for the user go to [`Notices`].
 //!
 //! # Layout
-//! - [`settings`]: what is in force; [`table`]: every setting there is; [`config`]: files of them;
-//!   [`values`]: what they hold;
-//!   [`mod@env`], [`paths`]: the process's environment and Rondo's directories; [`profiles`]: layers of a profile.
-//! - [`project`]: what a project sets, and whether it counts; [`user_file`]: the user's own, changed.
-//! - [`providers`], [`models`]: who can be asked, and what is known of what they offer; [`target`]: whom a
-//!   turn asks; [`transport`], [`embedded`], [`fallbacks`]: that model, ready to be asked;
-//!   [`weights`]: the files of models that run in this process.
-//! - [`sessions`]: where they are kept and which one is meant; [`calls`]: the state of their commands;
-//!   [`secrets`]: what is kept out of them.
-//! - [`plan`]: who answers a turn, and under what; [`tools`], [`python`]: what it may call;
-//!   [`context`]: what stands before the user's words.
+//! - [`settings`]: the effective settings; [`table`]: the definition of every setting; [`config`]: reading
+//!   configuration files; [`values`]: types of values; [`mod@env`], [`paths`]: the environment and Rondo's
+//!   directories; [`profiles`]: settings applied to a profile.
+//! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
+//!   configuration.
+//! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
+//!   the provider, model, address and key of a turn; [`transport`], [`embedded`], [`fallbacks`]: build the
+//!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
+//! - [`session`]: a session in use, and the only way to start a turn; [`sessions`]: opening and finding
+//!   sessions; [`calls`]: the files of their commands; [`secrets`]: values that are redacted.
+//! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
+//!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`parking`]: questions that wait for an answer.
-//! - [`replay`]: what a replay needs of today's tools.
-//! - [`telemetry`]: what a collector is sent; [`files`]: files whose names others chose.
+//! - [`replay`]: the profile and tools that a replay takes from the current settings.
+//! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
 pub mod calls;
 pub mod config;

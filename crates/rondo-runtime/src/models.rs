@@ -1,4 +1,5 @@
-//! What is known of models: a table that ships with the binary, overridden by the configuration.
+//! Facts about models (context, price, abilities): the table `data/models.toml`, which is compiled in, and the
+//! `[models]` of the configuration, which override it.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -9,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &str = include_str!("../data/models.toml");
 
-/// Facts of models by `provider/model`; a key that ends in `*` speaks for every longer name.
+/// Facts by `provider/model`; a key that ends in `*` matches every name with that prefix.
 pub type ModelTable = BTreeMap<String, ModelFacts>;
 
-/// What is known of one model. Absent means unknown, which never stops a turn by itself.
+/// Facts about one model. An absent fact is unknown, which by itself never prevents a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFacts {
-    /// Tokens that fit its context.
+    /// The size of its context, in tokens.
     pub context_tokens: Option<u64>,
-    /// Whether it can call functions.
+    /// Whether it supports function calling.
     pub function_calling: Option<bool>,
     /// Dollars for a million prompt tokens.
     pub input_usd: Option<f64>,
@@ -36,7 +37,7 @@ struct Table {
 }
 
 impl ModelFacts {
-    /// Returns the price, where at least prompt and reply have one.
+    /// Returns the price; `None` unless both prompt and reply have one.
     pub fn price(&self) -> Option<Price> {
         let (input, output) = (self.input_usd?, self.output_usd?);
         Some(Price {
@@ -47,7 +48,7 @@ impl ModelFacts {
         })
     }
 
-    /// Fills what is not known from `other`.
+    /// Fills in unknown facts from `other`.
     pub fn or(self, other: Self) -> Self {
         Self {
             context_tokens: self.context_tokens.or(other.context_tokens),
@@ -60,7 +61,7 @@ impl ModelFacts {
     }
 }
 
-/// Returns what is known of a model, the user's word first.
+/// Returns the facts about a model; the user's override the built-in ones.
 ///
 /// # Errors
 /// When the table that ships with the binary cannot be read.
@@ -77,7 +78,7 @@ pub fn facts(user: &ModelTable, provider: &str, model: &str) -> Result<ModelFact
     Ok(known.or(lookup(&shipped.models, &name)))
 }
 
-/// Returns the names of all models that something is known of.
+/// Returns the names of all models in the tables.
 pub fn names(user: &ModelTable) -> BTreeSet<String> {
     let shipped = toml::from_str::<Table>(TABLE).map(|table| table.models);
     let shipped = shipped.unwrap_or_default();

@@ -1,25 +1,25 @@
-//! What a person is told beside the answer.
+//! Notes and questions for the user, apart from the answer.
 
 use crate::project::UntrustedProject;
 
-/// Takes notices for a person, and shows them as the host shows things.
+/// Shows notes to the user, in the host's own way.
 ///
-/// Texts quote names and messages that come from outside: a host that writes them to a terminal takes out of
-/// them whatever would steer it.
+/// Texts quote names and messages from outside. A host that writes them to a terminal must remove control
+/// sequences.
 pub trait Notices: Send + Sync {
-    /// Tells something once.
+    /// Shows a note.
     fn note(&self, text: &str);
 
-    /// Asks whether the user trusts a folder, whose settings are all honoured then. `None` where no user can be
-    /// asked: then what is ignored is told in a note.
+    /// Asks the user whether to trust a folder, so that all its settings apply. `None` if there is no user to
+    /// ask; a note then lists the settings that are ignored.
     fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
         let _ = project;
         None
     }
 
-    /// Shows how far something is in the place of what was shown before; nothing once it is over.
+    /// Shows progress in place of the last progress text; `None` ends it.
     ///
-    /// Called at most ten times a second. A host without a place for it shows nothing.
+    /// Called at most ten times a second. By default nothing is shown.
     fn progress(&self, text: Option<&str>) {
         let _ = text;
     }

@@ -1,4 +1,4 @@
-//! Who answers a turn, and under what profile and tools.
+//! The models, profile and tools of a turn, chosen before it starts.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -15,15 +15,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Who answers a turn, and under what.
+/// The models, profile and tools of a turn.
 pub struct TurnPlan {
+    /// The effective profile.
     pub profile: Profile,
+    /// The model to use first.
     pub target: ModelTarget,
+    /// The models to use if it fails, in order.
     pub fallbacks: Vec<ModelTarget>,
+    /// The names of the tools to offer.
     pub tool_names: Vec<String>,
 }
 
-/// A model that can be asked, and the key that it is asked with.
+/// A model port that is ready for requests, and its API key if it uses one.
 #[derive(Clone)]
 pub struct ConnectedModel {
     pub model: Arc<dyn Model>,
@@ -31,10 +35,10 @@ pub struct ConnectedModel {
 }
 
 impl TurnPlan {
-    /// Takes whom and what the settings name.
+    /// Chooses the models, profile and tools that the settings name.
     ///
     /// # Errors
-    /// When they name no model, or one that cannot do what the profile needs.
+    /// When the settings name no model, or one that cannot do what the profile needs.
     pub fn of(settings: &Settings, notices: &dyn Notices) -> Result<Self> {
         let target = ModelTarget::make(settings)?;
         let profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
@@ -42,10 +46,10 @@ impl TurnPlan {
         Self::new(profile, target, settings, notices)
     }
 
-    /// Takes whom and what the turn began with.
+    /// Restores the models and profile of an interrupted turn; permissions are today's.
     ///
     /// # Errors
-    /// When its models are not known here.
+    /// When its models are unknown to this configuration, or at another address now.
     pub(crate) fn of_cut_off(
         turn: &CutOff,
         settings: &Settings,
@@ -85,7 +89,8 @@ impl TurnPlan {
         })
     }
 
-    /// Returns what the model's connection depends on, keys included: to be compared, and never shown.
+    /// Returns a fingerprint of everything that the model's connection depends on. It contains keys: compare
+    /// it, never show it.
     pub(crate) fn connected_from(&self, settings: &Settings) -> String {
         let target = &self.target;
         format!(
@@ -100,10 +105,10 @@ impl TurnPlan {
         )
     }
 
-    /// Finds what the model needs, a key or its weights, and connects it.
+    /// Finds the key or the weights of the model and builds its port.
     ///
     /// # Errors
-    /// When there is no key, or none in time, or there are no weights.
+    /// When a key or weights are missing, or the key does not come within the turn's time limit.
     pub(crate) async fn connect(
         &self,
         settings: &Settings,
@@ -124,18 +129,18 @@ impl TurnPlan {
         Ok(ConnectedModel { model, key })
     }
 
-    /// Returns all who may be asked.
+    /// Returns the model and its fallbacks.
     fn targets(&self) -> impl Iterator<Item = &ModelTarget> {
         std::iter::once(&self.target).chain(&self.fallbacks)
     }
 
-    /// Returns the variables that may hold a key.
+    /// Returns the environment variables that may hold a key of any of the models.
     pub fn key_variables(&self) -> Vec<String> {
         let variables = self.targets().flat_map(ModelTarget::key_variables);
         variables.cloned().collect()
     }
 
-    /// Returns who was asked last.
+    /// Returns the model that answered, or failed, last.
     pub fn asked(&self, outcome: &Outcome) -> &ModelTarget {
         let name = outcome.model.as_deref();
         self.targets()
@@ -156,11 +161,11 @@ fn permitted_now(mut recorded: Profile, settings: &Settings) -> Profile {
     recorded
 }
 
-/// Has the settings name whom the session's latest turn asked, so that the next one asks no other unless
-/// the command line names one. An imported file chooses no model: the settings do.
+/// Sets the model of the session's latest turn in the settings, unless the command line names a model, so
+/// that a session stays with its model. An imported session has no say in this: the settings choose.
 ///
 /// # Errors
-/// When that model is not known here.
+/// When this configuration does not know that model's provider.
 pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Notices) -> Result<()> {
     let Some(model) = asked.models.first().filter(|_| !settings.names_model()) else {
         return Ok(());
@@ -193,7 +198,7 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
     Ok(())
 }
 
-/// Returns whether both name the same model, by today's names of their providers.
+/// Returns whether both name the same model, whether by the old or the new name of its provider.
 fn is_same_model(one: &str, other: &str) -> bool {
     fn today(name: &str) -> Option<(&str, &str)> {
         let (provider, model) = name.split_once('/')?;
@@ -202,8 +207,8 @@ fn is_same_model(one: &str, other: &str) -> bool {
     one == other || today(one).is_some_and(|one| Some(one) == today(other))
 }
 
-/// Returns a note where another model, or the same at another address, answers now than answered the
-/// latest turn.
+/// Returns a note if the next turn would go to another model than the latest one, or to the same model at
+/// another address.
 pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
     let model = asked.models.first()?;
     let recorded = asked.addresses.first().map_or("", String::as_str);
@@ -227,9 +232,9 @@ pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
     ))
 }
 
-/// Returns the model where it was asked before, so that the conversation and the key go to no other
-/// server. An address that the command line names counts instead; that of a file is never taken, since it
-/// could have the user's key sent anywhere.
+/// Returns the model at the address that was recorded, so that the conversation and the key go to no other
+/// server. An address on the command line overrides it. The address of an imported session is never used,
+/// since it could direct the user's key to any server.
 fn at_its_address(
     recorded: &str,
     is_imported: bool,
@@ -240,7 +245,7 @@ fn at_its_address(
     if settings.names_address() || is_there {
         return Ok(target);
     }
-    // What the settings have for every model need not be this one's.
+    // The address of the settings may be meant for another model.
     let is_set = settings.values.base_url.take();
     if recorded.is_empty() {
         let own = ModelTarget::make(settings)
@@ -273,7 +278,7 @@ fn moved(target: &ModelTarget, recorded: &str) -> SetupError {
         .hint("name the address to go on at with `--base-url`, or set the provider's as it was")
 }
 
-/// A small model needs limits and words of its own, unless the user chooses others.
+/// Returns the profile's name: that of the built-in model for local weights, unless the user names one.
 pub fn profile_name<'a>(target: &ModelTarget, settings: &'a Settings) -> &'a str {
     match (&settings.values.profile, &target.weights) {
         (None, Some(_)) => embedded::PROFILE,
@@ -281,7 +286,7 @@ pub fn profile_name<'a>(target: &ModelTarget, settings: &'a Settings) -> &'a str
     }
 }
 
-/// A design's own dialect may be newer than this program; any other is the caller's to choose.
+/// Checks that the profile's dialect, if it names one, exists in this version.
 fn check_dialect(profile: &Profile) -> Result<()> {
     let Some(dialect) = &profile.dialect else {
         return Ok(());
@@ -300,7 +305,7 @@ fn check_dialect(profile: &Profile) -> Result<()> {
     )))
 }
 
-/// Finds the key within the time that a turn has: the command that prints it may wait for the user.
+/// Finds the key within the turn's time limit, since the command that prints it may wait for the user.
 async fn key_in_time(
     target: &ModelTarget,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! What all sessions of a host share.
+//! The runtime of a host: what its sessions share.
 
 use crate::env::Env;
 use crate::error::Result;
@@ -13,8 +13,8 @@ use rondo_core::EventSender;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Settings, connections and models of a host, shared by its sessions. Nothing of it is global: two may live
-/// in one process. Clones are the same one.
+/// The settings, connections and models that the sessions of a host share. It has no global state, so two
+/// can live in one process. Clones share the same state.
 #[derive(Clone)]
 pub struct Runtime(Arc<Shared>);
 
@@ -24,13 +24,13 @@ struct Shared {
     notices: Arc<dyn Notices>,
     request_limits: RequestLimits,
     python: LivePython,
-    /// The model that was connected last, and what it was connected from.
+    /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
 }
 
 impl Runtime {
-    /// Takes the environment and what a person named for this run. Nothing is opened yet.
+    /// Builds a runtime from the environment and the settings of the command line. Nothing is opened yet.
     #[must_use]
     pub fn new(env: Env, flags: Layer, notices: Arc<dyn Notices>) -> Self {
         Self(Arc::new(Shared {
@@ -44,23 +44,23 @@ impl Runtime {
         }))
     }
 
-    /// Reads every layer of settings, with that of the project that `directory` is in.
+    /// Reads all layers of settings, including those of the project that `directory` is in.
     ///
     /// # Errors
-    /// When a file or a variable does not say what it should, or there is no home directory.
+    /// When a file or a variable is malformed, or there is no home directory.
     pub fn settings(&self, directory: PathBuf) -> Result<Settings> {
         let (env, flags) = (self.0.env.clone(), self.0.flags.clone());
         Settings::load(env, directory, flags, self.notices())
     }
 
-    /// Finds what a plan's model needs, a key or its weights, and connects it. One that was connected before
-    /// is taken again: weights are loaded once.
+    /// Finds the key or the weights of a plan's model and connects it. The model that was connected last is
+    /// reused if nothing has changed, so weights are loaded once.
     ///
     /// # Errors
-    /// When there is no key, or none in time, or there are no weights.
+    /// When a key or weights are missing, or the key does not come within the turn's time limit.
     ///
     /// # Cancel safety
-    /// Cancel safe: what came of a download is kept for the next time.
+    /// Cancel safe: a partial download is kept and continued the next time.
     pub async fn connect(&self, plan: &TurnPlan, settings: &Settings) -> Result<ConnectedModel> {
         let from = plan.connected_from(settings);
         if let Some((known, connected)) = &*self.connected()
@@ -75,7 +75,7 @@ impl Runtime {
         Ok(connected)
     }
 
-    /// Has the next turn's model be connected anew, as after a key was changed.
+    /// Forgets the connected model, so that the next turn connects anew, such as after a key was changed.
     pub fn disconnect(&self) {
         *self.connected() = None;
     }
@@ -93,7 +93,7 @@ impl Runtime {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the turn that runs with this sender traced and measured, where a collector is named.
+    /// Returns a sender that also traces and measures its turn, if a collector is configured.
     pub async fn observe(&self, events: EventSender) -> EventSender {
         let mut telemetry = self.0.telemetry.lock().await;
         let telemetry = match telemetry.take() {
@@ -106,7 +106,7 @@ impl Runtime {
         telemetry.observe(events)
     }
 
-    /// Ends what outlives turns: sends what telemetry is left, for a bounded time.
+    /// Sends the remaining telemetry, for a bounded time.
     pub async fn close(&self) {
         let telemetry = self.0.telemetry.lock().await.take();
         if let Some(telemetry) = telemetry {
@@ -114,7 +114,7 @@ impl Runtime {
         }
     }
 
-    /// Returns what takes notices for a person.
+    /// Returns the receiver of notes for the user.
     #[must_use]
     pub fn notices(&self) -> &dyn Notices {
         &*self.0.notices
@@ -124,7 +124,7 @@ impl Runtime {
         &self.0.request_limits
     }
 
-    /// Returns the live Python session, one for all.
+    /// Returns the live Python session, which all sessions share.
     #[must_use]
     pub fn python(&self) -> &LivePython {
         &self.0.python

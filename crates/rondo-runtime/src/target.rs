@@ -1,4 +1,7 @@
-//! Whom a turn asks: provider, model, address and key, from what was said and what is set.
+//! Chooses the provider, model, address and key of a turn, from the command line and the settings.
+//!
+//! `parse_model` makes the error for a provider that is not known. A model that the provider does not know
+//! is found out only by its reply (404); each host words that error, such as `rondo ask` in `explain`.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -11,9 +14,9 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 
-/// The provider of any other server that only an address was given for.
+/// The provider that is assumed for an address that is not on this machine.
 const OPENAI: &str = "openai";
-/// The dialect that puts calls into the text of another one.
+/// The dialect that writes calls as text, on top of another dialect.
 const REACT: &str = "react";
 /// The port Ollama listens on.
 const OLLAMA_PORT: u16 = 11434;
@@ -22,28 +25,28 @@ const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// The bound on a printed key, in bytes.
 const KEY_BYTES_MAX: u64 = 16 << 10;
 
-/// Whom to ask.
+/// A model at a provider, with everything needed to send it requests.
 #[derive(Debug, Clone)]
 pub struct ModelTarget {
     /// The provider's name.
     pub provider_name: String,
-    /// What is set for it.
+    /// The provider's configuration.
     pub provider: Provider,
     /// The model's name at the provider.
     pub model: String,
-    /// The address.
+    /// The base URL.
     pub base_url: String,
-    /// What is known of the model.
+    /// The model's context, price and abilities, as far as known.
     pub facts: ModelFacts,
-    /// The weights of a model that runs in this process; nothing is asked over HTTP then.
+    /// The weights of a model that runs in this process, without HTTP.
     pub weights: Option<Wanted>,
 }
 
 impl ModelTarget {
-    /// Decides whom to ask.
+    /// Chooses the model that the settings name, or the default model.
     ///
     /// # Errors
-    /// When the model is not said and does not follow, or its provider is unknown.
+    /// When no model is named and there is no default, or its provider is unknown.
     pub fn make(settings: &Settings) -> Result<Self> {
         let providers = Providers::load(&settings.values.providers)?;
         let explicit = settings.values.base_url.as_deref();
@@ -54,12 +57,12 @@ impl ModelTarget {
         Self::of(named, explicit, &providers, settings)
     }
 
-    /// Decides which models to ask when this one fails, in order and without repetition.
+    /// Returns the fallback models of the settings, in order and without duplicates.
     ///
-    /// An address that was said is that of the first model's provider alone.
+    /// An explicit address applies only to fallbacks at the same provider as this model.
     ///
     /// # Errors
-    /// When a model does not say its provider, or its provider is unknown.
+    /// When a fallback does not name its provider, or its provider is unknown.
     pub fn fallbacks(&self, settings: &Settings) -> Result<Vec<Self>> {
         let providers = Providers::load(&settings.values.providers)?;
         let explicit = settings.values.base_url.as_deref();
@@ -86,7 +89,7 @@ impl ModelTarget {
         let mut provider = providers.get(&name).cloned().unwrap_or_default();
         let base_url = base_url(explicit, &provider, settings)?;
         if name == OPENAI && is_loopback(&base_url) {
-            // Whatever listens here is not OpenAI; it is treated as any local server.
+            // A server on this machine is not OpenAI; it gets the quirks of a local server.
             provider.quirks = providers
                 .get(LOCALHOST)
                 .map(|local| local.quirks.clone())
@@ -117,18 +120,18 @@ impl ModelTarget {
         format!("{}/{}", self.provider_name, self.model)
     }
 
-    /// Returns the address without what may be secret in it: a password, a query.
+    /// Returns the base URL without its password and query, which may be secret.
     pub fn shown_url(&self) -> String {
         rondo_http::without_credentials(&self.base_url)
     }
 
-    /// Returns the wire protocol's name.
+    /// Returns the name of the provider's dialect.
     pub fn dialect(&self) -> &str {
         self.provider.dialect.as_deref().unwrap_or("openai-chat")
     }
 
-    /// Returns the name of the wire protocol under a profile whose design writes calls as text, or
-    /// under any other: such a design speaks through whatever the provider speaks.
+    /// Returns the name of the dialect under a profile: the provider's own, or, if the profile writes calls
+    /// as text, `react` on top of it.
     pub fn dialect_under(&self, profile: &Profile) -> &str {
         let own = self.dialect();
         if writes_calls_as_text(profile) {
@@ -138,7 +141,7 @@ impl ModelTarget {
         }
     }
 
-    /// Checks, before anything is asked, that the model can do what the profile needs.
+    /// Checks, before any request, that the model can do what the profile needs.
     ///
     /// # Errors
     /// When the model is known not to call functions, or a budget in money is set and its price is
@@ -199,7 +202,7 @@ impl ModelTarget {
         key_in_env(&self.provider, settings)
     }
 
-    /// Returns whether the provider answers without a key, as servers on this machine do.
+    /// Returns whether the provider needs no key, as servers on this machine.
     pub fn keyless(&self) -> bool {
         self.weights.is_some() || self.provider.keyless == Some(true) || is_loopback(&self.base_url)
     }
@@ -256,12 +259,12 @@ impl ModelTarget {
     }
 }
 
-/// Returns whether calls under a profile are text, for which a model need not call functions.
+/// Returns whether the profile writes calls as text, so that the model need not support function calling.
 fn writes_calls_as_text(profile: &Profile) -> bool {
     profile.dialect.as_deref() == Some(REACT)
 }
 
-/// Returns whether an address leads to this machine.
+/// Returns whether a URL leads to this machine.
 pub fn is_loopback(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
@@ -329,7 +332,7 @@ fn parse_model(
     )
 }
 
-/// Names that only one vendor uses.
+/// Returns the provider of a model whose name only one vendor uses.
 fn provider_of_model(model: &str) -> Option<&'static str> {
     const PREFIXES: [(&str, &str); 10] = [
         ("gpt-", OPENAI),
@@ -353,7 +356,7 @@ fn provider_of_url(url: &str) -> &'static str {
     if is_loopback(url) { LOCALHOST } else { OPENAI }
 }
 
-/// The vendor's own variable wins over what ships with the binary.
+/// Returns a provider's default model: from the vendor's variable, or else from the table.
 fn default_of(provider: &Provider, settings: &Settings) -> Option<String> {
     let variable = provider.model_env.as_deref();
     variable
@@ -391,7 +394,7 @@ fn default_model(
     }
 }
 
-/// Returns the model that runs in this process, if it is here or may be fetched.
+/// Returns the built-in model, if its weights are on this machine or may be downloaded.
 fn default_in_the_box(settings: &Settings) -> Result<Option<(String, String)>> {
     if !cfg!(feature = "local") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The tools of a turn and the gate before them.
+//! Builds the tools of a turn, and the gate that decides whether a call may run.
 
 use crate::calls;
 use crate::error::SetupErrorKind;
@@ -26,24 +26,24 @@ const TOOLS: [&str; 7] = [
     "list_files",
     "search_files",
 ];
-/// Forbids every tool.
+/// The pattern that forbids every tool.
 const ALL: &str = "*";
-/// Only the user may read what commands printed.
+/// The mode of directories that hold the output of commands.
 const PRIVATE: u32 = 0o700;
 
-/// What a turn may call.
+/// The tools of a turn.
 pub struct Toolset {
     /// The tools.
     pub tools: Toolbox,
     /// Tools that the profile names and this version does not have.
     pub missing: Vec<String>,
-    /// Where the tools for files work.
+    /// The directories that file tools may touch.
     pub workspace: Arc<Workspace>,
-    /// What they made of files.
+    /// The changes that they make to files.
     pub log: ChangeLog,
-    /// The directories commands may look into, the working directory first.
+    /// The directories in which read-only commands run without approval, the working directory first.
     directories: Vec<PathBuf>,
-    /// Where the user's shell is.
+    /// The directory and environment of the user's shell, if the turn has one.
     workdir: Option<Workdir>,
 }
 
@@ -64,8 +64,8 @@ pub fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Returns names that the settings allow or forbid and that no tool has: misspelt, they would allow
-/// or forbid nothing without a word.
+/// Returns the names in the lists of allowed and forbidden tools that no tool has. Without a warning, a
+/// misspelt name would silently have no effect.
 pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
     let values = &settings.values;
     let lists = [&values.allowed_tools, &values.disallowed_tools];
@@ -80,36 +80,36 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// What a toolset is built from.
+/// The options of [`toolset`].
 #[derive(Clone, Copy)]
 pub struct ToolsetOptions<'a> {
-    /// The tools.
+    /// The names of the tools to build.
     pub names: &'a [String],
-    /// Variables that commands do not find in their environment.
+    /// Environment variables that are withheld from commands.
     pub keys: &'a [String],
-    /// What they are for.
+    /// The turn's profile.
     pub profile: &'a Profile,
-    /// What is in force.
+    /// The effective settings.
     pub settings: &'a Settings,
-    /// Whose calls they run.
+    /// The session whose calls they run.
     pub session: &'a SessionId,
-    /// Tools that are there already, such as the functions of a live Python session.
+    /// Tools that the host brings, such as the functions of a live Python session.
     pub live: &'a [Arc<dyn Tool>],
-    /// What is kept out of what they print.
+    /// Values that are redacted from their output.
     pub secrets: &'a Secrets,
-    /// Where the user's shell is, if they work in one.
+    /// The directory and environment of the user's shell, if the host has one.
     pub workdir: Option<&'a Workdir>,
-    /// The Python session, where there is none among the live tools.
+    /// The Python session to use if `live` brings none.
     pub python: &'a LivePython,
 }
 
 /// Builds the tools of a turn.
 ///
 /// # Errors
-/// When a directory cannot be opened, or Rondo's own cannot be made.
+/// When a directory cannot be opened, or Rondo's own cannot be created.
 pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let ToolsetOptions { settings, .. } = options;
-    // A session's own: what other sessions printed is none of this one's business.
+    // One directory for each session, so that a session cannot read the output of another's commands.
     let state_dir = calls::dir(&settings.paths, options.session);
     let is_kept = settings.values.ephemeral != Some(true);
     if is_kept {
@@ -192,13 +192,13 @@ fn exec_options(
     withhold_keys(&mut options.environment, keys, settings, *workdir);
     options.is_kept = is_kept;
     options.secrets = toolset.secrets.clone();
-    // The process that carries the session on finds the command again.
+    // After a crash, the process that resumes the session finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
     options
 }
 
-/// Keeps from commands every variable that any provider takes a key or a header from, whatever its
-/// name, and what holds the same.
+/// Withholds from commands every variable from which a provider takes a key or a header, and every other
+/// variable that holds the same key.
 fn withhold_keys(
     environment: &mut CommandEnvironment,
     keys: &[String],
@@ -211,10 +211,10 @@ fn withhold_keys(
     environment.withheld.extend(held);
 }
 
-/// Makes a directory that is the user's alone, unless it is there.
+/// Creates a directory that only the user can read, unless it exists.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn private_dir(path: &Path) -> Result<()> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -227,11 +227,11 @@ pub fn private_dir(path: &Path) -> Result<()> {
         })
 }
 
-/// Returns what opens and closes the gate: it asks about whatever does more than look, unless told
-/// otherwise.
+/// Returns the options of the gate from the settings and the profile. By default the gate lets read-only
+/// calls run and asks about all others.
 ///
 /// # Errors
-/// When a directory cannot be found.
+/// When an allowed directory does not exist.
 pub fn gate_options(
     toolset: &Toolset,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! One turn of a session: put together, and run.
+//! Puts a turn of a session together, and runs it.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::fallbacks;
@@ -21,17 +21,17 @@ use rondo_types::{Message, SessionId, TimeMs, Transcript, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a turn begins with.
+/// How a turn starts.
 pub enum TurnStart {
-    /// Something new that is said.
+    /// With a new message.
     Message(Box<Message>),
-    /// What is recorded of a turn that was cut off.
+    /// From the records of a turn that was interrupted.
     CutOff(Arc<CutOff>),
 }
 
 impl TurnStart {
-    /// Returns the same, with these secrets kept out of what is asked: the key of who answers is known only
-    /// once it is connected.
+    /// Redacts these secrets from the message. The model's key is known only once the model is connected,
+    /// which is later than the host builds the message.
     #[must_use]
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
         match self {
@@ -41,27 +41,28 @@ impl TurnStart {
     }
 }
 
-/// Builds the gate of a turn from what opens and closes it.
+/// Builds the gate of a turn from its options.
 pub type MakeGate<'a> = &'a (dyn Fn(GateOptions) -> Result<Arc<dyn Gate>> + Sync);
 
-/// What a host brings to a turn.
+/// What the host provides for a turn.
 pub struct TurnHost<'a> {
-    /// Is asked about calls that the gate does not decide.
+    /// Decides on calls that the gate does not decide, usually by asking the user.
     pub approver: Arc<dyn Approver>,
-    /// Builds the gate: [`standard_gate`](crate::tools::standard_gate), unless the host remembers answers.
+    /// Builds the gate: [`standard_gate`](crate::tools::standard_gate), unless the host has one that
+    /// remembers the user's answers.
     pub gate: MakeGate<'a>,
     /// The JSON Schema that the answer must fit.
     pub schema: Option<Value>,
-    /// Tools that are there already, such as the functions of a live Python session.
+    /// Tools that the host brings, such as the functions of a live Python session.
     pub live: Vec<Arc<dyn Tool>>,
-    /// What is kept out of everything.
+    /// Values that are redacted from everything that is sent, shown or recorded.
     pub secrets: Secrets,
-    /// Where the user's shell is, if they work in one.
+    /// The directory and environment of the user's shell, if the host has one.
     pub workdir: Option<&'a Workdir>,
 }
 
 impl TurnHost<'_> {
-    /// A host with these secrets that has nothing of its own but an approver.
+    /// Builds a host with an approver, these secrets, and nothing else of its own.
     #[must_use]
     pub fn new(approver: Arc<dyn Approver>, secrets: Secrets) -> Self {
         Self {
@@ -75,13 +76,13 @@ impl TurnHost<'_> {
     }
 }
 
-/// Where a turn belongs.
+/// The session and settings that a turn belongs to.
 pub(crate) struct TurnContext<'a> {
-    /// What all sessions share.
+    /// The host's runtime.
     pub(crate) runtime: &'a Runtime,
-    /// What is in force.
+    /// The effective settings.
     pub(crate) settings: &'a Settings,
-    /// What was said before, and where it is recorded.
+    /// The conversation before the turn, and its journal.
     pub(crate) conversation: &'a Conversation,
 }
 
@@ -94,7 +95,7 @@ pub struct Turn {
 }
 
 impl TurnContext<'_> {
-    /// Puts together everything that a turn runs with.
+    /// Builds the turn: its tools, gate, prompt and models.
     ///
     /// # Errors
     /// When its tools or its models cannot be built.
@@ -190,7 +191,7 @@ impl TurnContext<'_> {
 }
 
 impl Turn {
-    /// Returns the turn's name: its own, or that which it was cut off under.
+    /// Returns the turn's id: a new one, or that of the interrupted turn that it resumes.
     #[must_use]
     pub fn id(&self) -> TurnId {
         match &self.start {
@@ -205,17 +206,17 @@ impl Turn {
         &self.setup.session
     }
 
-    /// Returns what it may call, and where that tells of the files it changed.
+    /// Returns its tools, with the log of the files that they change.
     #[must_use]
     pub fn toolset(&self) -> &Toolset {
         &self.toolset
     }
 
-    /// Runs it to its outcome or until it is parked, from its beginning or from what is recorded of it. `events` are those of
-    /// [`id`](Self::id) in [`session`](Self::session).
+    /// Runs the turn until its outcome, or until it is parked, from its beginning or from its records.
+    /// `events` must be the sender for [`id`](Self::id) in [`session`](Self::session).
     ///
     /// # Errors
-    /// When a turn that was cut off cannot be carried on.
+    /// When an interrupted turn cannot be resumed.
     ///
     /// # Cancel safety
     /// As [`run_turn`]: dropping ends everything at once.
@@ -232,7 +233,7 @@ impl Turn {
     }
 }
 
-/// Returns a name that no other turn on this machine has.
+/// Returns an id that no other turn on this machine has.
 fn new_turn(at: TimeMs) -> TurnId {
     TurnId::new(format!("t-{:x}-{:x}", at.0, std::process::id()))
 }

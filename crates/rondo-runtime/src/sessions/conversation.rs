@@ -1,4 +1,4 @@
-//! A session that this process has taken, and the turn of it that was cut off.
+//! A session that this process owns, with its history and its interrupted turn, if any.
 
 use super::{Watched, directory_name, new_session};
 use crate::error::SetupErrorKind;
@@ -13,39 +13,39 @@ use rondo_types::{Outcome, Profile, Question, SessionId, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A session that this process goes on with, or begins.
+/// A session that this process owns: a new one, or one that it continues.
 pub struct Conversation {
     /// Its id.
     pub session: SessionId,
     /// Where its turns are recorded.
     pub journal: Arc<Watched>,
-    /// What was said before the turn that was cut off, or in all turns where none was.
+    /// The messages of all turns, without those of an interrupted last turn.
     pub history: Transcript,
-    /// What was said in all turns, that one included.
+    /// The messages of all turns, the interrupted one included.
     with_open_turn: Transcript,
     /// The number of its latest turn; 0 before the first.
     pub turns: u32,
-    /// Whether what came after its last record is lost.
+    /// Whether records after the last one were lost.
     lost_end: bool,
-    /// The latest turn, where it was cut off.
+    /// The latest turn, if it was interrupted.
     pub cut_off: Option<Arc<CutOff>>,
-    /// Whether that turn came from a file and the user has not agreed yet that it goes on.
+    /// Whether that turn was imported and the user has not yet agreed to resume it.
     pub needs_consent: bool,
     /// The answers that were given to it while it was parked.
     pub(crate) answers: Vec<GivenAnswer>,
 }
 
-/// A turn that was cut off.
+/// A turn that was interrupted.
 pub struct CutOff {
     /// Its records.
     pub records: Vec<Record>,
-    /// What it runs under.
+    /// Its profile.
     pub profile: Profile,
-    /// Who is asked, as `provider/model`: never none.
+    /// Its models as `provider/model`, in order; never empty.
     pub models: Vec<String>,
-    /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
+    /// Their addresses, in the same order, as far as recorded; empty for a model that ran in the process.
     pub addresses: Vec<String>,
-    /// Whether its records came from a file.
+    /// Whether its records were imported.
     pub is_imported: bool,
     /// What it waits for, where it is parked.
     pub questions: Vec<Question>,
@@ -54,13 +54,13 @@ pub struct CutOff {
 }
 
 impl Conversation {
-    /// Begins a session of which nothing is kept.
+    /// Begins a session that is not recorded.
     pub fn ephemeral() -> Self {
         let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
         Self::new(new_session(Clock::system().now()), journal)
     }
 
-    /// Begins a session that is kept from its first records on.
+    /// Begins a session that exists on disk from its first record on.
     ///
     /// # Errors
     /// When the disk fails.
@@ -77,10 +77,10 @@ impl Conversation {
         Ok(Self::new(session, Arc::new(Watched::new(Arc::new(owned)))))
     }
 
-    /// Takes a session that is there.
+    /// Takes ownership of an existing session.
     ///
     /// # Errors
-    /// When another process works on it, when its records are damaged, or the disk fails.
+    /// At once when another process owns it; when its records are damaged, or the disk fails.
     pub fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
         let owned = store.own(&info.id)?;
         let history = store.history(&info.id)?;
@@ -105,7 +105,7 @@ impl Conversation {
         Ok(taken)
     }
 
-    /// Tells that the end of the session is missing, where it is.
+    /// Tells the user if the end of the session was lost.
     pub fn note_lost_end(&self, notices: &dyn Notices) {
         if self.lost_end {
             notices.note(&format!(
@@ -115,7 +115,7 @@ impl Conversation {
         }
     }
 
-    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it on.
+    /// Gives up the interrupted turn, but keeps its messages in the history.
     pub(crate) fn leave_open_turn(&mut self) {
         if self.cut_off.take().is_some() {
             self.history = std::mem::take(&mut self.with_open_turn);
@@ -123,15 +123,15 @@ impl Conversation {
         }
     }
 
-    /// Returns whether there is anything in it yet.
+    /// Returns whether anything is recorded yet.
     pub fn has_records(&self) -> bool {
         self.journal.head() > Seq(0)
     }
 
-    /// Records what is of no turn, and returns its place when it is durable.
+    /// Appends a record that belongs to no turn, and returns its number once it is durable.
     ///
     /// # Errors
-    /// When it cannot be recorded; then what it announces must not happen.
+    /// When it cannot be recorded; the action that it announces must not be taken then.
     pub async fn record(&self, body: RecordBody) -> Result<Seq> {
         let fence = Fence {
             session: self.session.clone(),
@@ -152,7 +152,7 @@ impl Conversation {
         })
     }
 
-    /// Takes what a turn left.
+    /// Takes over the outcome of a turn: its transcript and number.
     pub(crate) fn took(&mut self, outcome: &Outcome) {
         self.history.clone_from(&outcome.transcript);
         self.turns = self.turns.saturating_add(1);

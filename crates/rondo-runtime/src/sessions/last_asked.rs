@@ -9,20 +9,20 @@ const PAGE_RECORDS: usize = 256;
 /// The kind of a turn's first record.
 const TURN_STARTED: &str = "turn_started";
 
-/// Whom the latest turn of a session asked.
+/// The models that the latest turn of a session was started with.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LastAsked {
-    /// As `provider/model`, in order: never none.
+    /// Their names as `provider/model`, in order; never empty.
     pub models: Vec<String>,
-    /// Their addresses, in the same order, as far as they are recorded; empty for one in this process.
+    /// Their addresses, in the same order, as far as recorded; empty for a model that ran in the process.
     pub addresses: Vec<String>,
-    /// Whether a file told of the session, so that its author is unknown.
+    /// Whether the session was imported from a file, whose author is unknown.
     pub is_imported: bool,
 }
 
 impl LastAsked {
-    /// Looks for it from the session's end on; none where no turn began, or an older version recorded
-    /// none.
+    /// Finds it by reading the session backwards; `None` if no turn has started, or an older version recorded
+    /// no models.
     ///
     /// # Errors
     /// When the records cannot be read.
