@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq};
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// A session's journal that completes an append even when its turn is dropped. Otherwise the append
 /// could still take effect while the next turn starts, which would not expect its records.
@@ -31,8 +32,16 @@ impl Ledger {
 
 #[async_trait]
 impl Journal for Ledger {
-    fn head(&self) -> Seq {
-        self.journal.head()
+    fn at(&self) -> Seq {
+        self.journal.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.journal.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.journal.lost()
     }
 
     fn epoch(&self) -> u64 {

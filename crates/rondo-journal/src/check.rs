@@ -1,7 +1,6 @@
 //! The check of a session's chain, and its repair.
 
 use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
-use crate::entry::ChainHash;
 use crate::error::StoreError;
 use crate::export;
 use crate::lock;
@@ -9,7 +8,7 @@ use crate::read;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use crate::walk::Walk;
-use rondo_core::ports::{Record, Seq};
+use rondo_core::ports::{ChainHash, Record, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::PathBuf;

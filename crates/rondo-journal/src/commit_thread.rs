@@ -1,14 +1,14 @@
 //! The one thread that writes: whatever waits when it is free goes into one commit.
 
 use crate::blob;
-use crate::entry::{ChainHash, Entry};
+use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::journal_file::JournalFile;
 use crate::mailbox;
 use crate::owned::NewSession;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, ChainHash, Commit, Fence, Head, Record, Seq};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
 use std::path::PathBuf;
@@ -40,41 +40,70 @@ trait Write: Send {
     /// Writes it, or fails and takes the whole transaction with it.
     fn write(&mut self, connection: &Connection) -> Result<(), StoreError>;
     /// Tells who waits, after the transaction.
-    fn answer(self: Box<Self>, committed: Result<(), Unwritten>);
+    fn answer(self: Box<Self>, committed: Result<(), Failure>);
 }
 
 /// Why a transaction was not made.
 #[derive(Debug, Clone)]
-pub(crate) enum Unwritten {
+pub(crate) enum Failure {
     /// The disk is full.
     Full,
     /// The writer ended before.
     Closed,
     /// What is written to is only read.
     ReadOnly(PathBuf),
+    /// It was told to commit, and whether it did is not known.
+    Unknown(String),
     /// Anything else.
     Failed(String),
 }
 
-impl From<Unwritten> for io::Error {
-    fn from(unwritten: Unwritten) -> Self {
-        match unwritten {
-            Unwritten::Full => Self::from(io::ErrorKind::StorageFull),
-            Unwritten::Closed => Self::other(StoreError::Closed),
-            Unwritten::ReadOnly(path) => Self::other(StoreError::ReadOnly { path }),
-            Unwritten::Failed(reason) => Self::other(reason),
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Full => Self::from(io::ErrorKind::StorageFull),
+            Failure::Closed => Self::other(StoreError::Closed),
+            Failure::ReadOnly(path) => Self::other(StoreError::ReadOnly { path }),
+            Failure::Unknown(reason) | Failure::Failed(reason) => Self::other(reason),
         }
     }
 }
 
-impl From<Unwritten> for AppendError {
-    fn from(unwritten: Unwritten) -> Self {
-        match unwritten {
-            Unwritten::Full => Self::Full,
-            unwritten => Self::Io(unwritten.into()),
+/// A write whose transaction was not made, or may not have been.
+#[derive(Debug)]
+pub(crate) struct Unwritten<T> {
+    /// Why.
+    pub(crate) failure: Failure,
+    /// What it came to if it was made after all.
+    pub(crate) written: Option<T>,
+}
+
+impl<T> From<Failure> for Unwritten<T> {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            written: None,
         }
     }
 }
+
+impl From<Unwritten<Appended>> for AppendError {
+    fn from(unwritten: Unwritten<Appended>) -> Self {
+        match (unwritten.failure, unwritten.written) {
+            // What was refused is not there in either case.
+            (Failure::Unknown(_), Some(Err(refused))) => refused,
+            (Failure::Unknown(reason), Some(Ok(head))) => Self::Unknown {
+                head,
+                source: io::Error::other(reason),
+            },
+            (Failure::Full, _) => Self::Full,
+            (failure, _) => Self::Io(failure.into()),
+        }
+    }
+}
+
+/// Where an append leaves its session, or why it was refused.
+type Appended = Result<Head, AppendError>;
 
 struct Queued<T, F> {
     rows: usize,
@@ -82,7 +111,7 @@ struct Queued<T, F> {
     written: Option<T>,
     /// Told of the commit.
     tell: Option<watch::Sender<u64>>,
-    reply: oneshot::Sender<Result<T, Unwritten>>,
+    reply: oneshot::Sender<Result<T, Unwritten<T>>>,
     /// Frees the place in the queue.
     _place: OwnedSemaphorePermit,
 }
@@ -103,13 +132,17 @@ where
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), Unwritten>) {
+    fn answer(self: Box<Self>, committed: Result<(), Failure>) {
         if let (Ok(()), Some(tell)) = (&committed, self.tell) {
             tell.send_modify(|it| *it = it.wrapping_add(1));
         }
-        let written = self.written.ok_or(Unwritten::Closed);
+        let answer = match (committed, self.written) {
+            (Ok(()), Some(written)) => Ok(written),
+            (Ok(()), None) => Err(Failure::Closed.into()),
+            (Err(failure), written) => Err(Unwritten { failure, written }),
+        };
         // Who asked may have been cancelled; what was written is there all the same.
-        let _ = self.reply.send(committed.and(written));
+        let _ = self.reply.send(answer);
     }
 }
 
@@ -147,10 +180,10 @@ impl CommitThread {
         }
     }
 
-    fn refused(&self) -> Unwritten {
+    fn refused(&self) -> Failure {
         match &self.read_only {
-            Some(path) => Unwritten::ReadOnly(path.clone()),
-            None => Unwritten::Closed,
+            Some(path) => Failure::ReadOnly(path.clone()),
+            None => Failure::Closed,
         }
     }
 
@@ -159,7 +192,7 @@ impl CommitThread {
         &self,
         append: Append,
         tell: Option<watch::Sender<u64>>,
-    ) -> Result<Seq, AppendError> {
+    ) -> Appended {
         let rows = append.batch.len() + append.commit.ack.len();
         self.write(rows, tell, move |connection| append.write(connection))
             .await?
@@ -172,7 +205,7 @@ impl CommitThread {
         rows: usize,
         tell: Option<watch::Sender<u64>>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Unwritten> {
+    ) -> Result<T, Unwritten<T>> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
         let job = Job::Write(Box::new(Queued {
@@ -181,11 +214,11 @@ impl CommitThread {
             written: None,
             tell,
             reply,
-            _place: place.map_err(|_| Unwritten::Closed)?,
+            _place: place.map_err(|_| Failure::Closed)?,
         }));
         let jobs = self.jobs.as_ref().ok_or_else(|| self.refused())?;
-        jobs.send(job).map_err(|_| Unwritten::Closed)?;
-        answer.await.unwrap_or(Err(Unwritten::Closed))
+        jobs.send(job).map_err(|_| Failure::Closed)?;
+        answer.await.unwrap_or_else(|_| Err(Failure::Closed.into()))
     }
 
     /// Runs a task on the writer's connection between two commits, and waits for it.
@@ -284,32 +317,56 @@ impl Thread {
         }
     }
 
-    fn try_commit(&mut self, group: &mut [Box<dyn Write>]) -> Result<(), Unwritten> {
+    fn try_commit(&mut self, group: &mut [Box<dyn Write>]) -> Result<(), Failure> {
         if self.is_broken {
-            return Err(Unwritten::Closed);
+            return Err(Failure::Closed);
         }
         if let Err(reason) = self.file.check() {
             self.is_broken = true;
-            return Err(Unwritten::Failed(reason));
+            return Err(Failure::Failed(reason));
         }
-        write(&mut self.connection, group).map_err(|error| {
-            self.is_broken = is_fatal(&error);
-            match is_full(&error) {
-                true => Unwritten::Full,
-                false => Unwritten::Failed(error.to_string()),
-            }
-        })
+        write(&mut self.connection, group)
+            .inspect_err(|failed| {
+                self.is_broken = is_fatal(&failed.error);
+            })
+            .map_err(|failed| {
+                let reason = failed.error.to_string();
+                match is_full(&failed.error) {
+                    true => Failure::Full,
+                    // A full disk takes no commit; of what else fails then, a part may be on the disk.
+                    false if failed.at_commit => Failure::Unknown(reason),
+                    false => Failure::Failed(reason),
+                }
+            })
+    }
+}
+
+/// Why a group was not written.
+struct Failed {
+    error: StoreError,
+    /// Whether all was written but the commit.
+    at_commit: bool,
+}
+
+impl<E: Into<StoreError>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self {
+            error: error.into(),
+            at_commit: false,
+        }
     }
 }
 
 /// Writes a group in one transaction. What is refused leaves the others alone.
-fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for one in group {
         one.write(&transaction)?;
     }
-    transaction.commit()?;
-    Ok(())
+    transaction.commit().map_err(|error| Failed {
+        error: error.into(),
+        at_commit: true,
+    })
 }
 
 /// What one append is about.
@@ -324,7 +381,7 @@ pub(crate) struct Append {
 
 impl Append {
     /// Is refused (inner error) before anything is written, or written whole.
-    fn write(&self, connection: &Connection) -> Result<Result<Seq, AppendError>, StoreError> {
+    fn write(&self, connection: &Connection) -> Result<Appended, StoreError> {
         let (fence, expected) = (&self.fence, self.expected);
         if let Some(new) = &self.new
             && expected == Seq(0)
@@ -356,11 +413,12 @@ impl Append {
             set_tally(connection, head.id, tally)?;
         }
         mailbox::acknowledge(connection, &fence.session, &self.commit.ack)?;
-        Ok(Ok(last.0))
+        let (seq, hash) = last;
+        Ok(Ok(Head { seq, hash }))
     }
 }
 
-struct Head {
+struct SessionHead {
     id: i64,
     seq: Seq,
     hash: ChainHash,
@@ -410,14 +468,14 @@ pub(crate) fn mark_lost(connection: &Connection, session: i64) -> Result<(), Sto
 }
 
 /// Returns where a session stands; none when its writer is not its owner any more.
-fn head(connection: &Connection, fence: &Fence) -> Result<Option<Head>, StoreError> {
+fn head(connection: &Connection, fence: &Fence) -> Result<Option<SessionHead>, StoreError> {
     Ok(connection
         .prepare_cached(
             "SELECT id, head_seq, head_hash, turns, open FROM sessions
              WHERE name = ?1 AND epoch = ?2",
         )?
         .query_row((fence.session.as_str(), to_i64(fence.epoch)), |row| {
-            Ok(Head {
+            Ok(SessionHead {
                 id: row.get(0)?,
                 seq: Seq(to_u64(row.get(1)?)),
                 hash: ChainHash(row.get(2)?),

@@ -1,10 +1,8 @@
 //! One record as it is stored, with its hash chained to the one before.
 
-use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
 use rondo_types::{TimeMs, TurnId};
 use sha2::{Digest as _, Sha256};
-use std::fmt;
 
 /// The version of the records that this program writes. It reads this one and all older ones.
 ///
@@ -14,38 +12,6 @@ pub const RECORD_VERSION: u32 = 3;
 /// The first version whose unknown kinds are passed over whatever version reads them: later writers of the same
 /// version may add kinds that need not be understood.
 const TOLERANT_FROM: u32 = 3;
-
-/// SHA-256 over a record and the hash of the one before it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ChainHash(pub(crate) [u8; 32]);
-
-impl ChainHash {
-    /// The hash before a session's first record.
-    pub const GENESIS: Self = Self([0; 32]);
-
-    /// Reads 64 hexadecimal digits.
-    #[must_use]
-    pub fn from_hex(hex: &str) -> Option<Self> {
-        let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
-        Self::from_slice(&bytes)
-    }
-
-    pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
-        bytes.try_into().ok().map(Self)
-    }
-}
-
-impl fmt::Display for ChainHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&HEXLOWER.encode(&self.0))
-    }
-}
-
-impl fmt::Debug for ChainHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
 
 /// The fact of a record, as it was read.
 #[derive(Debug, Clone, PartialEq)]

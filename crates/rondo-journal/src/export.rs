@@ -1,13 +1,13 @@
 //! Sessions as files of JSON lines, written and read.
 
 use crate::commit_thread::to_i64;
-use crate::entry::{Body, ChainHash, Entry};
+use crate::entry::{Body, Entry};
 use crate::error::StoreError;
 use crate::read;
 use crate::store::Store;
 use crate::walk::Walk;
 use data_encoding::HEXLOWER;
-use rondo_core::ports::Seq;
+use rondo_core::ports::{ChainHash, Seq};
 use rondo_types::{SessionId, TimeMs, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -4,13 +4,13 @@
 //! version, or of records that are not there any more, is not looked at.
 
 use crate::commit_thread::{to_i64, to_u64};
-use crate::entry::{ChainHash, Entry};
+use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
 use crate::walk::{Ends, Walk};
 use rondo_core::history::History;
-use rondo_core::ports::Seq;
+use rondo_core::ports::{ChainHash, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use crate::blob;
 use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
-use crate::entry::{ChainHash, Entry};
+use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::export::{Announced, Entries, Header, Lines, read_header};
 use crate::lock;
@@ -11,7 +11,7 @@ use crate::read;
 use crate::sessions::title;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
-use rondo_core::ports::Seq;
+use rondo_core::ports::{ChainHash, Seq};
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::io::BufRead;

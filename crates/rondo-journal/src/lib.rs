@@ -43,12 +43,13 @@ mod turn_count;
 mod walk;
 
 pub use check::{Defect, Report};
-pub use entry::{Body, ChainHash, Entry, RECORD_VERSION};
+pub use entry::{Body, Entry, RECORD_VERSION};
 pub use error::StoreError;
 pub use export::EXPORT_VERSION;
 pub use exported::{ExportReader, Exported};
 pub use import::Imported;
 pub use owned::{NewSession, OwnedSession};
 pub use retention::Retention;
+pub use rondo_core::ports::ChainHash;
 pub use sessions::{SessionInfo, SessionState};
 pub use store::{Durability, Options, Store};

@@ -4,7 +4,7 @@
 //! A row that was taken, or taken back, stays without its body, so that what is submitted again is known: the
 //! newest of each session.
 
-use crate::commit_thread::{Unwritten, to_i64, to_u64};
+use crate::commit_thread::{Failure, Unwritten, to_i64, to_u64};
 use crate::error::StoreError;
 use crate::store::Store;
 use async_trait::async_trait;
@@ -143,10 +143,11 @@ impl Store {
     }
 }
 
-fn unwritten(unwritten: Unwritten) -> MailboxError {
-    match unwritten {
-        Unwritten::Full => MailboxError::Full,
-        unwritten => MailboxError::Io(unwritten.into()),
+fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
+    match unwritten.failure {
+        Failure::Full => MailboxError::Full,
+        failure @ Failure::Unknown(_) => MailboxError::Unknown(failure.into()),
+        failure => MailboxError::Io(failure.into()),
     }
 }
 

@@ -9,11 +9,14 @@ use crate::sessions::title;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, RecordBody, Seq};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes of a session's id.
 const ID_BYTES_MAX: usize = 128;
@@ -65,7 +68,8 @@ impl NewSession {
 pub struct OwnedSession {
     store: Store,
     fence: Fence,
-    head: AtomicU64,
+    at: AtomicU64,
+    lost: CancellationToken,
     /// Set where the session's row is made with its first records.
     new: Option<Arc<NewSession>>,
     _lock: SessionLock,
@@ -132,7 +136,8 @@ impl Store {
         OwnedSession {
             store: self.clone(),
             fence,
-            head: head.0.into(),
+            at: head.0.into(),
+            lost: CancellationToken::new(),
             new: new.map(Arc::new),
             _lock: lock,
         }
@@ -163,8 +168,26 @@ impl OwnedSession {
 /// the disk nothing is taken any more.
 #[async_trait]
 impl Journal for OwnedSession {
-    fn head(&self) -> Seq {
-        Seq(self.head.load(Ordering::Relaxed))
+    fn at(&self) -> Seq {
+        Seq(self.at.load(Ordering::Relaxed))
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        let (store, session) = (self.store.clone(), self.fence.session.clone());
+        let read = spawn_blocking(move || read::head(&store.reader(), &session));
+        let read = read.await.map_err(|err| AppendError::Io(err.into()))?;
+        let found = read.map_err(|err| AppendError::Io(io::Error::other(err)))?;
+        // A session that was begun and has no records has no row either.
+        let (head, epoch) = found.unwrap_or((Head::default(), self.fence.epoch));
+        if epoch != self.fence.epoch {
+            self.lost.cancel();
+        }
+        Ok(head)
+    }
+
+    /// Fires at an append or a reading of the head after the session was taken: only the file knows of that.
+    fn lost(&self) -> CancellationToken {
+        self.lost.clone()
     }
 
     fn epoch(&self) -> u64 {
@@ -186,10 +209,14 @@ impl Journal for OwnedSession {
             commit,
             new: self.new.clone(),
         };
-        let appended = self.store.writer().append(append, tell).await?;
+        let appended = self.store.writer().append(append, tell).await;
+        if matches!(appended, Err(AppendError::Fenced { .. })) {
+            self.lost.cancel();
+        }
+        let Head { seq, .. } = appended?;
         // The writer's thread puts appends in order, and a later one is further on.
-        self.head.fetch_max(appended.0, Ordering::Relaxed);
-        Ok(appended)
+        self.at.fetch_max(seq.0, Ordering::Relaxed);
+        Ok(seq)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
-use crate::entry::{ChainHash, Entry};
+use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::walk::missing;
-use rondo_core::ports::Seq;
+use rondo_core::ports::{ChainHash, Head, Seq};
 use rondo_types::{SessionId, TimeMs, TurnId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::ops::ControlFlow;
@@ -126,6 +126,21 @@ impl Store {
     pub fn read_all(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         self.read(session, Seq(1), usize::MAX)
     }
+}
+
+/// Returns where a session's records end, and its owner's epoch; none where it has no row.
+pub(crate) fn head(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<(Head, u64)>, StoreError> {
+    Ok(connection
+        .prepare_cached("SELECT head_seq, head_hash, epoch FROM sessions WHERE name = ?1")?
+        .query_row([session.as_str()], |row| {
+            let seq = Seq(to_u64(row.get(0)?));
+            let hash = ChainHash(row.get(1)?);
+            Ok((Head { seq, hash }, to_u64(row.get(2)?)))
+        })
+        .optional()?)
 }
 
 /// Returns whether there is a session of that id.

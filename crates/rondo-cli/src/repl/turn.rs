@@ -139,7 +139,7 @@ impl AgentChat {
 
     /// Returns the session's latest record.
     fn head(&self) -> Seq {
-        self.current().map_or(Seq(0), |it| it.journal.head())
+        self.current().map_or(Seq(0), |it| it.journal.at())
     }
 
     async fn finish(&self, outcome: Outcome, mut ended: Ended, plan: &TurnPlan) -> Result<Outcome> {

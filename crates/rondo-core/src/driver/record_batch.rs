@@ -3,7 +3,7 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{
-    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Seq,
+    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Seq, settled,
 };
 use crate::request_hash::{RequestHasher, digest};
 use data_encoding::HEXLOWER;
@@ -77,7 +77,7 @@ impl RecordBatch {
                 session: setup.session.clone(),
                 epoch: setup.journal.epoch(),
             },
-            at: setup.journal.head(),
+            at: setup.journal.at(),
             pending: Vec::new(),
             acks: Vec::new(),
             has_gap: false,
@@ -335,10 +335,11 @@ impl RecordBatch {
             ack: std::mem::take(&mut self.acks),
         };
         let records = batch.len();
-        let appended = timeout(
-            limit.min(FLUSH_TIMEOUT),
-            self.journal.append(&self.fence, self.at, batch, commit),
-        );
+        let journal = self.journal.as_ref();
+        let append = journal.append(&self.fence, self.at, batch, commit);
+        let appended = timeout(limit.min(FLUSH_TIMEOUT), async {
+            settled(journal, append.await).await
+        });
         self.has_gap = true;
         match appended.await {
             Ok(Ok(seq)) => {
@@ -350,7 +351,9 @@ impl RecordBatch {
             Ok(Err(error)) => Err(ModelError::new(
                 ErrorClass::Internal,
                 match error {
-                    AppendError::Io(cause) => format!("{UNWRITTEN}: {cause}"),
+                    AppendError::Io(cause) | AppendError::Unknown { source: cause, .. } => {
+                        format!("{UNWRITTEN}: {cause}")
+                    }
                     error => format!("{UNWRITTEN}: {error}"),
                 },
             )),

@@ -3,18 +3,19 @@
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use super::mailbox::MailId;
-use super::memory_mailbox::MemoryMailbox;
 use super::process::ProcessEnd;
 use crate::compaction::Compaction;
 use async_trait::async_trait;
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use rondo_types::{
     Answer, CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Question,
     Recovery, Reply, SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// A record's place in its session: dense, from 1. Zero is before the first.
 #[derive(
@@ -35,8 +36,20 @@ pub struct Fence {
 /// The durable record of sessions: what is true.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Returns the place of the last record of the session that this journal holds.
-    fn head(&self) -> Seq;
+    /// Returns the place of the last record of the session that this value knows of, without asking the storage:
+    /// where its next append belongs.
+    fn at(&self) -> Seq;
+
+    /// Reads where the session's records end.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    async fn head(&self) -> Result<Head, AppendError>;
+
+    /// Fires once another owner has taken the session. An engine that cannot see that without asking fires it where
+    /// it sees that at an append or another access, at the latest at the first append that is
+    /// [`Fenced`](AppendError::Fenced).
+    fn lost(&self) -> CancellationToken;
 
     /// Returns the epoch of this owner: what its [`Fence`]s must have. It stays the same for as long as this
     /// value lives, also after another owner took the session over.
@@ -55,7 +68,8 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     /// When the writer no longer owns the session, when `expected` is not its last place, or when
-    /// the records cannot be made durable; then the effect they announce must not happen.
+    /// the records cannot be made durable; then the effect they announce must not happen. After
+    /// [`AppendError::Unknown`] the two may be there: [`settled`] finds out.
     ///
     /// # Cancel safety
     /// Not cancel safe: a dropped append may or may not have happened.
@@ -106,9 +120,83 @@ pub enum AppendError {
     /// The journal has reached its bound or the disk is full.
     #[error("the journal is full")]
     Full,
-    /// The storage failed.
+    /// It is not known whether the records are durable: the storage failed, or was not heard of again, after it was
+    /// told to commit.
+    #[error("it is not known whether the journal was written")]
+    Unknown {
+        /// Where the records end if they are durable.
+        head: Head,
+        /// Why it is not known.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The storage failed, and the records are not there.
     #[error("failed to write the journal")]
     Io(#[source] std::io::Error),
+}
+
+/// Where a session's records end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The place of the last record.
+    pub seq: Seq,
+    /// The hash of that record and all before it.
+    pub hash: ChainHash,
+}
+
+/// A hash over a record and the hash of the one before it, SHA-256. What it is made of is the engine's; two heads of
+/// one session with the same hash have the same records before them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ChainHash(pub [u8; 32]);
+
+impl ChainHash {
+    /// The hash before a session's first record.
+    pub const GENESIS: Self = Self([0; 32]);
+
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let bytes = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+        Self::from_slice(&bytes)
+    }
+
+    /// Takes 32 bytes.
+    #[must_use]
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
+impl fmt::Debug for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Finds out whether the records of an append are durable where that could not tell, by reading the head.
+///
+/// # Errors
+/// As the append's: [`AppendError::Io`] where the records turn out not to be there, and
+/// [`AppendError::Unknown`] only where the head cannot be read either.
+pub async fn settled(
+    journal: &dyn Journal,
+    appended: Result<Seq, AppendError>,
+) -> Result<Seq, AppendError> {
+    let (head, source) = match appended {
+        Err(AppendError::Unknown { head, source }) => (head, source),
+        appended => return appended,
+    };
+    match journal.head().await {
+        Ok(found) if found == head => Ok(head.seq),
+        Ok(_) => Err(AppendError::Io(source)),
+        Err(_) => Err(AppendError::Unknown { head, source }),
+    }
 }
 
 /// One fact of a session.
@@ -456,189 +544,9 @@ pub struct RequestParts {
     pub messages: Vec<String>,
 }
 
-/// Keeps nothing but the count of what is appended all the same: for turns of which nothing need be left but their outcome.
-#[derive(Debug, Default)]
-pub struct NoJournal {
-    head: AtomicU64,
-    mailbox: MemoryMailbox,
-}
-
-impl NoJournal {
-    /// Removes from `mailbox` what appends acknowledge.
-    #[must_use]
-    pub fn with_mailbox(mailbox: MemoryMailbox) -> Self {
-        Self {
-            head: AtomicU64::default(),
-            mailbox,
-        }
-    }
-}
-
-#[async_trait]
-impl Journal for NoJournal {
-    fn head(&self) -> Seq {
-        Seq(self.head.load(Ordering::Relaxed))
-    }
-
-    fn keeps_records(&self) -> bool {
-        false
-    }
-
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let new = expected.0.saturating_add(batch.len() as u64);
-        let order = Ordering::Relaxed;
-        match self.head.compare_exchange(expected.0, new, order, order) {
-            Ok(_) => {
-                self.mailbox.acknowledge(&fence.session, &commit.ack);
-                Ok(Seq(new))
-            }
-            Err(actual) => Err(AppendError::Conflict {
-                expected,
-                actual: Seq(actual),
-            }),
-        }
-    }
-}
-
-/// Keeps the records of one session in memory, for tests and for `--ephemeral` sessions.
-///
-/// Holds at most [`MemoryJournal::RECORDS_MAX`] records, then refuses as a full disk would.
-#[derive(Debug, Default)]
-pub struct MemoryJournal {
-    shared: Arc<Mutex<Shared>>,
-    epoch: u64,
-    mailbox: MemoryMailbox,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    records: Vec<Record>,
-    /// The owner's.
-    epoch: u64,
-}
-
-impl MemoryJournal {
-    /// The bound on records.
-    pub const RECORDS_MAX: usize = 100_000;
-
-    /// Holds records from before.
-    #[must_use]
-    pub fn with_records(records: Vec<Record>) -> Self {
-        let shared = Shared { records, epoch: 0 };
-        Self {
-            shared: Arc::new(Mutex::new(shared)),
-            ..Self::default()
-        }
-    }
-
-    /// Removes from `mailbox` what appends acknowledge.
-    #[must_use]
-    pub fn with_mailbox(self, mailbox: MemoryMailbox) -> Self {
-        Self { mailbox, ..self }
-    }
-
-    /// Makes another owner of the same records; this one can append no more.
-    #[must_use]
-    pub fn taken_over(&self) -> Self {
-        let mut shared = self.shared();
-        shared.epoch += 1;
-        Self {
-            shared: Arc::clone(&self.shared),
-            epoch: shared.epoch,
-            mailbox: self.mailbox.clone(),
-        }
-    }
-
-    /// Returns a copy of all records.
-    #[must_use]
-    pub fn records(&self) -> Vec<Record> {
-        self.shared().records.clone()
-    }
-
-    fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Shared {
-    fn head(&self) -> Seq {
-        Seq(u64::try_from(self.records.len()).unwrap_or(u64::MAX))
-    }
-}
-
-#[async_trait]
-impl Journal for MemoryJournal {
-    fn head(&self) -> Seq {
-        self.shared().head()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    async fn append(
-        &self,
-        fence: &Fence,
-        expected: Seq,
-        batch: Vec<Record>,
-        commit: Commit,
-    ) -> Result<Seq, AppendError> {
-        let mut shared = self.shared();
-        if fence.epoch != shared.epoch {
-            let session = fence.session.clone();
-            return Err(AppendError::Fenced { session });
-        }
-        let actual = shared.head();
-        if actual != expected {
-            return Err(AppendError::Conflict { expected, actual });
-        }
-        if shared.records.len() + batch.len() > Self::RECORDS_MAX {
-            return Err(AppendError::Full);
-        }
-        shared.records.extend(batch);
-        // Under the records' lock: who sees the rows gone finds the records there.
-        self.mailbox.acknowledge(&fence.session, &commit.ack);
-        Ok(shared.head())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn what_keeps_nothing_counts_all_the_same() {
-        let journal = NoJournal::default();
-        let fence = Fence {
-            session: SessionId::new("s"),
-            epoch: 0,
-        };
-        let record = Record {
-            turn: TurnId::new("t"),
-            step: 0,
-            at_ms: TimeMs(1),
-            body: RecordBody::Cancelled,
-        };
-        let batch = vec![record.clone(), record.clone()];
-        let at = journal
-            .append(&fence, Seq(0), batch, Commit::default())
-            .await
-            .unwrap();
-        assert_eq!((at, journal.head()), (Seq(2), Seq(2)));
-        let refused = journal
-            .append(&fence, Seq(1), vec![record], Commit::default())
-            .await;
-        assert!(matches!(
-            refused,
-            Err(AppendError::Conflict { actual: Seq(2), .. })
-        ));
-    }
 
     #[test]
     fn records_from_before_a_field_was_there_are_read() {

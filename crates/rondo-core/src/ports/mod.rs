@@ -4,6 +4,7 @@ mod cell;
 mod gate;
 mod journal;
 mod mailbox;
+mod memory_journal;
 mod memory_mailbox;
 mod model;
 mod process;
@@ -12,13 +13,14 @@ mod tool;
 pub use cell::{CellEnding, CodeChange};
 pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use journal::{
-    AppendError, Commit, Fence, Journal, MemoryJournal, NoJournal, Purpose, Record, RecordBody,
-    RequestParts, Seq,
+    AppendError, ChainHash, Commit, Fence, Head, Journal, Purpose, Record, RecordBody,
+    RequestParts, Seq, settled,
 };
 pub use mailbox::{
     BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, MailId, Mailbox,
     MailboxError, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX, Waiting,
 };
+pub use memory_journal::{MemoryJournal, NoJournal};
 pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};

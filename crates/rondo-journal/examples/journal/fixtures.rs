@@ -10,7 +10,7 @@ use crate::sessions::store;
 use crate::stage::{Beat, Play, Played, dot, origin, play};
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, RecordBody, Seq};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
 use rondo_types::{
     CallId, Media, MediaKind, Message, Part, SessionId, TimeMs, ToolCall, ToolContent,
@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 /// When the sessions began. Each turn begins an hour after the one before.
 const BEGAN: TimeMs = TimeMs(1_795_000_000_000);
@@ -94,7 +95,7 @@ async fn next_turn(
     session: &Arc<OwnedSession>,
     mut turn: Play,
 ) -> Result<(), Failure> {
-    if session.head() > Seq(0) {
+    if session.at() > Seq(0) {
         turn.history = store.history(session.id())?.transcript();
     }
     let journal = Dated::new(session, turn.number);
@@ -175,8 +176,16 @@ impl Dated {
 
 #[async_trait]
 impl Journal for Dated {
-    fn head(&self) -> Seq {
-        self.session.head()
+    fn at(&self) -> Seq {
+        self.session.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.session.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.session.lost()
     }
 
     fn epoch(&self) -> u64 {

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rondo_core::ports::{
-    AppendError, Commit, DoubtfulCall, Fence, Journal, Model, ModelStream, OutputSink, Reconciled,
-    Record, Seq, Tool, ToolInvocation,
+    AppendError, Commit, DoubtfulCall, Fence, Head, Journal, Model, ModelStream, OutputSink,
+    Reconciled, Record, Seq, Tool, ToolInvocation,
 };
 use rondo_types::{ModelInfo, ModelRequest, ToolOutcome, ToolSpec};
 use serde_json::Value;
@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tokio_util::sync::CancellationToken;
 
 /// Which events of a reply are points: where it begins, in the midst of it, and its end.
 const STREAM_EVENTS: [usize; 2] = [1, 4];
@@ -72,8 +73,16 @@ pub(crate) struct MortalJournal<J> {
 
 #[async_trait]
 impl<J: Journal> Journal for MortalJournal<J> {
-    fn head(&self) -> Seq {
-        self.inner.head()
+    fn at(&self) -> Seq {
+        self.inner.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.inner.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.inner.lost()
     }
 
     fn epoch(&self) -> u64 {

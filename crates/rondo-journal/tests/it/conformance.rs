@@ -89,7 +89,7 @@ fn fence(journal: &impl Journal) -> Fence {
 
 async fn records_are_kept_in_order<E: Engine>() {
     let (engine, journal) = E::begin();
-    assert_eq!(journal.head(), Seq(0));
+    assert_eq!(journal.at(), Seq(0));
     let fence = fence(&journal);
     let empty = journal
         .append(&fence, Seq(0), Vec::new(), Commit::default())
@@ -111,7 +111,7 @@ async fn records_are_kept_in_order<E: Engine>() {
             .unwrap(),
         Seq(3)
     );
-    assert_eq!(journal.head(), Seq(3));
+    assert_eq!(journal.at(), Seq(3));
     let expected: Vec<_> = ["one", "two", "three"].map(said).into();
     assert_eq!(engine.recorded(), expected);
 }
@@ -133,7 +133,7 @@ async fn another_place_is_refused_whole<E: Engine>() {
             Err(AppendError::Conflict { expected, actual: Seq(1) }) if expected == Seq(wrong)
         ));
     }
-    assert_eq!(journal.head(), Seq(1));
+    assert_eq!(journal.at(), Seq(1));
     assert_eq!(engine.recorded(), [said("one")]);
 }
 
@@ -146,7 +146,7 @@ async fn an_owner_that_was_replaced_is_fenced<E: Engine>() {
         .unwrap();
     let second = engine.take_over();
     assert!(second.epoch() > first.epoch());
-    assert_eq!(second.head(), Seq(1));
+    assert_eq!(second.at(), Seq(1));
     let late = first
         .append(&old, Seq(1), vec![said("late")], Commit::default())
         .await;

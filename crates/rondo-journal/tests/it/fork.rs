@@ -18,7 +18,7 @@ async fn a_fork_shares_the_past_and_goes_its_own_way() {
     let (store, fork) = (&journal.store, id("fork"));
     store.fork(&id("parent"), Seq(2), &fork, TimeMs(9)).unwrap();
     let child = store.own(&fork).unwrap();
-    assert_eq!(child.head(), Seq(2));
+    assert_eq!(child.at(), Seq(2));
     say(&child, Seq(2), &["left"]).await;
     say(&parent, Seq(3), &["right"]).await;
 

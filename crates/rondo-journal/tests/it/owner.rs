@@ -1,7 +1,7 @@
 use crate::support::{append, id, journal, said, say, three};
 use rondo_core::Journal as _;
-use rondo_core::ports::{AppendError, Seq};
-use rondo_journal::{Options, Store, StoreError};
+use rondo_core::ports::{AppendError, Head, Seq};
+use rondo_journal::{NewSession, Options, Store, StoreError};
 use rondo_types::TimeMs;
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn a_session_has_one_owner_at_a_time() {
 
     drop(owned);
     let taken = other.own(&id("a")).unwrap();
-    assert_eq!(taken.head(), Seq(3));
+    assert_eq!(taken.at(), Seq(3));
     assert_eq!(taken.fence().epoch, 2);
     assert_eq!(say(&taken, Seq(3), &["four"]).await, Seq(4));
 }
@@ -26,9 +26,31 @@ async fn an_owner_that_lost_the_session_is_fenced() {
     let owned = three(&journal, "a").await;
     // What a second owner does where the lock was not seen, as after a copied lock directory.
     crate::support::meddle(&journal, "UPDATE sessions SET epoch = epoch + 1");
+    let lost = owned.lost();
+    assert!(!lost.is_cancelled());
     let refused = append(&owned, Seq(3), vec![said("late")]).await;
     assert!(matches!(refused, Err(AppendError::Fenced { .. })));
+    assert!(lost.is_cancelled());
     assert_eq!(journal.store.read_all(&id("a")).unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn the_head_is_that_of_the_chain_and_shows_another_owner() {
+    let journal = journal();
+    let begun = NewSession::new(id("new"), TimeMs(1));
+    let begun = journal.store.begin(begun).unwrap();
+    assert_eq!(begun.head().await.unwrap(), Head::default());
+    let owned = three(&journal, "a").await;
+    let last = journal.store.read(&id("a"), Seq(3), 1).unwrap();
+    let head = Head {
+        seq: Seq(3),
+        hash: last[0].hash,
+    };
+    assert_eq!(owned.head().await.unwrap(), head);
+    assert!(!owned.lost().is_cancelled());
+    crate::support::meddle(&journal, "UPDATE sessions SET epoch = epoch + 1");
+    assert_eq!(owned.head().await.unwrap(), head);
+    assert!(owned.lost().is_cancelled());
 }
 
 #[tokio::test]

@@ -212,7 +212,7 @@ async fn carried_on(kept: &Journal, name: &str, replies: Vec<Vec<Beat>>) -> (Str
     let played = play(session.clone(), &id(name), carried_on, Some(turn)).await;
     let played = played.unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(played.outcome.is_some(), "{name}");
-    assert!(session.head().0 > all.len() as u64);
+    assert!(session.at().0 > all.len() as u64);
     drop(session);
     let now = records(store, name);
     let (before, since) = now.split_at(all.len());

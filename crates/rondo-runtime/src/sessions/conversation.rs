@@ -125,7 +125,7 @@ impl Conversation {
 
     /// Returns whether anything is recorded yet.
     pub fn has_records(&self) -> bool {
-        self.journal.head() > Seq(0)
+        self.journal.at() > Seq(0)
     }
 
     /// Appends a record that belongs to no turn, and returns its number once it is durable.
@@ -145,7 +145,7 @@ impl Conversation {
         };
         let appended =
             self.journal
-                .append(&fence, self.journal.head(), vec![record], Commit::default());
+                .append(&fence, self.journal.at(), vec![record], Commit::default());
         appended.await.map_err(|err| {
             let context = "failed to write to the journal";
             SetupError::because(SetupErrorKind::Journal, context, err)

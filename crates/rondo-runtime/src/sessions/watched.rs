@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq, settled};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
 
 /// A journal that remembers whether it failed, for the exit code.
 pub struct Watched {
@@ -28,8 +29,16 @@ impl Watched {
 
 #[async_trait]
 impl Journal for Watched {
-    fn head(&self) -> Seq {
-        self.inner.head()
+    fn at(&self) -> Seq {
+        self.inner.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.inner.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.inner.lost()
     }
 
     fn epoch(&self) -> u64 {
@@ -45,7 +54,8 @@ impl Journal for Watched {
     ) -> Result<Seq, AppendError> {
         // What is dropped on its way counts as failed.
         self.failed.store(true, Ordering::Relaxed);
-        let appended = self.inner.append(fence, expected, batch, commit).await?;
+        let appended = self.inner.append(fence, expected, batch, commit).await;
+        let appended = settled(self.inner.as_ref(), appended).await?;
         self.failed.store(false, Ordering::Relaxed);
         Ok(appended)
     }

@@ -4,7 +4,7 @@ use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
     AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence,
-    Gate, GateRequest, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
+    Gate, GateRequest, Head, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
     ToolInvocation, Verdict,
 };
 use async_trait::async_trait;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -175,8 +176,16 @@ struct Slow(Arc<MemoryJournal>, Duration);
 
 #[async_trait]
 impl Journal for Slow {
-    fn head(&self) -> Seq {
-        self.0.head()
+    fn at(&self) -> Seq {
+        self.0.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.0.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.0.lost()
     }
 
     async fn append(

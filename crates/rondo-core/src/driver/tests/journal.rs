@@ -1,12 +1,15 @@
 //! Tests: what is recorded, in what order, and what a failing journal stops.
 
 use super::fakes::{Bench, answer, calls};
-use crate::ports::{AppendError, Commit, Fence, Journal, MemoryJournal, Record, RecordBody, Seq};
+use crate::ports::{
+    AppendError, Commit, Fence, Head, Journal, MemoryJournal, Record, RecordBody, Seq,
+};
 use async_trait::async_trait;
 use rondo_types::{ErrorClass, StopReason};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::sync::CancellationToken;
 
 pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
     records
@@ -86,8 +89,16 @@ impl Failing {
 
 #[async_trait]
 impl Journal for Failing {
-    fn head(&self) -> Seq {
-        self.inner.head()
+    fn at(&self) -> Seq {
+        self.inner.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        self.inner.head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.inner.lost()
     }
 
     async fn append(
@@ -174,5 +185,69 @@ async fn a_journal_that_missed_records_gets_none_that_follow_them() {
         let ran = bench.tool("look", true, &[]).run().await;
         assert_eq!(ran.outcome.stop_reason, StopReason::Error);
         assert!(!kinds(&inner.records()).contains(&"final"));
+    }
+}
+
+/// Says of every append that it does not know whether it was made, which depends on `makes`; `hides` its head.
+struct Vague {
+    inner: Arc<MemoryJournal>,
+    makes: bool,
+    hides: bool,
+}
+
+#[async_trait]
+impl Journal for Vague {
+    fn at(&self) -> Seq {
+        self.inner.at()
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        match self.hides {
+            true => Err(AppendError::Full),
+            false => self.inner.head().await,
+        }
+    }
+
+    fn lost(&self) -> CancellationToken {
+        self.inner.lost()
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        expected: Seq,
+        batch: Vec<Record>,
+        commit: Commit,
+    ) -> Result<Seq, AppendError> {
+        let after = MemoryJournal::with_records([self.inner.records(), batch.clone()].concat());
+        if self.makes {
+            self.inner.append(fence, expected, batch, commit).await?;
+        }
+        let head = after.head().await?;
+        let source = std::io::Error::other("the line is dead");
+        Err(AppendError::Unknown { head, source })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_it_is_not_known_whether_records_were_written_the_head_says_it() {
+    for (makes, hides, is_known) in [
+        (true, false, true),
+        (false, false, false),
+        (true, true, false),
+    ] {
+        let mut bench = Bench::new("default", vec![calls(&[("look", "{}")]), answer("done")]);
+        let inner = Arc::clone(&bench.records);
+        bench.journal = Arc::new(Vague {
+            inner: Arc::clone(&inner),
+            makes,
+            hides,
+        });
+        let ran = bench.tool("look", true, &[]).run().await;
+        let why = ran.outcome.error.map(|error| error.message);
+        let stopped =
+            "the turn was stopped because the journal could not be written: the line is dead";
+        assert_eq!(why.as_deref(), (!is_known).then_some(stopped));
+        assert_eq!(kinds(&inner.records()).contains(&"final"), is_known);
     }
 }

@@ -5,7 +5,7 @@ use crate::driver::{ResumeError, TurnEnd, TurnSetup, control, resume_turn, run_t
 use crate::events;
 use crate::joined::joined;
 use crate::ports::{
-    AppendError, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate,
+    AppendError, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate, Head,
     Journal, MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody, Seq, Tool,
     ToolInvocation,
 };
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Where the process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +97,17 @@ struct Durable(Arc<Process>);
 
 #[async_trait]
 impl Journal for Durable {
-    fn head(&self) -> Seq {
+    fn at(&self) -> Seq {
         Seq(self.0.world.records.lock().unwrap().len() as u64)
+    }
+
+    async fn head(&self) -> Result<Head, AppendError> {
+        let records = self.0.world.records.lock().unwrap().clone();
+        MemoryJournal::with_records(records).head().await
+    }
+
+    fn lost(&self) -> CancellationToken {
+        CancellationToken::new()
     }
 
     async fn append(
@@ -111,12 +121,12 @@ impl Journal for Durable {
         if self.0.death == Death::BeforeCommit(n) {
             self.0.die().await;
         }
-        assert_eq!(self.head(), expected);
+        assert_eq!(self.at(), expected);
         self.0.world.records.lock().unwrap().extend(batch);
         if self.0.death == Death::AfterCommit(n) {
             self.0.die().await;
         }
-        Ok(self.head())
+        Ok(self.at())
     }
 }
 
