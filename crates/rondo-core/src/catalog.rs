@@ -1,4 +1,4 @@
-//! The tools' schemas, compiled when they are first needed.
+//! Checks arguments and answers against their JSON Schemas, which are compiled when first needed.
 
 use crate::machine::{Arguments, PreparedCall};
 use rondo_schema::{Prepared, SchemaError, Validator, Violation, prepare};
@@ -13,33 +13,34 @@ pub struct Schemas {
     validators: Vec<OnceLock<Result<Validator, SchemaError>>>,
 }
 
-/// Prepares arguments by the schemas of the tools on offer, and checks answers by the schema asked
-/// for.
+/// Prepares arguments by the schemas of the offered tools, and checks answers against the turn's response
+/// schema.
 pub struct Catalog {
     schemas: Arc<Schemas>,
     answer: Option<Validator>,
     check: Option<AnswerCheck>,
 }
 
-/// Checks an answer that fits its schema by what a schema cannot say, as a type's own reading does.
-/// What it says of an answer is sent back to the model, within
-/// [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries), and recorded.
+/// A check of answers beyond what a schema can express, such as deserialising a type.
+///
+/// Its error is recorded and sent back to the model, within
+/// [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries).
 #[derive(Clone)]
 pub struct AnswerCheck(Arc<Check>);
 
 type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 impl AnswerCheck {
-    /// Takes the check. It gets the answer without a code fence around it, and returns what is wrong,
-    /// in words for the model.
+    /// Wraps a check. It gets the answer without a surrounding code fence, and returns an error worded for
+    /// the model.
     pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 }
 
 impl Schemas {
-    /// Takes the tools. Schemas are compiled at the first call of their tool, since most turns call
-    /// few of them.
+    /// Holds the tools. A schema is compiled at the first call of its tool, since most turns call few
+    /// tools.
     #[must_use]
     pub fn new(tools: Arc<Vec<ToolSpec>>) -> Self {
         let validators = tools.iter().map(|_| OnceLock::new()).collect();
@@ -54,10 +55,10 @@ impl Schemas {
 }
 
 impl Catalog {
-    /// Takes the tools and the answer's schema.
+    /// Builds a catalog of the tools and the response schema.
     ///
     /// # Errors
-    /// When the answer's schema is none.
+    /// When the response schema is not a valid JSON Schema.
     pub fn new(
         schemas: Arc<Schemas>,
         response_schema: Option<&Value>,
@@ -70,13 +71,13 @@ impl Catalog {
         })
     }
 
-    /// Adds the check of answers that fit.
+    /// Adds a check of answers that fit the schema.
     #[must_use]
     pub fn with_check(self, check: Option<AnswerCheck>) -> Self {
         Self { check, ..self }
     }
 
-    /// Takes the tools; any answer fits.
+    /// Builds a catalog without a response schema.
     #[must_use]
     pub fn without_answer(schemas: Arc<Schemas>) -> Self {
         Self {

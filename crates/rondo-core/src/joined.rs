@@ -1,12 +1,12 @@
-//! The form of an event stream in which a live run and its replay are the same, byte for byte.
+//! Joins the deltas of an event stream, after which a live run and its replay are equal byte for byte.
 
 use rondo_types::{EventBody, Part, TurnEvent};
 
-/// Joins the deltas of a stream, of which there are no records.
+/// Joins the deltas of a stream, since they are not recorded.
 ///
-/// Deltas of text or of reasoning that follow one another become one, told at the time of the event
-/// after them; empty ones are left out. So is the output of running tools, for which their result
-/// stands, and the count of dropped deltas, which is the listener's own. Events are numbered anew.
+/// Adjacent deltas of text or reasoning become one, with the time of the event after them. Empty deltas,
+/// the output of running tools (their results have it) and counts of dropped deltas (which depend on the
+/// listener) are left out. Events are renumbered.
 #[must_use]
 pub fn joined(events: Vec<TurnEvent>) -> Vec<TurnEvent> {
     let mut all: Vec<TurnEvent> = Vec::with_capacity(events.len());
@@ -40,7 +40,7 @@ fn settle_times(events: &mut [TurnEvent]) {
     }
 }
 
-/// Returns what a listener is shown of the parts of a reply, its deltas joined.
+/// Returns the joined deltas that a listener gets for the parts of a reply.
 #[must_use]
 pub fn shown(parts: &[Part]) -> Vec<EventBody> {
     let mut all: Vec<EventBody> = Vec::new();

@@ -1,23 +1,24 @@
-//! The bounded turn: the sans-IO machine, the ports it needs, and the driver that awaits for it.
+//! The bounded turn: the sans-IO machine, the ports through which it acts, and the driver that runs it.
 //!
 //! # Layout
-//! - [`ports`]: what a turn needs from outside: [`Model`], [`Tool`], [`Gate`], [`Approver`],
-//!   [`Journal`].
+//! - [`ports`]: the traits that a turn acts through: [`Model`], [`Tool`], [`Gate`], [`Approver`], [`Journal`].
 //! - [`events`]: the ordered event stream of a turn, which never blocks it.
-//! - [`accumulator`]: the events of a reply, assembled.
-//! - [`joined`]: an event stream as a replay tells it.
+//! - [`accumulator`]: assembles the events of a reply.
+//! - [`joined`]: joins the deltas of an event stream, so that a run and its replay can be compared.
 //! - [`machine`]: the turn as a state machine.
-//! - [`profile`]: named sets of limits, as TOML data in layers.
+//! - [`profile`]: named sets of limits, as TOML data in layers; the built-in ones are in `profiles/`.
+//! - [`catalog`]: checks arguments and answers against their JSON Schemas.
+//! - [`clock`]: the only place that reads a clock.
 //! - [`driver`]: the only loop that awaits.
-//! - [`observe`]: the moments of a turn, for those who measure it.
-//! - [`compaction`]: what makes a transcript shorter.
+//! - [`observe`]: hooks for telemetry.
+//! - [`compaction`]: summarises, drops and shortens older messages.
 //! - [`history`]: a session's transcript, from its records.
-//! - [`redact`]: known secrets, kept out of transcripts.
-//! - [`redrive`]: a machine driven again from its records.
-//! - [`replay`]: a session driven again from its records alone, and where it differs.
-//! - [`pairing`]: every call has its one result.
+//! - [`redact`]: removes known secrets from what is sent, shown and recorded.
+//! - [`redrive`]: rebuilds a machine's state from the records of its turn, to resume it.
+//! - [`replay`]: runs a session again from its records alone, and reports differences.
+//! - [`pairing`]: makes every call of a transcript have exactly one result.
 //! - [`session`]: a session as a state machine: what begins a turn, joins it, or waits.
-//! - [`shown`]: what a person is shown of a call.
+//! - [`shown`]: renders a call for the user who decides about it.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
 //! Observation hooks for telemetry: the moments of a turn.
 //!
-//! A listener reads the event stream, which is for people: deltas are joined, and what is not for
-//! people is not in it. An [`Observer`] is told of each [`Moment`] when it happens, by reference, so
-//! that it can take times and keep what it wants; the engine copies nothing for it.
+//! The event stream is meant for display: deltas may be joined, and internal details are missing. An
+//! [`Observer`] gets each [`Moment`] when it happens, by reference, so it can measure times and copy what
+//! it needs; the engine copies nothing for it.
 
 use crate::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
@@ -33,7 +33,7 @@ pub enum Moment<'a> {
     Input(&'a Input),
     /// A request is sent; it ends with the [`Input::Reply`] or [`Input::ReplyFailed`] that follows.
     Requested {
-        /// Who is asked.
+        /// The model.
         model: &'a ModelInfo,
         /// Where its server is, if it has one.
         server: Option<&'a ServerAddress>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Returns the transcript with every call answered exactly once, right after its message and in
 /// call order: lost results are filled in as `in_doubt`, results without a call are left out.
 ///
-/// A history that is whole is returned as it is. Providers refuse anything else.
+/// A history without such gaps is returned unchanged. Providers refuse any other.
 #[must_use]
 pub fn paired(history: Transcript) -> Transcript {
     if is_paired(&history) {
@@ -20,7 +20,7 @@ pub fn paired(history: Transcript) -> Transcript {
 /// message are the results of the calls that the history ends with, and only calls without one are
 /// filled in. Results in the message that answer none of those calls are left out.
 ///
-/// Pairing what was paired changes nothing.
+/// Pairing is idempotent.
 #[must_use]
 pub fn paired_with(history: Transcript, message: Message) -> (Transcript, Message) {
     if message.role != Role::Tool {
@@ -77,7 +77,7 @@ fn repaired(history: Transcript) -> Transcript {
 }
 
 /// Returns whether every call is answered exactly once, right after its message and in call order,
-/// and no call id stands twice.
+/// and no call id occurs twice.
 #[must_use]
 pub fn is_paired(transcript: &Transcript) -> bool {
     let mut ids = HashSet::new();

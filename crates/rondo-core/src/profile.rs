@@ -1,11 +1,11 @@
 //! Profiles: named sets of limits, dialect, tools and rendering, as data in layers.
 //!
-//! The built-in profiles are whole; a layer (the user's file, the environment, flags) is an object
-//! with any of the same keys, and the last one that sets a key wins.
+//! A built-in profile sets every key. A layer (the user's file, the environment, flags) is an object with
+//! any of the same keys; the last layer that sets a key wins.
 //!
-//! The built-in ones are written in `profiles/*.toml`. What is compiled in is `profiles/builtin.json`,
-//! the same as JSON, so that this crate needs no reader of TOML; a test compares the two and, with
-//! `RONDO_UPDATE_PROFILES=1`, writes it anew.
+//! The built-in profiles, with the defaults of all limits, are the files `profiles/*.toml`. Their JSON form,
+//! `profiles/builtin.json`, is compiled in, so that this crate needs no TOML parser; a test compares the two
+//! and, with `RONDO_UPDATE_PROFILES=1`, writes the JSON anew.
 
 use rondo_types::Profile;
 use serde::Deserialize as _;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The built-in profiles, by name.
 const BUILTIN: &str = include_str!("../profiles/builtin.json");
 
-/// Values that one source sets.
+/// The values that one source sets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     /// Where they come from, to show to people: a file, a variable, a flag.
@@ -34,7 +34,7 @@ pub struct Resolved {
     pub sources: BTreeMap<String, String>,
 }
 
-/// Why there is no such profile.
+/// Why a profile cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has that name.

@@ -1,4 +1,4 @@
-//! Keeps known secrets out of transcripts: what models are sent, and what journals keep of it.
+//! Redacts known secrets from transcripts: from what models are sent and what journals record.
 
 mod forms;
 mod matcher;
@@ -17,12 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What stands where a secret stood.
 const MARK: &str = "[redacted]";
 
-/// Values that must not be told: keys, passwords. Cheap to clone.
+/// Secret values, such as keys and passwords, and how to redact them. Cheap to clone.
 ///
-/// They are found as they are, in base64, in hexadecimal digits, and as encoders put them into addresses,
-/// forms and strings of JSON. Line ends within, terminal sequences and control characters hide none.
-/// What encodes a secret in another way hides it, such as backwards or with the cursor moved between two
-/// of its characters.
+/// A value is found verbatim, in base64, in hexadecimal, and as it is encoded in URLs, forms and JSON
+/// strings, even with line breaks, terminal sequences or control characters within. It is not found in any
+/// other encoding, such as reversed, or with cursor movements between its characters.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// The shortest first.
@@ -31,13 +30,13 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Bytes of the shortest value that counts: what is shorter may be any word.
+    /// The shortest value that is redacted, in bytes: a shorter one may be any word.
     pub const BYTES_MIN: usize = 8;
 
-    /// Bytes of all values that count, of which the shortest come first: keys are short.
+    /// The bound on all values together, in bytes; the shortest ones are kept, since keys are short.
     pub const BYTES_MAX: usize = 256 << 10;
 
-    /// Takes values; short ones are left out.
+    /// Collects values; those shorter than [`Self::BYTES_MIN`] are ignored.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let trimmed = values.into_iter().map(|value| value.trim().to_owned());
         let mut values: Vec<_> = trimmed.filter(|it| it.len() >= Self::BYTES_MIN).collect();
@@ -55,13 +54,13 @@ impl Secrets {
         }
     }
 
-    /// Returns the values themselves, to hand them to a process that keeps them out of its output.
+    /// Returns the values in plain text, for a process that redacts its own output.
     #[must_use]
     pub fn reveal(&self) -> &[String] {
         &self.values
     }
 
-    /// Returns what keeps them out of a stream of bytes.
+    /// Returns a redactor of these values for a stream of bytes.
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         Redactor::new(self.matcher.clone())
@@ -73,7 +72,7 @@ impl Secrets {
         Self::new(self.values.iter().cloned().chain(more))
     }
 
-    /// Returns a text without them.
+    /// Returns the text, redacted.
     #[must_use]
     pub fn text(&self, text: String) -> String {
         if !self.is_told(&text) {
@@ -85,7 +84,7 @@ impl Secrets {
         String::from_utf8_lossy(&told).into_owned()
     }
 
-    /// Returns a message without them. What a provider sent is left as it is.
+    /// Returns the message, redacted. Opaque provider data is unchanged.
     #[must_use]
     pub fn message(&self, mut message: Message) -> Message {
         for part in &mut message.parts {
@@ -101,7 +100,7 @@ impl Secrets {
         message
     }
 
-    /// Returns an outcome without them.
+    /// Returns the outcome, redacted.
     #[must_use]
     pub fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
         match &mut outcome {
@@ -114,7 +113,7 @@ impl Secrets {
         outcome
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

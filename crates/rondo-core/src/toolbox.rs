@@ -61,7 +61,7 @@ impl Toolbox {
         })
     }
 
-    /// Returns the same tools with these secrets kept out of their results.
+    /// Returns the same tools, with these secrets redacted from their results.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
         let tools = self.by_name.iter().map(|(name, Offered { tool, spec })| {
@@ -81,20 +81,19 @@ impl Toolbox {
         self.by_name.get(name).map(|it| Arc::clone(&it.tool))
     }
 
-    /// Returns what the tool of that name said of itself when it was added.
+    /// Returns the spec of the tool of that name, as it was when the tool was added.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<Arc<ToolSpec>> {
         self.by_name.get(name).map(|it| Arc::clone(&it.spec))
     }
 
-    /// Returns what the model is told of the tools.
+    /// Returns the specs of all tools, which the model reads.
     #[must_use]
     pub fn specs(&self) -> Arc<Vec<ToolSpec>> {
         self.schemas.tools()
     }
 
-    /// Returns the same with the schemas that were compiled so far: turns that share a toolbox
-    /// compile each once.
+    /// Returns the specs with their compiled schemas. Turns that share a toolbox compile each schema once.
     #[must_use]
     pub fn schemas(&self) -> Arc<Schemas> {
         Arc::clone(&self.schemas)

@@ -1,7 +1,7 @@
 //! Assembles the events of a reply.
 //!
-//! One event at a time, in any interleaving of candidates and calls. What a call without its end
-//! means is decided here once: it stays [`ToolCall::complete`]` == false`, and it never runs.
+//! Events of several candidates and calls may be interleaved. A call whose end did not arrive keeps
+//! [`ToolCall::complete`]` == false` and never runs.
 
 use rondo_types::{
     CallId, Candidate, ErrorClass, ModelError, ModelEvent, Opaque, Part, ReasoningPart, Reply,
@@ -9,15 +9,15 @@ use rondo_types::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// What bounds one reply, whatever the provider sends.
+/// The bounds on one reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBounds {
-    /// Text, reasoning, arguments and opaque data together.
+    /// Text, reasoning, arguments and opaque data together, in bytes.
     pub bytes_max: usize,
-    /// Text, reasoning and arguments, which are held several times over while a reply is judged,
+    /// Text, reasoning and arguments, in bytes: lower, since several copies exist while a reply is judged,
     /// recorded and shown.
     pub text_bytes_max: usize,
-    /// Alternatives.
+    /// Candidates.
     pub candidates_max: usize,
     /// Tool calls over all candidates; further ones are left out of the reply.
     pub calls_max: usize,
@@ -88,7 +88,7 @@ impl Accumulator {
     /// Events about calls that never started are ignored.
     ///
     /// # Errors
-    /// `too_large` when a bound is passed; the reply is then worth nothing.
+    /// `too_large` when a bound is exceeded; the reply must then be discarded.
     pub fn push(&mut self, event: ModelEvent) -> Result<(), ModelError> {
         match event {
             ModelEvent::Queued | ModelEvent::Sent => Ok(()),
@@ -151,7 +151,7 @@ impl Accumulator {
         }
     }
 
-    /// Returns what was said so far of the first candidate, without ending the reply.
+    /// Returns the text of the first candidate so far, without ending the reply.
     #[must_use]
     pub fn text_so_far(&self) -> String {
         self.candidates
@@ -161,7 +161,7 @@ impl Accumulator {
             .unwrap_or_default()
     }
 
-    /// Returns the parts of the candidate that is shown as it comes, without ending the reply.
+    /// Returns the parts so far of the candidate that is streamed to listeners, without ending the reply.
     #[must_use]
     pub fn parts_so_far(&self) -> &[Part] {
         let shown = self.candidates.get(&SHOWN_CANDIDATE);

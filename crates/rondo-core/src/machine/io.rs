@@ -1,4 +1,4 @@
-//! The inputs and actions of the machine, and the configuration it runs under.
+//! The inputs and actions of the machine, and its configuration.
 
 use crate::ports::{Approval, Purpose, RecordBody, Verdict};
 use rondo_types::{
@@ -10,18 +10,18 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a turn runs under; immutable while it runs.
+/// The configuration of a turn; immutable while it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnConfig {
     /// The session.
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The turn's place in its session, from 1; it makes call ids unique.
+    /// The turn's number in its session, from 1; it makes call ids unique.
     pub turn_number: u32,
     /// The model.
     pub model: ModelInfo,
-    /// The models that follow it when its requests fail, in order.
+    /// The models to use when its requests fail, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelInfo>,
     /// Limits, rendering and texts.
@@ -57,27 +57,27 @@ pub trait Arguments {
     /// Parses, repairs and validates the arguments of a call to a tool that exists.
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall;
 
-    /// Checks an answer against the schema asked for, if one was, and returns it without what may
-    /// stand around it.
+    /// Checks an answer against the response schema, if there is one, and returns it without a surrounding
+    /// code fence.
     ///
     /// # Errors
-    /// What does not fit, for the model.
+    /// What does not fit, worded for the model.
     fn check_answer(&self, text: String) -> Result<String, String>;
 
-    /// Checks an answer that fits the schema by what a schema cannot say. The refusal is recorded, so
-    /// that this need not be the same for the same text.
+    /// Checks an answer that fits the schema for what a schema cannot express. The refusal is recorded, so
+    /// this need not be deterministic.
     ///
     /// # Errors
-    /// What is wrong, for the model.
+    /// What is wrong, worded for the model.
     fn refuse_answer(&self, _answer: &str) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What became of a call's arguments.
+/// The result of preparing a call's arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PreparedCall {
-    /// They fit.
+    /// They fit the schema, possibly after repairs.
     Ready {
         /// As they will be run.
         arguments: Value,
@@ -86,16 +86,16 @@ pub enum PreparedCall {
         /// Whether a repair went beyond notation.
         meaning_changed: bool,
     },
-    /// They do not.
+    /// They do not fit the schema.
     Invalid {
-        /// What is wrong and what is expected, for the model.
+        /// What is wrong and what is expected, worded for the model.
         message: String,
         /// The same as data.
         details: Value,
     },
 }
 
-/// What the machine is told.
+/// An input of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
@@ -106,7 +106,7 @@ pub enum Input {
         /// The user's message.
         message: Message,
     },
-    /// The model replied, and the reply ended as its protocol ends.
+    /// The model's reply arrived completely.
     Reply {
         /// The reply.
         reply: Reply,
@@ -117,9 +117,9 @@ pub enum Input {
         error: ModelError,
         /// Text of the answer that had arrived.
         partial: String,
-        /// Whether anything of the reply was shown already.
+        /// Whether anything of the reply was already shown, so that it cannot be retried.
         committed: bool,
-        /// Whether anything of the reply had arrived: it was paid for.
+        /// Whether anything of the reply arrived, so that it is charged for.
         received: bool,
     },
     /// The gate judged a call.
@@ -129,11 +129,11 @@ pub enum Input {
         /// Its verdict.
         verdict: Verdict,
     },
-    /// A person answered.
+    /// The approval question of a call was answered.
     Approval {
         /// The call.
         call_id: CallId,
-        /// Their answer.
+        /// The answer.
         approval: Approval,
     },
     /// A call ended.
@@ -145,35 +145,35 @@ pub enum Input {
         /// How long it ran.
         duration_ms: u64,
     },
-    /// The user says something while the turn runs.
+    /// The user sent a message while the turn runs.
     Steer {
-        /// What.
+        /// Its text.
         text: String,
     },
-    /// The turn is to stop.
+    /// The turn was cancelled.
     Cancel,
-    /// A wait is over.
+    /// The time of [`Action::Wait`] has come.
     Time,
-    /// The runtime cannot go on, as when the journal cannot be written.
+    /// The runtime failed, for example because the journal cannot be written.
     Fault {
         /// Why.
         error: ModelError,
     },
 }
 
-/// What the machine wants done. Of the kinds that await something, at most one is outstanding,
-/// except [`Action::Ask`], which is one per call.
+/// An action for the driver to carry out. Of those that lead to an input, at most one is outstanding, except
+/// for [`Action::Ask`], of which there can be one per call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Tell the listener.
+    /// Send an event to the listener.
     Emit(EventBody),
-    /// Record what the machine did to the transcript by itself, with what happens next.
+    /// Record a change that the machine made to the transcript, durable with the next action.
     Record(Box<RecordBody>),
     /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`].
     CallModel(ModelCall),
     /// Judge these calls; then one [`Input::Gate`] each.
     CheckGate(Vec<PlannedCall>),
-    /// Ask a person; then [`Input::Approval`].
+    /// Ask the approver; then [`Input::Approval`].
     Ask {
         /// The call.
         call: Box<PlannedCall>,
@@ -184,12 +184,12 @@ pub enum Action {
     },
     /// Run these calls at once; then one [`Input::ToolFinished`] each.
     RunTools(Vec<PlannedCall>),
-    /// Do nothing until then; then [`Input::Time`].
+    /// Wait; then [`Input::Time`].
     Wait {
         /// The instant.
         until: TimeMs,
     },
-    /// End what is running; its ends are still awaited.
+    /// Stop the request and calls that are running; their results still arrive as inputs.
     Abort,
     /// The turn is over.
     Done(Box<Outcome>),
@@ -200,11 +200,11 @@ pub enum Action {
 pub struct ModelCall {
     /// The request.
     pub request: Arc<ModelRequest>,
-    /// Whom to send it to: 0 is [`TurnConfig::model`], `n` the `n`-th of [`TurnConfig::fallbacks`].
+    /// The model: 0 is [`TurnConfig::model`], `n` the `n`-th of [`TurnConfig::fallbacks`].
     pub model: usize,
-    /// From 1.
+    /// The step, from 1.
     pub step: u32,
-    /// From 0 for each model; repetitions after transport failures count up.
+    /// The attempt, from 0 for each model; retries count up.
     pub attempt: u32,
     /// What its reply is for.
     pub purpose: Purpose,
@@ -212,16 +212,17 @@ pub struct ModelCall {
     pub first_byte_timeout: Option<Duration>,
     /// How long the next content may take.
     pub idle_timeout: Option<Duration>,
-    /// When the reply must be whole.
+    /// When the reply must be complete.
     pub end: Option<StepEnd>,
 }
 
-/// When a step must be over, and what it is called when it is not.
+/// The end of the time for a step, and which limit sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepEnd {
     /// The instant.
     pub at: TimeMs,
-    /// Whether it is the turn's deadline (less what is held back) rather than the step's timeout.
+    /// Whether the turn's deadline sets it (less the time reserved for the final answer), rather than the
+    /// step's timeout.
     pub is_deadline: bool,
 }
 
@@ -234,10 +235,10 @@ pub struct PlannedCall {
     pub name: String,
     /// The arguments as they will be run.
     pub arguments: Value,
-    /// What recovery does with it.
+    /// What a resumed turn does with it if its end is not recorded.
     pub recovery: Recovery,
     /// How long it may run.
     pub timeout: Option<Duration>,
-    /// When it must have ended, once it was told to.
+    /// When it is abandoned, after it was cancelled or timed out.
     pub end_by: Option<TimeMs>,
 }

@@ -124,10 +124,10 @@ struct Seen {
     open_bytes: usize,
 }
 
-/// Keeps secrets out of a stream of bytes, also where they are split between pieces, in one of the
-/// [forms that are found](Secrets), broken into lines, or with terminal sequences in them.
+/// Redacts secrets in a stream of bytes, also if they are split between pieces, in all
+/// [forms that are found](Secrets).
 ///
-/// What may be the beginning of one is held back until it is known: at most 32 KiB.
+/// Bytes that may be the beginning of a secret are held back until it is decided: at most 32 KiB.
 #[derive(Clone)]
 pub struct Redactor {
     matcher: Option<Arc<Matcher>>,
@@ -153,7 +153,7 @@ impl Redactor {
         }
     }
 
-    /// Takes a piece, and returns what is known to hold no secret by now.
+    /// Takes a piece, and returns the bytes that are now known to be free of secrets.
     pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         match self.matcher.clone() {
             None => Cow::Borrowed(bytes),
@@ -168,7 +168,7 @@ impl Redactor {
         }
     }
 
-    /// Returns what [`Self::push`] would, and what is held back as far as that is known then, without
+    /// Returns what [`Self::push`] would return, and the redacted rest as far as it is decided, without
     /// taking the piece.
     #[must_use]
     pub fn peek(&self, bytes: &[u8]) -> Vec<u8> {
@@ -181,8 +181,9 @@ impl Redactor {
         self.open_bytes <= SHOWN_BYTES_MAX && self.shown < self.held.len()
     }
 
-    /// Returns what is held back, for people who wait for it: at most three bytes that may begin a
-    /// secret, line ends and terminal sequences. The rest of that one is not returned either way.
+    /// Returns the bytes that are held back, so that a user who waits for output (such as a prompt) sees it:
+    /// at most three bytes that may begin a secret, line ends and terminal sequences. If it is a secret, its
+    /// rest is redacted all the same.
     pub fn show(&mut self) -> Vec<u8> {
         if !self.can_show() {
             return Vec::new();
@@ -191,7 +192,7 @@ impl Redactor {
         self.held.get(shown..).unwrap_or_default().to_vec()
     }
 
-    /// Returns what was held back, at the end of the stream.
+    /// Ends the stream, and returns the bytes that were held back, redacted.
     pub fn finish(&mut self) -> Vec<u8> {
         match self.matcher.clone() {
             None => Vec::new(),

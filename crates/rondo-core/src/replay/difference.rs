@@ -1,4 +1,4 @@
-//! Where a request that was made again differs from the recorded one.
+//! Compares a replayed request with the recorded one.
 
 use crate::ports::RequestParts;
 use crate::request_hash::{RequestHash, Rest};
@@ -6,14 +6,14 @@ use rondo_types::{Message, ModelRequest, Part};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Where a request is not the recorded one.
+/// A request that differs from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestDifference {
-    /// The record's place in the session, from 1.
+    /// The record's number in the session, from 1.
     pub record: usize,
     /// The step, from 1.
     pub step: u32,
-    /// What differs. Empty where the record does not tell, and past
+    /// The parts that differ. Empty if the record has no digests of them, and beyond
     /// [`DETAILED_MAX`](super::DETAILED_MAX).
     pub parts: Vec<PartDifference>,
 }
@@ -21,15 +21,15 @@ pub struct RequestDifference {
 /// A part of a request that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartDifference {
-    /// Which.
+    /// The part.
     pub part: RequestPart,
-    /// What it was; none where there was no such part, or the records do not tell.
+    /// The recorded text; `None` if there was no such part, or its text is not recorded.
     pub recorded: Option<String>,
-    /// What it is now; none where there is no such part any more.
+    /// The text now; `None` if there is no such part any more.
     pub now: Option<String>,
 }
 
-/// What a request is made of.
+/// A part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPart {
     /// The system prompt.

@@ -1,4 +1,4 @@
-//! Runs the recorded calls of reading tools again and compares their results.
+//! Runs the recorded calls of read-only tools again and compares their results.
 
 use crate::ports::{Gate, GateRequest, OutputSink, Record, RecordBody, ToolInvocation, Verdict};
 use crate::toolbox::Toolbox;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a call may take that is run again.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A call that was run again, beside what was recorded of it.
+/// A call that was run again, and its recorded result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rerun {
     /// The call.
@@ -21,16 +21,15 @@ pub struct Rerun {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// What it returned.
+    /// The recorded result.
     pub recorded: ToolOutcome,
-    /// What it returns now; none where it was not run: the tool may change something, is not on
-    /// offer, or the gate does not let it pass without asking.
+    /// The result now; `None` if it was not run: the tool is not read-only, is not offered, or the gate would
+    /// ask about the call.
     pub now: Option<ToolOutcome>,
 }
 
 impl Rerun {
-    /// Returns whether the call returns something else now. Where the whole output lies is no part
-    /// of it.
+    /// Returns whether the result differs now. The path of the full output does not count.
     #[must_use]
     pub fn has_drifted(&self) -> bool {
         match (&self.recorded, &self.now) {
@@ -43,10 +42,10 @@ impl Rerun {
     }
 }
 
-/// Runs the recorded calls of tools that only look again, one after another.
+/// Runs the recorded calls of read-only tools again, one after another.
 ///
 /// # Cancel safety
-/// Dropping the future drops the call under way.
+/// Dropping the future drops the running call.
 pub async fn rerun(
     session: &SessionId,
     records: &[Record],

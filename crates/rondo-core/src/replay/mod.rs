@@ -1,13 +1,12 @@
-//! A session driven again from its records alone: no network, no tools, no clock.
+//! Replays a session from its records alone: no network, no tools, no clock.
 //!
-//! The machine decides everything anew; what it waits for is served from the records, at the recorded
-//! times. So the same engine under the same profile tells the same, and another one shows what it
-//! changes.
+//! The machine makes every decision anew; replies, results, answers and times come from the records. The same
+//! version with the same profile gives the same events; another version or profile shows what it changes.
 //!
 //! # Layout
 //! - `player`: one turn, record by record.
 //! - `difference`: where a request differs from the recorded one.
-//! - `live`: tools that only look, run again.
+//! - `live`: runs the calls of read-only tools again.
 
 mod difference;
 mod live;
@@ -27,53 +26,53 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Requests of which it is said where they differ: a changed prompt changes all of a session, and
-/// each holds the conversation up to it.
+/// The bound on requests whose differences are detailed: a changed prompt changes every request of a
+/// session, and each holds the whole conversation before it.
 pub const DETAILED_MAX: usize = 32;
 
-/// What a replay puts in the place of what was recorded.
+/// What a replay replaces of the recorded configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// The profile, limits included.
     pub profile: Option<Profile>,
     /// The ordered blocks of the system prompt.
     pub system: Option<Vec<String>>,
-    /// The tools on offer. They are not run: a call's result is the recorded one.
+    /// The offered tools. They are not run: the results are the recorded ones.
     pub tools: Option<Arc<Vec<ToolSpec>>>,
 }
 
 impl Changes {
-    /// Returns whether all is as it was recorded.
+    /// Returns whether nothing is replaced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A session, driven again.
+/// The replay of a session.
 #[derive(Debug)]
 pub struct Replay {
     /// Its turns, in order.
     pub turns: Vec<ReplayedTurn>,
 }
 
-/// A turn, driven again.
+/// The replay of a turn.
 #[derive(Debug)]
 pub struct ReplayedTurn {
     /// The turn.
     pub turn: TurnId,
-    /// What was told, its deltas joined (see [`joined`](crate::joined::joined)): one stream for each
-    /// process that worked on the turn.
+    /// The events, with their deltas joined (see [`joined`](crate::joined::joined)): one stream for each
+    /// process that ran a part of the turn.
     pub streams: Vec<Vec<TurnEvent>>,
-    /// The outcome; none where the turn does not end.
+    /// The outcome; `None` if the turn does not end.
     pub outcome: Option<Outcome>,
-    /// Requests that were recorded.
+    /// The number of recorded requests.
     pub requests: usize,
-    /// Questions about calls that were recorded, each call once.
+    /// The calls that the recording asked about, each once.
     pub asked: Vec<AskedCall>,
-    /// How the process ended by the turn, as it was recorded.
+    /// The recorded end of the process that ran the turn.
     pub process: Option<ProcessEnd>,
-    /// Where it is not what was recorded.
+    /// The differences from the recording.
     pub differences: Vec<Difference>,
 }
 
@@ -84,7 +83,7 @@ pub struct AskedCall {
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// The arguments that it was to run with.
+    /// The arguments that were to be approved.
     pub arguments: Value,
 }
 
@@ -98,10 +97,10 @@ impl ReplayedTurn {
     }
 }
 
-/// Where a replay is not what was recorded.
+/// A difference between a replay and the recording.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Difference {
-    /// A request is another one.
+    /// A request differs.
     Request(Box<RequestDifference>),
     /// A call would be run with other arguments.
     Call {
@@ -114,25 +113,25 @@ pub enum Difference {
         /// Those that it would be run with.
         now: Value,
     },
-    /// A record has no place any more: what it answers is not asked.
+    /// A record is not used: the replay does not do what it is the result of.
     Unused {
-        /// The record's place in the session, from 1.
+        /// The record's number in the session, from 1.
         record: usize,
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
     },
-    /// The turn ends otherwise.
+    /// The turn ends differently.
     Ending {
         /// How it ended.
         recorded: ReplayedEnd,
-        /// How it would end; none where it would go on and the records do not tell how.
+        /// How it ends now; `None` if it would continue past the end of the records.
         now: Option<ReplayedEnd>,
     },
-    /// The process would end with another exit code. Added by the host, which knows what the code follows from.
+    /// The process would end with another exit code. Added by the host, which knows the codes.
     Exit {
-        /// That which was recorded.
+        /// The recorded code.
         recorded: i32,
-        /// That which it would be.
+        /// The code now.
         now: i32,
     },
 }
@@ -140,11 +139,11 @@ pub enum Difference {
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayedEnd {
-    /// Why.
+    /// The stop reason.
     pub stop_reason: StopReason,
     /// The answer.
     pub text: String,
-    /// Whether the answer is less than it could be.
+    /// Whether the answer is degraded.
     pub degraded: bool,
 }
 
@@ -154,7 +153,7 @@ pub enum ReplayError {
     /// There is no turn in them.
     #[error("the session holds no turn")]
     Empty,
-    /// They do not say what a turn worked with.
+    /// A turn was recorded without its prompt and tools, as by an old version.
     #[error("turn {turn} was recorded without its prompt and tools, so it cannot be replayed")]
     NotEquipped {
         /// The turn's place in the session, from 1.
@@ -162,12 +161,12 @@ pub enum ReplayError {
     },
 }
 
-/// Drives a session again. `records` are all of it, in order.
+/// Replays a session. `records` are all its records, in order.
 ///
-/// All requests that differ are counted; of the first [`DETAILED_MAX`] it is said where.
+/// All requests that differ are counted; the first [`DETAILED_MAX`] are detailed.
 ///
 /// # Errors
-/// When the records do not hold a turn, or not what it worked with.
+/// When the records hold no turn, or a turn without its prompt and tools.
 pub fn replay(
     session: &SessionId,
     records: &[Record],
@@ -196,8 +195,7 @@ fn turn_len(records: &[Record]) -> usize {
     other.unwrap_or(records.len())
 }
 
-/// Drives a session again turn by turn, so that no more of it than a turn and the conversation is
-/// held.
+/// Replays a session turn by turn, so that only one turn and the conversation are in memory.
 #[derive(Debug)]
 pub struct Replayer {
     session: SessionId,
@@ -223,7 +221,7 @@ struct Course {
 }
 
 impl Replayer {
-    /// Begins with a session's first turn.
+    /// Starts before a session's first turn.
     #[must_use]
     pub fn new(session: SessionId, changes: Changes) -> Self {
         Self {
@@ -237,11 +235,11 @@ impl Replayer {
         }
     }
 
-    /// Drives the next turn again. `records` are all of it, in order; what belongs to no turn may
-    /// stand before and among them.
+    /// Replays the next turn. `records` are all its records, in order; records that belong to no turn may be
+    /// before and among them.
     ///
     /// # Errors
-    /// When the records hold no turn, or not what it worked with.
+    /// When the records hold no turn, or a turn without its prompt and tools.
     pub fn turn(&mut self, records: &[Record]) -> Result<ReplayedTurn, ReplayError> {
         let before = records.iter().position(|it| it.body.is_of_turn());
         let before = before.ok_or(ReplayError::Empty)?;

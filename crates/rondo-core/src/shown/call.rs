@@ -1,4 +1,4 @@
-//! A call as text for a person: in one line, or whole within bounds.
+//! A call as text for the user: in one line, or in full within bounds.
 
 use super::{BAR, line, visible};
 use serde_json::{Map, Value};
@@ -33,12 +33,11 @@ const DEPTH_MAX: usize = 6;
 /// The bound on all of it, in lines; of more, half of them from each end.
 const LINES_MAX: usize = 1_000;
 
-/// Returns the arguments of a call for a person to decide about, indented by two blanks, with no line
-/// break at the end.
+/// Returns the arguments of a call for the user to decide about, indented by two blanks, without a line break
+/// at the end.
 ///
-/// Short arguments come first, and those among them that say most before the others; texts of several lines
-/// follow as blocks, each with the number of its lines. What is left out is left out in the middle, and
-/// said.
+/// Short arguments come first, the most telling ones before the others; texts of several lines follow as
+/// blocks, each with the number of its lines. Long texts are shortened in the middle, with a note.
 #[must_use]
 pub fn call(arguments: &Value) -> String {
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Characters that a terminal does not show as what they are.
+//! Characters that a terminal hides, or that make it show others differently.
 
 use unicode_general_category::{GeneralCategory, get_general_category as category};
 
@@ -24,12 +24,11 @@ const IGNORED: [(char, char); 9] = [
     ('\u{e0100}', '\u{e01ef}'),
 ];
 
-/// Returns whether a terminal shows nothing of a character, shows a blank, or shows others elsewhere
-/// because of it.
+/// Returns whether a terminal shows nothing for a character, shows a blank, or moves others because of it.
 ///
-/// By its properties, so that what future versions of Unicode add is among them: controls, formats
-/// (bidirectional ones and tags too), what is ignored by default, line and paragraph separators, private
-/// use, what is not assigned, and all blanks but the space itself.
+/// Decided by Unicode properties, so that characters of future versions are covered: controls, format
+/// characters (bidirectional ones and tags included), default-ignorable ones, line and paragraph separators,
+/// private use, unassigned ones, and all white space but the space.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
@@ -52,14 +51,14 @@ pub fn is_hidden(c: char) -> bool {
     is_ignored || is_without_ink || c == BRAILLE_BLANK
 }
 
-/// Returns text whose hidden characters are spelt out, such as `\u{202e}`, but for line breaks and
-/// tabs. Marks that stand on nothing, or on too many others, are spelt out too.
+/// Returns the text with hidden characters escaped, such as `\u{202e}`, except line breaks and tabs.
+/// Combining marks without a base character, or stacked too high, are escaped too.
 #[must_use]
 pub fn visible(text: &str) -> String {
     spelt(text, |c| c == '\n' || c == '\t')
 }
 
-/// Returns text as [`visible`] does, on one line: line breaks and tabs are spelt out as well.
+/// Like [`visible`], but on one line: line breaks and tabs are escaped as well.
 #[must_use]
 pub fn line(text: &str) -> String {
     spelt(text, |_| false)

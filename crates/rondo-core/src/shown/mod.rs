@@ -1,8 +1,8 @@
-//! What a person is shown of a call before they decide about it.
+//! Renders a call for the user who decides whether it may run.
 //!
-//! Arguments are written by the model that wants them to run. What says most stands first, whatever order it came
-//! in; a long text loses its middle and never its end; and what a terminal would not show, or would show
-//! elsewhere, is spelt out.
+//! The arguments come from the model, so they must not mislead: the most telling argument comes first,
+//! whatever its order; a long text loses its middle but never its end; and characters that a terminal would
+//! hide or move are escaped.
 
 mod call;
 mod hidden;
@@ -10,5 +10,5 @@ mod hidden;
 pub use call::call;
 pub use hidden::{is_hidden, line, visible};
 
-/// What stands before each line of a text that is shown as a block: nothing else begins so.
+/// The beginning of each line of a text that is shown as a block; no other line begins with it.
 pub const BAR: &str = "│ ";
