@@ -1,4 +1,5 @@
-//! Who has the terminal: the view, or a question; and what is being typed below the view.
+//! Shares the terminal between the view of a turn and a question to the user, and holds the line that is typed
+//! below the view.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

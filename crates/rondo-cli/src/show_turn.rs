@@ -1,4 +1,5 @@
-//! Shows a running turn and stops it when told to.
+//! Shows a running turn, and handles signals: the first one cancels the turn, the second one ends the process
+//! ([`exit_now`]).
 
 use crate::exit::{Exit, Stop};
 use crate::output;
@@ -16,16 +17,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
-/// How long output that is not read is waited for once the turn and its time are over.
+/// How long to wait for unread output after the turn and its time limit have ended.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long it is waited for once the turn was stopped from outside.
+/// How long to wait for unread output after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long a process that was told to end may take; whatever keeps it then is not waited for.
+/// How long the process may take to end after `SIGTERM`, whatever it waits for.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the loop leaves behind.
+/// The state after [`show`].
 pub(crate) struct Ended {
-    /// The view, which has yet to show the end; none once its output was given up.
+    /// The view, which has yet to show the end; `None` if its output was given up.
     view: Option<Box<dyn View>>,
     /// What stopped the turn, if anything did.
     pub(crate) stopped_by: Option<Stop>,
@@ -34,7 +35,7 @@ pub(crate) struct Ended {
     deadline: Option<Instant>,
 }
 
-/// Stops a turn, and keeps what did so first.
+/// Cancels a turn, and remembers the first reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Brake {
     handle: TurnHandle,
@@ -42,7 +43,7 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    /// Begins with a turn that nothing has stopped.
+    /// Builds a brake for a running turn.
     pub(crate) fn new(handle: TurnHandle) -> Self {
         Self {
             handle,
@@ -55,25 +56,25 @@ impl Brake {
         self.stopped_by.get().copied()
     }
 
-    /// It is known what stops the turn before the turn is over.
+    /// Cancels the turn. The reason is set first, so that it is known when the turn ends.
     fn stop(&self, by: Stop) {
         self.stopped_by.get_or_init(|| by);
         self.handle.cancel();
     }
 }
 
-/// Shows events until the last one. The first signal stops the turn, whose teardown is then waited
-/// for; a second one ends the process at once.
+/// Shows events until the last one. The first signal cancels the turn and waits for it to end; a second one
+/// ends the process at once.
 ///
-/// The view has a thread of its own: a slow or absent reader must not hold up the
-/// turn, its timers or the signals. Output that is not read is given up some time after `over` says that
-/// the turn is over and recorded: a grace after its `timeout`, or a shorter one after a signal.
+/// The view has a thread of its own, so that a slow or absent reader cannot hold up the turn, its timers or
+/// signals. Once `over` says that the turn is over and recorded, unread output is given up: [`GRACE`] after
+/// the turn's `timeout`, or [`STOP_GRACE`] after a signal.
 ///
 /// # Errors
-/// When there can be no thread for the view; the turn is stopped then.
+/// When no thread can be started for the view; the turn is cancelled then.
 ///
 /// # Cancel safety
-/// Not cancel safe: what was shown is not shown again.
+/// Not cancel safe: events that were shown are not shown again.
 pub(crate) async fn show(
     events: EventReceiver,
     view: Box<dyn View>,
@@ -118,7 +119,7 @@ pub(crate) async fn show(
     }
 }
 
-/// Returns when output that is not read is given up, counted from now.
+/// Returns when unread output is given up, counted from now.
 fn patience(deadline: Option<Instant>, stopped_by: Option<Stop>) -> Option<Instant> {
     let now = Instant::now();
     match stopped_by {
@@ -135,21 +136,21 @@ async fn until(instant: Option<Instant>) {
 }
 
 impl Ended {
-    /// Returns whether the output was not read for so long that it was given up.
+    /// Returns whether unread output was given up.
     pub(crate) fn was_given_up(&self) -> bool {
         self.view.is_none()
     }
 
-    /// Returns when output is given up.
+    /// Returns when unread output is given up.
     pub(crate) fn give_up_at(&self) -> Option<Instant> {
         patience(self.deadline, self.stopped_by)
     }
 
-    /// Does work that may block, such as a write to a pipe without a reader, until the instant; any signal
-    /// ends the process meanwhile.
+    /// Runs work that may block, such as a write to a pipe without a reader, until the instant; any signal ends
+    /// the process meanwhile.
     ///
     /// # Errors
-    /// When the work panics, or takes longer; it goes on then, on its thread.
+    /// When the work panics, or takes longer; its thread then continues.
     pub(crate) async fn block_on<T: Send + 'static>(
         &mut self,
         give_up_at: Option<Instant>,
@@ -173,11 +174,11 @@ impl Ended {
         self.show_last(park).await
     }
 
-    /// Shows how the turn ended. Output that is not read is waited for as long as [`Self::give_up_at`]
-    /// says; any signal ends the process meanwhile.
+    /// Shows the end of the turn. Waits for unread output until [`Self::give_up_at`]; any signal ends the
+    /// process meanwhile.
     ///
     /// # Errors
-    /// When standard output takes nothing any more, or took nothing for so long.
+    /// When standard output is closed, or unread for too long.
     pub(crate) async fn finish(
         &mut self,
         outcome: Outcome,
@@ -223,8 +224,8 @@ impl Ended {
     }
 }
 
-/// Prints the last words before the process ends, on a thread of their own: who reads nothing does not keep
-/// it. Returns whether they were taken.
+/// Prints the last output before the process ends, on a thread of its own, so that unread output cannot delay
+/// the end. Returns whether it was written.
 pub(crate) fn say_last(words: impl FnOnce() + Send + 'static) -> bool {
     let (said_tx, said_rx) = std::sync::mpsc::sync_channel(1);
     let speak = move || {
@@ -240,7 +241,7 @@ pub(crate) fn say_last(words: impl FnOnce() + Send + 'static) -> bool {
     is_said
 }
 
-/// Has one `SIGTERM` end the process in any case: some time after it, whatever keeps it is not waited for.
+/// Makes one `SIGTERM` end the process in any case, [`END_TIMEOUT`] later.
 pub(crate) fn end_when_told() {
     let watch = || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -254,11 +255,11 @@ pub(crate) fn end_when_told() {
             exit_now(Stop::Terminate);
         });
     };
-    // Without the thread, what stands still on a stalled output is ended by a second signal.
+    // Without the thread, a process that hangs on unread output needs a second signal.
     let _ = Builder::new().name("ending".to_owned()).spawn(watch);
 }
 
-/// Runs on the view's thread, and stops the turn once standard output takes nothing any more.
+/// Runs on the view's thread, and cancels the turn once standard output is closed.
 fn watch_turn(
     mut events: EventReceiver,
     mut view: Box<dyn View>,
@@ -286,7 +287,7 @@ fn watch_turn(
                 }
             };
             let Some(event) = event else { break };
-            // The reader is gone, and the answer with it.
+            // Without a reader, the answer would be lost.
             if view.event(event).is_err() && !pipe_closed {
                 pipe_closed = true;
                 brake.stop(Stop::PipeClosed);

@@ -1,4 +1,5 @@
-//! The signals that stop a run: whatever would end the process and is not its own fault.
+//! The signals that stop a run: all that would end the process, except those that report a crash. What each
+//! one does is decided in `show_turn`.
 
 use crate::exit::Stop;
 use rustix::process::Signal as Known;
@@ -8,9 +9,9 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals that others send, or timers and limits. Those of the processor (`SIGSEGV`, `SIGBUS`,
-/// `SIGILL`, `SIGFPE`) say that the process itself is broken and keep their effect, and so do signals
-/// that end nothing. `SIGABRT` ends a process that aborts whether it is listened to or not.
+/// Signals from other processes, timers and resource limits. Those of the processor (`SIGSEGV`, `SIGBUS`,
+/// `SIGILL`, `SIGFPE`) report a crash and keep their default effect, as do signals that end nothing. `abort`
+/// ends the process even though `SIGABRT` is handled.
 const STOPPING: [Known; 14] = [
     Known::INT,
     Known::TERM,
@@ -30,7 +31,7 @@ const STOPPING: [Known; 14] = [
 /// Those that only Linux has, by their numbers there: `SIGSTKFLT`, `SIGPWR` and the real-time signals
 /// that its C library leaves to programs.
 const STOPPING_ON_LINUX: [RangeInclusive<i32>; 3] = [16..=16, 30..=30, 34..=64];
-/// Where the kernel says which signals are ignored, in hexadecimal, the lowest bit for the first one.
+/// The file that holds the mask of ignored signals, in hexadecimal, with the lowest bit for signal 1.
 const STATUS: &str = "/proc/self/status";
 const IGNORED: &str = "SigIgn:";
 

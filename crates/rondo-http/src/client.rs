@@ -21,10 +21,10 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// without a new connection for each of their steps.
 const POOL_IDLE_PER_HOST_MAX: usize = 1024;
 
-/// Who asks.
+/// The `User-Agent`.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARGO_PKG_VERSION")));
 
-/// What is taken where a request does not say.
+/// The `Accept` header of requests that set none.
 const ANY: HeaderValue = HeaderValue::from_static("*/*");
 
 /// Why no response came, or no more of one.

@@ -1,4 +1,4 @@
-//! Addresses that take messages which are no requests of a model, such as telemetry.
+//! Posts data that is not a model request, such as telemetry.
 
 use crate::address::Address;
 use crate::client::Response;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The bound on what is read of a response, so that its connection can be kept.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 
-/// Where messages go, and the headers that go with each.
+/// An address to post to, with the headers of each request.
 #[derive(Debug, Clone)]
 pub struct Destination {
     transport: Transport,
@@ -22,16 +22,16 @@ pub struct Destination {
     headers: HeaderMap,
 }
 
-/// What a server said to a message.
+/// A server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// The HTTP status.
     pub status: u16,
-    /// How long it asks to be left alone, where it says so in seconds.
+    /// `Retry-After`, if it is in seconds.
     pub retry_after: Option<Duration>,
 }
 
-/// Why no server said anything to a message. It names no address, which may hold a secret.
+/// Why there was no response. The message has no address, since that may hold a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
     /// There is no client for the address.
@@ -43,7 +43,7 @@ pub enum PostError {
 }
 
 impl Destination {
-    /// Builds a destination; credentials in the address are not used.
+    /// Builds a destination; credentials in the address are ignored.
     ///
     /// # Errors
     /// [`HttpError::BaseUrl`] when `address` is no `http` or `https` address, and
@@ -75,13 +75,13 @@ impl Destination {
         })
     }
 
-    /// Posts a message. It sets no timer but that of connecting, and repeats nothing.
+    /// Posts a body. There is no timeout except for connecting, and no retry.
     ///
     /// # Errors
     /// When no response comes; any status is a response.
     ///
     /// # Cancel safety
-    /// Dropping it ends the request, which the server may have taken.
+    /// Dropping the future ends the request; the server may have processed it.
     pub async fn post(&self, body: Bytes) -> Result<Receipt, PostError> {
         let mut request = Request::new(Pieces::from(vec![body]));
         *request.method_mut() = Method::POST;

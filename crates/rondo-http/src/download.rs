@@ -1,4 +1,4 @@
-//! Large files over HTTP, from any place in them on.
+//! Downloads of large files over HTTP, from any byte on.
 
 use crate::address::{self, Address};
 use crate::client::{NetworkError, Response};
@@ -16,7 +16,7 @@ const REDIRECTS_MAX: usize = 10;
 /// How long a server may take for its first bytes, and between any two pieces.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why a file does not arrive. Whatever is on disk by then can be continued.
+/// Why a download failed. The part that is on disk can be continued.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     /// The address cannot be read, or a redirect's cannot.
@@ -28,7 +28,7 @@ pub enum DownloadError {
     /// The connection failed.
     #[error("the connection to `{host}` failed")]
     Connection {
-        /// Whom it was to or from.
+        /// The host.
         host: String,
         /// Why, without the address, which may hold a signature.
         #[source]
@@ -56,13 +56,12 @@ pub enum DownloadError {
     },
 }
 
-/// A file on its way.
+/// A running download.
 #[derive(Debug)]
 pub struct Download {
     response: Response,
     host: String,
-    /// Where in the file the first byte stands: what was asked for, or 0 from servers that cannot
-    /// begin anywhere else.
+    /// The offset of the first byte: the requested one, or 0 from servers that do not support ranges.
     pub offset: u64,
 }
 
@@ -73,7 +72,7 @@ impl Download {
     /// When the connection breaks or falls silent.
     ///
     /// # Cancel safety
-    /// Dropping it may lose a piece; the download cannot go on then.
+    /// Not cancel safe: dropping the future may lose a piece, after which the download is unusable.
     pub async fn next(&mut self) -> Result<Option<Bytes>, DownloadError> {
         let piece = tokio::time::timeout(IDLE_TIMEOUT, self.response.chunk()).await;
         match piece {
@@ -85,13 +84,13 @@ impl Download {
     }
 }
 
-/// Begins to fetch a file, from byte `offset` on.
+/// Starts to download a file, from byte `offset` on.
 ///
-/// Redirects are followed; `bearer` goes to the first host alone, since files are often kept
-/// elsewhere, behind addresses that are signed.
+/// Redirects are followed, but `bearer` is sent only to the first host, since files are often stored at
+/// another one, with signed addresses.
 ///
 /// # Errors
-/// When there is no such file or no way to it.
+/// When there is no such file, or the server cannot be reached.
 ///
 /// # Cancel safety
 /// Dropping it ends the request.

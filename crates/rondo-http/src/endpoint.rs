@@ -1,4 +1,4 @@
-//! Where a provider is, and how to speak to it.
+//! The address, dialect and key of a provider.
 
 use crate::{Network, Secret};
 use rondo_types::Price;
@@ -6,9 +6,9 @@ use rondo_wire::{Bounds, Quirks};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Where a provider is and how to speak to it.
+/// The address, dialect, key and network settings of a provider.
 ///
-/// Its debug output leaves out whatever may hold a key, the base URL included.
+/// Its `Debug` output omits everything that may hold a key, the base URL included.
 #[derive(Clone)]
 pub struct Endpoint {
     /// The provider's configured name, such as `openrouter`.
@@ -18,17 +18,17 @@ pub struct Endpoint {
     /// The address as the vendor's own variable has it: with `/v1` for OpenAI-compatible servers,
     /// without a version for Gemini. A query is kept on every request.
     pub base_url: String,
-    /// How requests are signed.
+    /// How requests are authenticated.
     pub auth: Auth,
     /// Headers sent with every request; their values may be secrets.
     pub headers: Vec<(String, Secret)>,
     /// Fields merged into every request's body.
     pub extra_body: Map<String, Value>,
-    /// Where the server departs from its dialect.
+    /// How the server differs from its dialect.
     pub quirks: Quirks,
-    /// Whether replies are asked for as they are generated.
+    /// Whether to request streamed replies.
     pub streaming: bool,
-    /// The bounds on what is read.
+    /// The bounds on replies.
     pub bounds: Bounds,
     /// How connections are made.
     pub network: Network,
@@ -71,10 +71,10 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// How requests are signed.
+/// How requests are authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
-    /// Not at all, as local servers like it.
+    /// No authentication, for local servers.
     None,
     /// `Authorization: Bearer KEY`.
     Bearer(Secret),
@@ -87,19 +87,19 @@ pub enum Auth {
     },
 }
 
-/// What is known of one model at its endpoint.
+/// A model's name, price and context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCard {
     /// Its name at the provider.
     pub name: String,
     /// What it costs, if known.
     pub price: Option<Price>,
-    /// How many tokens fit its context, if known.
+    /// The size of its context in tokens, if known.
     pub context_tokens: Option<u64>,
 }
 
 impl ModelCard {
-    /// Builds a card of which nothing but the name is known.
+    /// Builds a card with only the name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

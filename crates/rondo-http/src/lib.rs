@@ -1,19 +1,19 @@
 //! The HTTP transport behind the model port.
 //!
-//! An [`HttpModel`] sends what a dialect of `rondo-wire` encodes and decodes what comes back. It
-//! does one exchange a request and decides nothing: timers belong to the driver, retries to the
-//! machine.
+//! An [`HttpModel`] sends the requests that a dialect of `rondo-wire` encodes, and decodes the replies. Each
+//! request is one exchange, without decisions: timers belong to the driver, and retries, with their waits, to
+//! the machine in `rondo-core` (`machine::failure`).
 //!
 //! # Layout
-//! - `endpoint`, `network`, `secret`: where, how, and with which key; plain values.
+//! - `endpoint`, `network`, `secret`: a provider's address, connections and key, as plain values.
 //! - `transport`: the shared connections; https is set up when it is first used.
-//! - `client`, `connector`: one request, and how a connection for it comes about.
+//! - `client`, `connector`: one request, and opening a connection for it.
 //! - `model`, `exchange`: the port, and one request under it.
-//! - `limit`: how many requests may be under way at once.
-//! - `conversations`, `pieces`: what is kept of a request for the next, and sent from there.
-//! - `download`: large files, which can be continued. `destination`: messages, such as telemetry.
-//! - `address`, `base_url`, `failure`: what messages say of where and why.
-//! - [`probe`], `listing`: what a provider supports, found out by asking it.
+//! - `limit`: the bound on concurrent requests.
+//! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
+//! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
+//! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
+//! - [`probe`], `listing`: finds out what a provider supports, and its models.
 #![warn(missing_docs)]
 
 mod address;

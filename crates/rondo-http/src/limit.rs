@@ -1,14 +1,14 @@
-//! The bound on requests under way at one provider.
+//! The bound on concurrent requests to one provider.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A bound on requests under way at once, for all models that it is given to.
+/// A bound on concurrent requests, shared by all models that have it.
 ///
-/// Clones are the same bound. Slots are given in the order they were asked for; a request keeps its
-/// own until its reply has ended or its stream is dropped. A waiting request holds none, and a turn holds
-/// none while its tools run, so turns within turns cannot wait for each other.
+/// Clones share the same bound. Requests get their slots in order, and keep them until the reply has ended or
+/// its stream is dropped. A turn holds no slot while its tools run, so a turn that starts another turn cannot
+/// deadlock.
 #[derive(Debug, Clone)]
 pub struct RequestLimit {
     slots: Arc<Semaphore>,
@@ -19,7 +19,7 @@ pub struct RequestLimit {
 pub(crate) type Slot = OwnedSemaphorePermit;
 
 impl RequestLimit {
-    /// Makes a bound of so many requests.
+    /// Builds a bound of `max` requests.
     #[must_use]
     pub fn new(max: NonZeroUsize) -> Self {
         // More than the runtime can count is as good as no bound.
@@ -30,7 +30,7 @@ impl RequestLimit {
         }
     }
 
-    /// Returns how many requests may be under way at once.
+    /// Returns the bound.
     #[must_use]
     pub fn max(&self) -> NonZeroUsize {
         self.max

@@ -1,4 +1,4 @@
-//! The names of a provider's models, as it lists them.
+//! Lists the names of a provider's models.
 
 use crate::HttpModel;
 use crate::client::Response;
@@ -11,12 +11,12 @@ use serde_json::Value;
 /// The bound on the body of a list of models.
 const LISTING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Asks an endpoint for the names of its models, as requests name them.
+/// Returns the names of an endpoint's models, as requests use them.
 ///
-/// Long lists that the provider hands out in pages are read to the end of the first page.
+/// Only the first page of a paged list is read.
 ///
 /// # Errors
-/// As a request of the model, and when what came is no list.
+/// As a request to the model, and when the response is not a list.
 ///
 /// # Cancel safety
 /// Dropping it ends the request. It sets no timer of its own.
@@ -63,8 +63,8 @@ async fn whole_body(model: &HttpModel, mut response: Response) -> Result<Vec<u8>
     }
 }
 
-/// OpenAI and its kin: `data[].id`; Gemini: `models[].name` behind `models/`; a few servers send
-/// the bare list.
+/// Reads the names: `data[].id` from OpenAI-compatible servers; `models[].name`, without its prefix
+/// `models/`, from Gemini; a bare list from a few servers.
 fn names(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let entries = ["data", "models"]

@@ -10,10 +10,10 @@ use rondo_types::{ModelInfo, ModelRequest, Origin, ServerAddress};
 use rondo_wire::Target;
 use std::sync::Arc;
 
-/// A model behind an endpoint: the dialect's bytes over HTTP.
+/// A model behind an HTTP endpoint.
 ///
-/// One request is one exchange: no timers but those of connecting, no repetition, no redirects.
-/// Requests share the transport's connections. Messages of errors never hold the endpoint's keys.
+/// Each request is one exchange, without timeouts except for connecting, without retries and redirects.
+/// Requests share the transport's connections. Error messages never contain the endpoint's keys.
 #[derive(Debug, Clone)]
 pub struct HttpModel {
     info: ModelInfo,
@@ -32,7 +32,7 @@ impl HttpModel {
         Self::with_transport(transport, endpoint, card)
     }
 
-    /// Builds a model that shares connections; the endpoint's own `network` is not looked at.
+    /// Builds a model that shares connections; the endpoint's `network` is ignored.
     ///
     /// # Errors
     /// When the endpoint cannot be used: see [`HttpError`].
@@ -75,10 +75,11 @@ impl HttpModel {
         })
     }
 
-    /// Returns the model under a bound on its requests, which it shares with all that have the same.
+    /// Returns the model with a bound on concurrent requests, shared by all models with the same
+    /// [`RequestLimit`].
     ///
-    /// A request that has to wait says so ([`ModelEvent::Queued`](rondo_types::ModelEvent::Queued));
-    /// its timers begin when it is sent.
+    /// A request that has to wait emits [`ModelEvent::Queued`](rondo_types::ModelEvent::Queued); its timers
+    /// start when it is sent.
     #[must_use]
     pub fn with_request_limit(mut self, limit: RequestLimit) -> Self {
         self.limit = Some(limit);

@@ -22,7 +22,7 @@ pub(crate) struct Job<'a> {
     pub(crate) tokens_max: usize,
 }
 
-/// Who listens to a reply.
+/// The receiver of a reply.
 pub(crate) trait Listener {
     /// Returns whether the reply is still wanted.
     fn is_waiting(&self) -> bool;

@@ -258,8 +258,8 @@ fn count(weights: &[&Weights], rows: &[f32]) -> Result<usize> {
     Ok(rows.len() / inputs)
 }
 
-/// Does pieces of work, whoever is free the next one. Each processor has a value of its own, which
-/// its pieces may leave things in.
+/// Distributes pieces of work over all processors; each takes the next piece when it is free. Each has a
+/// scratch value of its own.
 fn on_all_processors<T: Send, Own: Default>(
     work: impl Iterator<Item = T> + Send,
     each: impl Fn(&mut Own, T) + Sync,

@@ -109,7 +109,7 @@ impl Exporter {
         })
     }
 
-    /// Returns who is told of turns.
+    /// Returns the observer to attach to turns.
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry

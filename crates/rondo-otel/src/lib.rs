@@ -1,19 +1,19 @@
-//! What turns do, as OpenTelemetry traces and metrics by the GenAI conventions.
+//! Exports turns as OpenTelemetry traces and metrics, by the GenAI conventions.
 //!
 //! A turn is an `invoke_agent` span; each request to a model and each tool call is a span under it.
 //! Histograms count tokens and time. Texts, arguments and results are left out unless the program
 //! asks for them.
 //!
-//! A [`Telemetry`] is told of each moment of a turn by the engine itself, so the figures are those
-//! of the turn and not of the task that reads its events. It writes to any providers of the
-//! OpenTelemetry SDK; an [`Exporter`] is such providers, sent to a collector over OTLP.
+//! A [`Telemetry`] observes each moment of a turn in the engine itself, so its times do not depend on the task
+//! that reads the events. It writes to any providers of the OpenTelemetry SDK; an [`Exporter`] provides
+//! ones that send to a collector over OTLP.
 //!
 //! # Layout
-//! - `telemetry`: the providers, and who is told of a turn.
+//! - `telemetry`: the observer of turns, on any providers.
 //! - `turn`, `request`, `call`: the three kinds of spans; `instruments`: the histograms.
 //! - [`convention`]: names, and the version of the conventions they come from; `content`: messages
 //!   in the conventions' form.
-//! - `settings`: what the environment says; `exporter`, `post`, `client`: OTLP over HTTP.
+//! - `settings`: the `OTEL_*` environment variables; `exporter`, `post`, `client`: OTLP over HTTP.
 //!
 //! # A turn that is traced
 //! ```

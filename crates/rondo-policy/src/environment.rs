@@ -32,7 +32,7 @@ const SECRET_SUFFIXES: [&str; 13] = [
     "_PRIVATE_KEY",
     "PASSWORD",
     "PASSPHRASE",
-    // Of `OTEL_EXPORTER_OTLP_HEADERS` and its kin, which carry a collector's key.
+    // `OTEL_EXPORTER_OTLP_HEADERS` and similar ones, which carry a collector's key.
     "_HEADERS",
 ];
 

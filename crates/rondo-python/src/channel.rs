@@ -76,7 +76,7 @@ impl Channel {
         }
     }
 
-    /// Receives what is there already, of a helper that sends no more.
+    /// Receives the remaining bytes of a helper that has ended.
     pub(crate) fn receive_rest(&mut self) {
         let mut bytes = vec![0; READ_BYTES];
         while self.inbox.len() <= FRAME_BYTES_MAX + HEAD_BYTES {
@@ -88,10 +88,10 @@ impl Channel {
         }
     }
 
-    /// Takes the first frame that is there whole.
+    /// Takes the first complete frame; `None` if there is none yet.
     ///
     /// # Errors
-    /// When what is there is no frame.
+    /// When the received bytes are not a frame.
     pub(crate) fn take_frame(&mut self) -> io::Result<Option<Value>> {
         let Some(head) = self.inbox.first_chunk::<HEAD_BYTES>() else {
             return Ok(None);

@@ -6,15 +6,15 @@
 //! interpreter within our process could do none of this.
 //!
 //! # Layout
-//! - [`Session`]: one interpreter, started when it is first needed; those that use it take turns.
+//! - [`Session`]: one interpreter, started when it is first needed; callers take turns.
 //! - [`Settings`]: which interpreter, where, and its bounds.
-//! - [`Capability`] and [`tools`]: what a model may call.
-//! - [`CellEnd`], [`Completeness`]: what a prompt needs beside that.
-//! - [`Session::restore`]: code of before is run again, with a list of what that did not bring back.
-//! - `owner`: who has the interpreter, one job after the other; `interpreter`: the process;
-//!   `channel`: frames; `capture`: what is kept of output; `unix`: what the system does for us.
-//! - `startup`: what the interpreter's start leaves out.
-//! - `path`: what a look that runs no code may name.
+//! - [`Capability`] and [`tools`]: the functions that a model may call.
+//! - [`CellEnd`], [`Completeness`]: for a prompt: the end of a cell, and whether a line is complete.
+//! - [`Session::restore`]: restores variables by running the cells of an earlier interpreter again.
+//! - `owner`: the task that owns the interpreter and runs one job after the other; `interpreter`: the
+//!   process; `channel`: framed messages; `capture`: bounded output; `unix`: system calls.
+//! - `startup`: what the interpreter's start skips.
+//! - `path`: the paths to values that can be inspected without running code.
 //! - `python/`: the helper inside the interpreter.
 //!
 //! # How they talk

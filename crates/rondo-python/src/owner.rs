@@ -26,11 +26,11 @@ use tokio::time::sleep;
 /// begun, or end a program that it waits for and not the code itself.
 const INTERRUPTED_EVERY: Duration = Duration::from_millis(100);
 
-/// How many pieces of output wait for who listens; each is at most what is read at once. What is more
-/// is kept for the next cell.
+/// The bound on pieces of output that wait for the listener; each is at most one read. Output beyond it is
+/// kept for the next cell.
 const LISTENER_PIECES_MAX: usize = 64;
 
-/// Ends when nobody can send jobs any more.
+/// Ends when all senders of jobs are gone.
 pub(crate) struct Owner {
     settings: Settings,
     /// Where the next job is to run.
@@ -39,9 +39,9 @@ pub(crate) struct Owner {
     /// Changes when what runs is to be interrupted.
     interrupts: watch::Receiver<u64>,
     interpreter: Option<Interpreter>,
-    /// Output that no job was under way for, and that nobody listened to.
+    /// Output outside of jobs that had no listener.
     between: Capture,
-    /// Who listens to output that no job is under way for.
+    /// The listener to output outside of jobs.
     listener: Listener,
     /// How the interpreter was lost, until it is reported.
     loss: Option<Loss>,
@@ -57,7 +57,7 @@ pub(crate) struct Owner {
 pub(crate) struct Listener(Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>);
 
 impl Listener {
-    /// Takes the place of who listened before.
+    /// Replaces the former listener.
     pub(crate) fn listen(&self) -> mpsc::Receiver<Vec<u8>> {
         let (sender, receiver) = mpsc::channel(LISTENER_PIECES_MAX);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
@@ -144,7 +144,7 @@ impl Owner {
         }
     }
 
-    /// Takes what is no job's: who listens has it at once, or else the next cell shows it.
+    /// Takes output outside of jobs: the listener gets it at once, or else the next cell shows it.
     fn take_late(&mut self, stream: OutputStream, bytes: &[u8]) {
         if !bytes.is_empty() && !self.listener.tell(bytes) {
             self.between.push(stream, bytes);
@@ -156,7 +156,7 @@ impl Owner {
             return;
         }
         let outcome = self.perform(job.request, &job.until, &mut job.done).await;
-        // Who has gone in this moment needs no answer.
+        // The caller may be gone by now.
         let _ = job.done.send(outcome);
     }
 

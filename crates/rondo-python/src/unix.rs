@@ -96,8 +96,8 @@ pub(crate) fn leash(socket: &UnixStream, terminal: Option<&OwnedFd>) -> io::Resu
     Ok(ours)
 }
 
-/// Reads what is there. The runtime's own functions do not ask the kernel before they have been
-/// told that there is something, which may be later.
+/// Reads the bytes that are available now. The async runtime's functions would first wait for a readiness
+/// event, which may come later.
 pub(crate) fn read_now(from: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match rustix::io::read(from, &mut *into) {

@@ -1,4 +1,4 @@
-//! `rondo config`: what is set, by whom, and the user's own file changed value by value.
+//! `rondo config`: shows the settings with their sources, and edits the user's configuration file.
 
 use super::editor;
 use super::report::{current_dir, write_failed};

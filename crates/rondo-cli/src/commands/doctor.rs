@@ -117,7 +117,7 @@ fn check_here(settings: &Settings, report: &mut Report) {
     }
 }
 
-/// Which profile is in force depends on who is asked.
+/// Checks the profile, whose default depends on the model.
 fn check_profile(target: Option<&ModelTarget>, settings: &Settings, report: &mut Report) {
     let name = target.map_or_else(
         || settings.profile_name(),

@@ -50,9 +50,9 @@ pub(crate) struct TextView {
     asking: bool,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
-    /// Who is asked, `provider/model`.
+    /// The model, as `provider/model`.
     model: String,
-    /// How often a request is sent at most.
+    /// The bound on how often a request is sent.
     attempts_max: u32,
 }
 

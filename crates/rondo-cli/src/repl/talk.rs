@@ -267,7 +267,7 @@ impl AgentChat {
         Arc::clone(self.python.insert(session))
     }
 
-    /// Returns the tools that look into what is there already.
+    /// Returns the tools that inspect the live Python session, if there is one.
     pub(super) fn live_tools(&self, profile: &Profile) -> Vec<Arc<dyn Tool>> {
         let looks = python::looks(profile, &self.session.settings);
         let session = self.python.as_ref();

@@ -1,11 +1,10 @@
-//! What happened in a session, told from its records: for people as Markdown or HTML, and as data.
-//! It is told turn by turn, so that no more than one is held.
+//! Renders the records of a session as Markdown, HTML or JSON. One turn at a time, so that memory is bounded.
 //!
 //! # Layout
-//! - `fold`: records become turns, steps and what was said in them.
-//! - `cells`: what the user ran in Python, between the turns.
+//! - `fold`: groups records into turns, steps and messages.
+//! - `cells`: the user's Python cells between turns.
 //! - `markdown`, `html`: the two renderings; the data are the types here, as JSON.
-//! - `words`: figures and times as both write them.
+//! - `words`: the format of figures and times in both.
 
 mod cells;
 mod fold;

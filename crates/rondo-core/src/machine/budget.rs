@@ -369,8 +369,8 @@ impl TurnMachine {
         }
     }
 
-    /// Returns how long a tool call that begins now may run. Where an answer is held in reserve, a
-    /// call must also have ended by the time that is held back for it, so it is told earlier.
+    /// Returns how long a tool call that starts now may run. If a final answer is reserved, the call is
+    /// stopped early enough to have ended before the time that is held back for it.
     pub(super) fn tool_timeout(&self, at: TimeMs) -> Option<Duration> {
         let grace = self.config.profile.limits.cancel_grace;
         let to_end = grace.min(self.final_slice() / 2);

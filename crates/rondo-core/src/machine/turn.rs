@@ -140,7 +140,7 @@ impl TurnMachine {
         &self.config
     }
 
-    /// Returns who is asked.
+    /// Returns the model in use.
     #[must_use]
     pub fn model(&self) -> &ModelInfo {
         let fallback = self.model_index.checked_sub(1);

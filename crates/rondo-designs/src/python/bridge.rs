@@ -74,16 +74,16 @@ pub(super) async fn serve(
     std::future::pending().await
 }
 
-/// A panic is seen by the one who waits, as an answer that does not come.
+/// Sends the result of the work. If it panics, the receiver sees that the sender is gone.
 async fn answer<T>(work: impl Future<Output = T>, mut reply: oneshot::Sender<T>) {
     let done = tokio::select! {
-        // First, as work that nobody waits for must not begin.
+        // First, so that work without a receiver is not started.
         biased;
         () = reply.closed() => return,
         done = AssertUnwindSafe(work).catch_unwind() => done,
     };
     if let Ok(done) = done {
-        // Who has gone in this moment needs no answer.
+        // The receiver may be gone by now.
         let _ = reply.send(done);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! # Layout
 //! - [`run_question`] with [`AgentConfig`] gives an [`AgentAnswer`].
-//! - [`LlmProvider`] and its `Assistant…` types: who is asked. [`ModelProvider`] makes any model of
-//!   this crate one.
-//! - [`CapabilityProvider`]: the seven functions that look into the session, with typed results.
-//!   [`function_declarations`] is what the model is told of them, [`LiveSession`] is a real one.
+//! - [`LlmProvider`] and its `Assistant…` types: the model. [`ModelProvider`] makes any model of this crate
+//!   one.
+//! - [`CapabilityProvider`]: the seven functions that inspect the session, with typed results.
+//!   [`function_declarations`] describes them to the model; [`LiveSession`] is a real one.
 //!
 //! # What a provider sends goes back unchanged
 //! The design's types have no place for what a provider attaches to its parts, such as a thought

@@ -1,4 +1,4 @@
-//! Who is asked.
+//! The model of the ReAct design.
 
 use rondo_core::Model;
 use rondo_http::HttpError;
@@ -6,7 +6,7 @@ use rondo_http::{Endpoint, HttpModel, ModelCard};
 use std::fmt;
 use std::sync::Arc;
 
-/// A model that is asked with whole conversations, and calls tools by tags in its text.
+/// A model that gets whole conversations, and calls tools by tags in its text.
 #[derive(Clone)]
 pub struct LlmClient {
     model: Arc<dyn Model>,

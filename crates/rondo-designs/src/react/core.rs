@@ -28,7 +28,7 @@ impl Agent {
     /// The default of [`Self::with_max_iterations`].
     pub const MAX_ITERATIONS: usize = 10;
 
-    /// Takes who is asked. Every call runs that fits its tool's schema; see [`Self::with_gate`].
+    /// Builds a core on a model. Without [`Self::with_gate`], every call that fits its tool's schema runs.
     #[must_use]
     pub fn new(client: Arc<LlmClient>) -> Self {
         Self {
@@ -121,7 +121,7 @@ async fn report(run: Run, events: Sender<AgentEvent>) {
         let mut reader = Reader::default();
         while let Some(event) = listener.next().await {
             for event in reader.read(event.body) {
-                // Who has gone needs no event; the turn is told by `closed`.
+                // If the receiver is gone, the turn ends by `closed`.
                 let _ = events.send(event).await;
             }
         }

@@ -1,7 +1,7 @@
-//! Programs that run what they are told of.
+//! Wrappers: programs that run other programs, which their arguments name.
 //!
-//! One list for everything that a name decides: what is refused by name is looked for behind these,
-//! and none of these is ever allowed by its name alone.
+//! A forbidden program is looked for in the arguments of a wrapper, and a wrapper is never allowed by its
+//! name alone.
 
 use super::words::Value;
 
@@ -316,7 +316,7 @@ const PLAIN: &[&str] = &[
     "popd", "printf", "pushd", "rm", "rmdir", "tee", "test", "touch", "truncate", "[",
 ];
 
-/// Words of `git` behind which it runs what it is told of.
+/// Words of `git` after which it runs a program that follows.
 const GIT_RUNS: [&str; 13] = [
     "-c",
     "-x",
@@ -398,8 +398,8 @@ pub fn has_subcommands(name: &str) -> bool {
     is_among(WITH_SUBCOMMANDS, base(name))
 }
 
-/// Returns whether a program runs what it is told of, so that allowing it by name would allow
-/// everything: `sudo`, `python3.12`, `/usr/bin/env`, `find`, `sed`.
+/// Returns whether a program is a wrapper, so that allowing it by name would allow everything: `sudo`,
+/// `python3.12`, `/usr/bin/env`, `find`, `sed`.
 #[must_use]
 pub fn is_wrapper(name: &str) -> bool {
     let base = base(name);
@@ -410,7 +410,7 @@ pub fn is_wrapper(name: &str) -> bool {
         || base.starts_with("s6-")
 }
 
-/// Returns whether a simple command runs other programs that it is told of.
+/// Returns whether a simple command runs other programs, which its arguments name.
 pub(super) fn runs_others(words: &[Value]) -> bool {
     let Some(name) = words.first().and_then(Value::text) else {
         return false;

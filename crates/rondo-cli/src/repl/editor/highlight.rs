@@ -15,7 +15,7 @@ const PYTHON_WORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// Shows at a glance whom a line is for, and remembers what was painted.
+/// Colors a line by the mode it will go to (agent, shell, Python or slash command), and caches the result.
 pub(super) struct Paint {
     shared: Shared,
     color: bool,
