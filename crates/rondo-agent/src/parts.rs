@@ -5,7 +5,7 @@ use crate::run::{Run, RunStart};
 use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
-use rondo_core::ports::NoJournal;
+use rondo_core::ports::{Commit, NoJournal};
 use rondo_core::{Journal, TurnSetup};
 use rondo_types::{Message, SessionId, Transcript};
 use serde_json::Value;
@@ -82,6 +82,7 @@ impl Parts {
             journal: task.journal,
             response_schema: answer,
             answer_check,
+            opening: Commit::default(),
             seed: ids::random(),
         })
     }

@@ -1,6 +1,7 @@
 //! Builds every turn, from the agent's parts and the turn's own.
 
 use rondo_core::catalog::AnswerCheck;
+use rondo_core::ports::Commit;
 use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub struct NewTurn {
     pub response_schema: Option<Value>,
     /// A further check of answers that fit the schema, if any.
     pub answer_check: Option<AnswerCheck>,
+    /// What becomes durable together with the turn's first records.
+    pub opening: Commit,
     /// Seeds the jitter of retries.
     pub seed: u64,
 }
@@ -64,6 +67,7 @@ impl TurnParts {
             system: self.system,
             response_schema: new.response_schema,
             answer_check: new.answer_check,
+            opening: new.opening,
             seed: new.seed,
         }
     }

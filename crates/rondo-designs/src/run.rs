@@ -64,6 +64,7 @@ impl Run {
             journal: Arc::new(MemoryJournal::default()),
             response_schema: None,
             answer_check: None,
+            opening: rondo_core::ports::Commit::default(),
             seed: random(),
         };
         let parts = TurnParts {

@@ -1,5 +1,6 @@
 //! Questions that wait: who answers them, what was answered elsewhere, and when they expire.
 
+use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
 use crate::settings::Settings;
@@ -257,7 +258,13 @@ pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<GivenAns
     Ok(answers.collect())
 }
 
-fn unkept(err: MailboxError) -> SetupError {
+/// Returns who submits messages and answers: the user's name.
+#[must_use]
+pub fn user(env: &Env) -> String {
+    env.get("USER").unwrap_or("user").to_owned()
+}
+
+pub(crate) fn unkept(err: MailboxError) -> SetupError {
     let context = "failed to use the session's mailbox";
     SetupError::because(SetupErrorKind::Journal, context, err)
 }

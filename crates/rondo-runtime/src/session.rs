@@ -2,13 +2,15 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::has_expired;
+use crate::parking::{self, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
 use crate::sessions::{self, Conversation, LastAsked};
 use crate::settings::Settings;
 use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
-use rondo_core::ports::{RecordBody, Seq};
+use rondo_core::clock::Clock;
+use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
+use rondo_core::session::Delivery;
 use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
 use rondo_types::{Message, Outcome, Question, TurnEvent};
@@ -325,6 +327,21 @@ impl Session {
         TurnPlan::of(&self.settings, self.runtime.notices())
     }
 
+    /// Decides the same for the model that the session's latest turn asked, unless a person named one for this run.
+    ///
+    /// # Errors
+    /// When that model is not known here or cannot do what the profile needs, or the records cannot be read.
+    pub fn plan_as_before(&mut self) -> Result<TurnPlan> {
+        let info = self.info()?;
+        let last = LastAsked::last(self.store()?, &info)?;
+        let mut settings = self.settings.clone();
+        let notices = self.runtime.notices();
+        if let Some(last) = last {
+            go_on_with(&last, &mut settings, notices)?;
+        }
+        TurnPlan::of(&settings, notices)
+    }
+
     /// Returns the turn that was cut off and what it goes on under, if there is one. It stays cut off until
     /// [`finished`](Self::finished) takes its outcome.
     ///
@@ -383,7 +400,7 @@ impl Session {
     ) -> Result<Turn> {
         let secrets = host.secrets.clone().with(connected.key.clone());
         let start = start.without(&secrets);
-        if let TurnStart::Message(message) = &start {
+        if let TurnStart::Message(message) | TurnStart::Queued(_, message) = &start {
             self.begin_turn(message.text())?;
         }
         let Some(conversation) = &self.conversation else {
@@ -403,6 +420,51 @@ impl Session {
         if let Some(conversation) = &mut self.conversation {
             conversation.took(outcome);
         }
+    }
+
+    /// Submits a message, which waits in the session's mailbox until a process begins a turn with it. Once this
+    /// returns, no crash loses it.
+    ///
+    /// # Errors
+    /// When nothing is kept of the session, too much waits in it, or the journal cannot be written.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the message may or may not be submitted.
+    pub async fn submit(&mut self, message: Message) -> Result<()> {
+        let session = self.info()?.id;
+        let at_ms = Clock::system().now();
+        let mail = NewMail {
+            key: format!("message-{:x}-{:x}", at_ms.0, std::process::id()),
+            actor: parking::user(&self.settings.env),
+            at_ms,
+            body: MailBody::Message {
+                message,
+                delivery: Delivery::Queue,
+            },
+            session,
+        };
+        let pushed = self.store()?.push(mail).await;
+        pushed.map(drop).map_err(parking::unkept)
+    }
+
+    /// Returns how turns with the messages that wait in the session's mailbox begin, the oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn queued(&mut self) -> Result<Vec<TurnStart>> {
+        let known = self.conversation().filter(|it| it.has_records());
+        let session = known.map(|it| it.session.clone());
+        let Some(session) = session.filter(|_| !self.is_ephemeral()) else {
+            return Ok(Vec::new());
+        };
+        let mail = self.store()?.mail(&session).map_err(parking::unkept)?;
+        let queued = mail.into_iter().filter_map(|mail| match mail.body {
+            MailBody::Message { message, .. } => {
+                Some(TurnStart::Queued(mail.id, Box::new(message)))
+            }
+            MailBody::Answer { .. } | MailBody::Cancel => None,
+        });
+        Ok(queued.collect())
     }
 
     /// Takes it that the turn waits for answers. It is carried on as one that was [cut off](Self::cut_off).

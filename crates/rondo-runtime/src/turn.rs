@@ -11,6 +11,7 @@ use crate::system_prompt;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
+use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
 use rondo_core::{
     Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup, resume_turn,
@@ -25,6 +26,8 @@ use std::sync::Arc;
 pub enum TurnStart {
     /// With a new message.
     Message(Box<Message>),
+    /// With a message from the session's mailbox. Its row is removed with the turn's first records.
+    Queued(MailId, Box<Message>),
     /// From the records of a turn that was interrupted.
     CutOff(Arc<CutOff>),
 }
@@ -36,6 +39,7 @@ impl TurnStart {
     pub(crate) fn without(self, secrets: &Secrets) -> Self {
         match self {
             Self::Message(message) => Self::Message(Box::new(secrets.message(*message))),
+            Self::Queued(mail, message) => Self::Queued(mail, Box::new(secrets.message(*message))),
             Self::CutOff(cut_off) => Self::CutOff(cut_off),
         }
     }
@@ -120,7 +124,7 @@ impl TurnContext<'_> {
         );
         let cut_off = match &start {
             TurnStart::CutOff(cut_off) => Some(cut_off),
-            TurnStart::Message(_) => None,
+            TurnStart::Message(_) | TurnStart::Queued(..) => None,
         };
         let approver = SessionApprover {
             host: host.approver,
@@ -150,6 +154,10 @@ impl TurnContext<'_> {
             journal: Arc::clone(&conversation.journal) as _,
             response_schema: host.schema,
             answer_check: None,
+            opening: match &start {
+                TurnStart::Queued(mail, _) => Commit::of(*mail),
+                TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
+            },
             seed: now.0,
         };
         Ok(Turn {
@@ -195,7 +203,7 @@ impl Turn {
     #[must_use]
     pub fn id(&self) -> TurnId {
         match &self.start {
-            TurnStart::Message(_) => self.setup.turn.clone(),
+            TurnStart::Message(_) | TurnStart::Queued(..) => self.setup.turn.clone(),
             TurnStart::CutOff(cut_off) => cut_off.turn(),
         }
     }
@@ -223,7 +231,7 @@ impl Turn {
     pub async fn run(self, events: EventSender, control: TurnControl) -> Result<TurnEnd> {
         let (setup, history) = (self.setup, self.history);
         match self.start {
-            TurnStart::Message(message) => {
+            TurnStart::Message(message) | TurnStart::Queued(_, message) => {
                 Ok(run_turn(setup, history, *message, events, control).await)
             }
             TurnStart::CutOff(turn) => resume_turn(setup, history, &turn.records, events, control)

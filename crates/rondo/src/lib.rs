@@ -66,6 +66,7 @@
 //!
 //! ```
 //! use rondo::types::{Concurrency, Effects, FinishReason, ModelEvent, Origin, Recovery};
+//! use rondo::rondo_core::ports::Commit;
 //! use rondo::{
 //!     Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
 //!     ModelInfo, ModelRequest, ModelStream, SessionId, StopReason, Tool, ToolInvocation,
@@ -163,6 +164,7 @@
 //!     profile: Arc::new(profile),
 //!     response_schema: None,
 //!     answer_check: None,
+//!     opening: Commit::default(),
 //!     seed: 1,
 //! };
 //! let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());

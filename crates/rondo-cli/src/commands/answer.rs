@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
-use rondo_runtime::parking::Parked;
+use rondo_runtime::parking::{self, Parked};
 use rondo_runtime::settings::Settings;
 use rondo_types::{Answer, AnswerValue, Question, QuestionKind};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) fn run(
     let answer = Answer {
         question: question.id.clone(),
         hash: question.hash.clone(),
-        actor: env.get("USER").unwrap_or("user").to_owned(),
+        actor: parking::user(&env),
         value: value(word, &args, question, &parked, &env)?,
     };
     keep(&mut parked, answer)?;

@@ -168,6 +168,38 @@ async fn without_an_answer_nothing_goes_on_and_it_is_said_what_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_message_to_a_session_that_waits_is_queued_and_answered_after_the_turn() {
+    let env = TestEnv::new();
+    let replies = vec![
+        calls("write_file", &write("made.txt")),
+        says("Over."),
+        says("Second."),
+        says("Third."),
+    ];
+    let server = serve(replies).await;
+    let shown = env.ask(&server, &["--approval", "park", "make it"]).await;
+    assert_eq!(shown.code, Some(47), "{shown:?}");
+    let queued = env.ask(&server, &["-c", "and then?"]).await;
+    assert_eq!(queued.code, Some(47), "{queued:?}");
+    let said = "your message was queued until then";
+    assert!(queued.stderr.contains(said), "{queued:?}");
+    assert_eq!(server.requests().len(), 1);
+    let shown = answer(&env, &server, &["y"]).await;
+    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "Second.\n"));
+    assert!(shown.stderr.contains("Over."), "{shown:?}");
+    let shown = env.ask(&server, &["-c", "more"]).await;
+    assert_eq!(shown.stdout, "Third.\n", "{shown:?}");
+    let said = |at: usize| {
+        let request = server.requests()[at].json();
+        let messages = request["messages"].as_array().unwrap().clone();
+        let users = messages.into_iter().filter(|it| it["role"] == "user");
+        let texts = users.map(|it| it["content"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(said(3), ["make it", "and then?", "more"]);
+}
+
+#[tokio::test]
 async fn a_question_that_has_expired_is_denied_and_the_turn_answers() {
     let env = TestEnv::new().var("RONDO_QUESTION_EXPIRY", "1ms");
     let server = parked(&env).await;

@@ -138,6 +138,7 @@ pub(crate) async fn record(
             system: vec!["Be brief.".into()],
             response_schema: None,
             answer_check: None,
+            opening: rondo_core::ports::Commit::default(),
             seed: 1,
         };
         let (events_tx, mut events_rx) = events::channel(id.clone(), setup.turn.clone());

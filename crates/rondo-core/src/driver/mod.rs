@@ -36,8 +36,8 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Journal, MailId, Model,
-    Tool, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Gate, GateRequest, Journal, MailId,
+    Model, Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
@@ -84,6 +84,9 @@ pub struct TurnSetup {
     pub response_schema: Option<Value>,
     /// Checks answers that fit the schema; none where the schema says it all.
     pub answer_check: Option<AnswerCheck>,
+    /// What becomes durable together with the turn's first records, such as that its message was taken out of a
+    /// mailbox.
+    pub opening: Commit,
     /// Seeds the jitter of retries.
     pub seed: u64,
 }

@@ -104,6 +104,7 @@ impl RecordBatch {
         if !self.is_kept {
             return;
         }
+        self.acks.extend(&setup.opening.ack);
         let is_first = self.at == Seq(0);
         let body = RecordBody::TurnStarted {
             profile: Arc::clone(&setup.profile),

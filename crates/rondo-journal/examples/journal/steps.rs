@@ -46,6 +46,7 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        opening: rondo_core::ports::Commit::default(),
         seed: 1,
     };
     let (events, mut listener) = events::channel(session.clone(), TurnId::new("t"));

@@ -145,6 +145,7 @@ impl Bench {
             system: vec!["be-terse".to_owned()],
             response_schema: None,
             answer_check: None,
+            opening: rondo_core::ports::Commit::default(),
             seed: 1,
         };
         let (events, _) = events::channel(setup.session.clone(), setup.turn.clone());

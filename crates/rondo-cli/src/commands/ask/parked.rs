@@ -23,9 +23,13 @@ pub(crate) fn listed(questions: &[Question]) -> String {
     list
 }
 
-/// Returns the error of a command that can do nothing until a session's questions are answered.
-pub(super) fn waits(session: &SessionId, questions: &[Question]) -> CliError {
-    let message = format!("session `{session}` waits for {}", count(questions));
+/// Returns the error of a command that can do no more until a session's questions are answered.
+pub(super) fn waits(session: &SessionId, questions: &[Question], is_queued: bool) -> CliError {
+    let queued = match is_queued {
+        true => ", and your message was queued until then",
+        false => "",
+    };
+    let message = format!("session `{session}` waits for {}{queued}", count(questions));
     CliError::new(Exit::Parked, format!("{message}:{}", listed(questions)))
         .hint(how_to_answer(session, questions))
 }

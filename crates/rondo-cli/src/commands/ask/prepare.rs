@@ -20,6 +20,7 @@ use rondo_types::Message;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::runtime::Handle;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,12 @@ pub(super) fn prepare(
         }
     }
     keep_parking(&mut session);
-    let turns = planned(plan.zip(message), &session, &output)?;
+    let new = plan.zip(message);
+    if is_waiting(&session) {
+        let message = new.map(|(_, message)| message);
+        return Err(waits_or_queued(&mut session, message)?);
+    }
+    let turns = planned(new, &mut session, &output)?;
     Ok(Prepared {
         format: session
             .settings
@@ -158,14 +164,13 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
 
 fn planned(
     new: Option<(TurnPlan, Message)>,
-    session: &Session,
+    session: &mut Session,
     output: &Output,
 ) -> Result<Vec<Planned>> {
     let id = session.conversation().map(|it| it.session.to_string());
     let id = id.unwrap_or_default();
     let mut turns = Vec::new();
     if let Some(cut_off) = session.conversation().and_then(|it| it.cut_off.as_ref()) {
-        may_be_answered(session)?;
         let stands = match cut_off.questions.is_empty() {
             true => "was cut off",
             false => "was waiting for an answer",
@@ -175,6 +180,10 @@ fn planned(
         ));
     }
     if let Some((plan, start)) = session.cut_off()? {
+        turns.push(Planned { plan, start });
+    }
+    for start in session.queued()? {
+        let plan = session.plan_as_before()?;
         turns.push(Planned { plan, start });
     }
     if let Some((plan, message)) = new {
@@ -200,8 +209,8 @@ fn keep_parking(session: &mut Session) {
     }
 }
 
-/// Refuses to carry on a turn that could only wait again: it has open questions, and nobody is here to answer.
-fn may_be_answered(session: &Session) -> Result<()> {
+/// Returns whether the session's turn could only wait again: it has open questions, and nobody is here to answer.
+fn is_waiting(session: &Session) -> bool {
     let open = session.open_questions();
     let can_answer = match session.settings.values.approval {
         Some(ApprovalMode::Deny) => true,
@@ -209,12 +218,18 @@ fn may_be_answered(session: &Session) -> Result<()> {
         Some(ApprovalMode::Ask) | None => has_person(),
     };
     let is_allowed = session.settings.values.yolo == Some(true);
-    match session.conversation() {
-        Some(conversation) if !open.is_empty() && !can_answer && !is_allowed => {
-            Err(waits(&conversation.session, &open))
-        }
-        _ => Ok(()),
+    !open.is_empty() && !can_answer && !is_allowed
+}
+
+/// Queues a message to a session that waits, if there is one, and returns what is to be said.
+fn waits_or_queued(session: &mut Session, message: Option<Message>) -> Result<CliError> {
+    let is_queued = message.is_some();
+    if let Some(message) = message {
+        // On a thread that may block.
+        Handle::current().block_on(session.submit(message))?;
     }
+    let id = session.info()?.id;
+    Ok(waits(&id, &session.open_questions(), is_queued))
 }
 
 /// Returns which session the arguments mean.

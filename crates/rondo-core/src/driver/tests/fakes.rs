@@ -356,6 +356,7 @@ impl Bench {
             system: self.system,
             response_schema: self.response_schema,
             answer_check: None,
+            opening: Commit::default(),
             seed: 1,
         };
         (setup, model)

@@ -259,6 +259,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         system: vec![],
         response_schema: None,
         answer_check: None,
+        opening: Commit::default(),
         seed: 1,
     }
 }
