@@ -1,4 +1,4 @@
-//! Keeps the state of commands, one directory a session, from growing without bound.
+//! The files of commands (status and full output), one directory for each session, and their removal.
 
 use crate::paths::Paths;
 use data_encoding::HEXUPPER;
@@ -10,14 +10,14 @@ use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long the state of a session's commands is kept: their status and what they printed in full.
+/// How long the files of a session's commands are kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The bound on sessions whose state is kept; the oldest go first.
+/// The bound on sessions whose files are kept; the oldest are removed first.
 const SESSIONS_MAX: usize = 200;
-/// How long the state of a session is kept that is not in this journal, however many there are: it may
-/// be in another one, or just begin.
+/// How long the files of a session that is not in this journal are kept, whatever their number: the session
+/// may be in another journal, or just starting.
 const UNKNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
-/// The bound on directories that one start looks at, since a start must stay quick.
+/// The bound on directories that are examined at one start, to keep it fast.
 const LOOKED_AT_MAX: usize = 1000;
 /// The bound on a directory's name, in bytes; a file name has room for more.
 const NAME_MAX: usize = 128;
@@ -25,8 +25,8 @@ const NAME_MAX: usize = 128;
 /// What the names of directories begin with that stand for ids which are no names.
 const HASHED: &str = "%";
 
-/// Returns the directory of a session's commands. An id that is no plain name has its hash in its
-/// place: it may come from elsewhere, and say anything.
+/// Returns the directory of a session's commands. An id that is not a plain name, as an import may bring, is
+/// replaced by its hash.
 pub fn dir(paths: &Paths, session: &SessionId) -> PathBuf {
     root(paths).join(name(session))
 }
@@ -45,17 +45,17 @@ fn name(session: &SessionId) -> String {
     }
 }
 
-/// Removes the state of old sessions, never that of `current`, of one that was cut off or that a
-/// process works on, nor of commands that run.
+/// Removes the files of old sessions, except those of `current`, of interrupted sessions, of sessions that a
+/// process owns, and of running commands.
 ///
-/// What cannot be looked at or removed stays.
+/// Files that cannot be read or removed stay.
 pub fn prune(paths: &Paths, current: &SessionId, store: &Store) {
     prune_below(&root(paths), &name(current), &|session| {
         standing(store, session)
     });
 }
 
-/// Ends what runs of a session that was removed, and removes its state.
+/// Ends the running commands of a session that was removed, and removes its files.
 pub fn forget(paths: &Paths, session: &SessionId) {
     let dir = dir(paths, session);
     if dir.is_dir() {
@@ -64,14 +64,14 @@ pub fn forget(paths: &Paths, session: &SessionId) {
     }
 }
 
-/// What the journal says of a session.
+/// The state of a session in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// A process works on it, it was cut off, or it cannot be told.
+    /// A process owns it, it was interrupted, or its state cannot be read.
     Needed,
     /// Its last turn is over.
     Over,
-    /// It is not there.
+    /// There is no such session.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! The model in the box: weights that are here, behind the model port.
+//! Builds the model port of the built-in model, from weights on this machine.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -10,18 +10,18 @@ use rondo_core::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The profile of the built-in model, where none is named.
+/// The default profile of the built-in model.
 pub const PROFILE: &str = "local";
-/// The file whose being there says that the user was told of the default model.
+/// The file that marks that the note on the default model was shown.
 const TOLD_FILE: &str = "told-of-local-model";
 
-/// Fetches the weights of a target, if it needs any that are not here.
+/// Downloads the weights of a target, if it needs any that are not on this machine.
 ///
 /// # Errors
-/// When they do not exist, or nothing may be fetched.
+/// When they do not exist, or downloads are not allowed.
 ///
 /// # Cancel safety
-/// Cancel safe: what came is kept for the next time.
+/// Cancel safe: a partial download is kept and continued the next time.
 pub async fn prepare(
     target: &ModelTarget,
     settings: &Settings,
@@ -39,7 +39,7 @@ pub async fn prepare(
         .map(Some)
 }
 
-/// Says that the default model is asked, how large it is, and how to ask another.
+/// Tells the user once that the default model is used, how large it is, and how to choose another.
 fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
     let told = settings.paths.state.join(TOLD_FILE);
     if told.exists() {
@@ -55,12 +55,12 @@ fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
          OPENAI_API_KEY=...` or pass `-m provider/model`",
         wanted.name()
     ));
-    // Where it cannot be written down, it is said again.
+    // If it cannot be written, the note is shown again the next time.
     let _ = std::fs::create_dir_all(&settings.paths.state);
     let _ = std::fs::write(told, "");
 }
 
-/// Builds the model over weights that are here. They are loaded when it is first asked.
+/// Builds the model port over weights on this machine. They are loaded at the first request.
 ///
 /// # Errors
 /// When this build has no engine, or no thread can be started.
@@ -72,7 +72,7 @@ pub fn model(target: &ModelTarget, weights: PathBuf) -> Result<Arc<dyn Model>> {
     Ok(Arc::new(model))
 }
 
-/// Refuses: the engine was left out of this build.
+/// Fails: this build does not include the engine.
 #[cfg(not(feature = "local"))]
 pub fn model(target: &ModelTarget, _weights: PathBuf) -> Result<Arc<dyn Model>> {
     let name = target.full_name();
@@ -83,10 +83,11 @@ pub fn model(target: &ModelTarget, _weights: PathBuf) -> Result<Arc<dyn Model>> 
     .hint("build with the feature `local`, or ask a server with `-m provider/model`"))
 }
 
-/// Builds the model to fall back on; its weights must be here, since a fallback waits for no download.
+/// Builds a fallback model. Its weights must be on this machine, since a fallback does not wait for a
+/// download.
 ///
 /// # Errors
-/// As [`model`], and when the weights are not here.
+/// As [`model`], and when the weights are missing.
 pub fn fallback(
     target: &ModelTarget,
     wanted: &Wanted,

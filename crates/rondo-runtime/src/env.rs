@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The process's environment at its start, and the keys that the user has exported since. Empty values
-/// count as unset, as most tools have it.
+/// The process's environment at its start, with the keys that the user has exported since. As in most tools,
+/// an empty value counts as unset.
 #[derive(Debug, Default, Clone)]
 pub struct Env {
     inherited: HashMap<String, String>,
@@ -16,7 +16,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// Reads the process's environment; what is not UTF-8 is left out.
+    /// Reads the process's environment; variables that are not UTF-8 are ignored.
     pub fn from_env() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -40,7 +40,7 @@ impl Env {
         inherited.chain(&self.exported)
     }
 
-    /// Returns the environment at the start of the process, which is that of its children.
+    /// Returns the environment at the start of the process, which child processes inherit.
     pub fn inherited(&self) -> Self {
         Self {
             inherited: self.inherited.clone(),
@@ -48,7 +48,7 @@ impl Env {
         }
     }
 
-    /// Takes another value for a variable.
+    /// Sets a variable.
     pub fn export(&mut self, name: &str, value: &str) {
         self.exported.insert(name.to_owned(), value.to_owned());
     }

@@ -1,4 +1,4 @@
-//! The models that are asked when the first one fails.
+//! The models to use when the first one fails.
 
 use crate::embedded;
 use crate::error::Result;
@@ -14,11 +14,11 @@ use rondo_types::{ErrorClass, ModelError, ModelInfo, ModelRequest, Profile, Serv
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// Returns the fallbacks that can be asked. One without a key is left out with a note: a user who
-/// configured it for all machines has not set it on this one, and the first model may do.
+/// Returns the usable fallbacks. One without a key is skipped with a note, since the configuration may be
+/// shared by machines that have different keys.
 ///
 /// # Errors
-/// When one names no known provider, or is known not to do what the profile needs.
+/// When one names an unknown provider, or a model that cannot do what the profile needs.
 pub fn choose(
     first: &ModelTarget,
     profile: &Profile,
@@ -42,7 +42,7 @@ pub fn choose(
 /// Builds the models of the targets, in their order.
 ///
 /// # Errors
-/// When a provider's settings make no sense.
+/// When a provider's settings are invalid.
 pub(crate) fn models(
     targets: &[ModelTarget],
     profile: &Profile,
@@ -85,7 +85,7 @@ fn fallback(
     }))
 }
 
-/// A model whose key is printed by a command, which runs when the model is first asked.
+/// A model whose key is printed by a command, which runs at the first request.
 struct LateModel {
     info: ModelInfo,
     server: Option<ServerAddress>,

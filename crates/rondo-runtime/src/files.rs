@@ -1,14 +1,14 @@
-//! Files that are opened by a name from outside.
+//! Opens files whose names come from the user or a project.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file to read it; a pipe or a terminal in its place is never waited for.
+/// Opens a regular file for reading. A pipe or terminal is refused without blocking.
 ///
 /// # Errors
-/// When it cannot be opened, or is no regular file.
+/// When it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

@@ -14,11 +14,11 @@ pub const PROJECT_DIR: &str = ".rondo";
 pub struct Paths {
     /// Holds `config.toml`.
     pub config: PathBuf,
-    /// Holds what must be kept.
+    /// For data that must be kept, such as the journal.
     pub data: PathBuf,
-    /// Holds what may be lost, such as the spilled output of commands.
+    /// For data that may be lost, such as the full output of commands.
     pub state: PathBuf,
-    /// Holds what can be made again.
+    /// For data that can be created again.
     pub cache: PathBuf,
 }
 
@@ -67,14 +67,14 @@ impl Paths {
 /// Returns the project's configuration file: the nearest one from `directory` up to the directory
 /// that holds `.git`; outside of a repository, `directory`'s own.
 ///
-/// Looking further up would take a file in a shared directory, such as `/tmp`, for the project's.
+/// Searching further up could find a file of another user in a shared directory, such as `/tmp`.
 pub fn project_config(directory: &Path) -> Option<PathBuf> {
     let in_project = depth_in_repository(directory).unwrap_or(0);
     directory
         .ancestors()
         .take(in_project + 1)
         .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
-        // What is there and is no file is told of when it is read.
+        // Anything but a file is reported when it is read.
         .find(|file| file.exists())
 }
 

@@ -1,4 +1,4 @@
-//! Settings as layers of a profile.
+//! Applies settings to a profile.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -13,10 +13,10 @@ use toml::{Table, Value};
 /// The key by which a profile of the configuration names the one it is built on.
 const EXTENDS: &str = "extends";
 
-/// Resolves a profile under all layers.
+/// Resolves a profile with all layers of settings.
 ///
 /// # Errors
-/// When no profile has that name, or a layer sets what a profile does not have.
+/// When no profile has that name, or a layer sets an unknown key of a profile.
 pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
     let base = base_of(settings, name)?;
     let mut layers = Vec::new();
@@ -30,7 +30,7 @@ pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
     profile::resolve(&base, &layers).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
-/// Returns every name a profile can be asked for by.
+/// Returns the names of all profiles: the built-in ones and those of the configuration.
 pub fn names(settings: &Settings) -> BTreeSet<String> {
     let builtin = profile::builtin_names()
         .iter()
@@ -92,7 +92,7 @@ fn as_json(table: Table) -> Map<String, serde_json::Value> {
     table.into_iter().map(json).collect()
 }
 
-/// Dates are written out, and a number that is none becomes null: no profile takes either.
+/// Dates become strings, and NaN and infinities become null; a profile accepts neither.
 fn value_as_json(value: Value) -> serde_json::Value {
     match value {
         Value::String(text) => text.into(),
@@ -105,7 +105,7 @@ fn value_as_json(value: Value) -> serde_json::Value {
     }
 }
 
-/// Leaves out the numbers that are not lower than what the layers below and the profile say.
+/// Removes the numbers that are not lower than those of the layers below and the profile.
 fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) -> Result<()> {
     let failed = |err| SetupError::caused(SetupErrorKind::Config, err);
     let below = profile::resolve(base, below).map_err(failed)?.profile;
@@ -125,7 +125,7 @@ fn keep_lower(own: &mut [profile::Layer], base: &str, below: &[profile::Layer]) 
     Ok(())
 }
 
-/// Returns what a layer sets in a profile, with the profile's keys.
+/// Returns the settings of a layer that belong to a profile, by the profile's keys.
 fn profile_table(layer: &Layer) -> Table {
     let mut limits = Table::new();
     set(&mut limits, "max_steps", layer.max_steps.map(integer));
@@ -182,7 +182,7 @@ fn set(table: &mut Table, key: &str, value: Option<Value>) {
     }
 }
 
-/// TOML integers are signed; what does not fit is as good as unlimited.
+/// TOML integers are signed; a larger value is saturated, which is as good as unlimited.
 fn integer(value: impl Into<u64>) -> Value {
     Value::Integer(i64::try_from(value.into()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! The project that a directory is in, and the settings that its folder brings.
+//! The configuration of the project that a directory is in.
 
 use crate::config::untrusted_layer;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -13,7 +13,7 @@ pub struct UntrustedProject {
     pub folder: PathBuf,
     /// Its configuration.
     pub file: PathBuf,
-    /// What of it counts all the same, since it narrows.
+    /// The settings that apply even without trust, since they only restrict.
     pub layer: Layer,
     /// The settings that are ignored, as the file has them.
     pub ignored: Vec<(String, toml::Value)>,
@@ -37,7 +37,7 @@ impl UntrustedProject {
         }))
     }
 
-    /// Returns the names of what is ignored, for people.
+    /// Returns the names of the ignored settings, for display.
     #[must_use]
     pub fn ignored_names(&self) -> String {
         let names = self.ignored.iter().map(|(name, _)| format!("`{name}`"));
@@ -45,11 +45,11 @@ impl UntrustedProject {
     }
 }
 
-/// Returns the folder that is trusted with a directory: that of the project's configuration, or else the
-/// repository, or else the directory itself.
+/// Returns the folder to trust for a directory: that of the project's configuration, or else the repository's
+/// root, or else the directory itself.
 ///
 /// # Errors
-/// When it is not there.
+/// When the directory does not exist.
 pub fn folder_of(directory: &Path) -> Result<PathBuf> {
     let file = project_config(directory);
     let of_file = file.as_deref().and_then(project_root);

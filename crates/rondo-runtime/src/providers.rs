@@ -1,4 +1,5 @@
-//! Who can be asked: the providers that ship with the binary, and the configuration's own.
+//! The table of providers: `data/providers.toml`, which is compiled in, and the `[providers]` of the
+//! configuration, which extend and override it.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -10,8 +11,8 @@ const TABLE: &str = include_str!("../data/providers.toml");
 
 /// The provider of a server on this machine.
 pub(crate) const LOCALHOST: &str = "localhost";
-/// The older name of [`LOCALHOST`], which sessions and configuration files may have. Before a name of
-/// weights it means the model in the box.
+/// The old name of [`LOCALHOST`], which sessions and configuration files may have. Before a name of weights it
+/// means the built-in model.
 pub(crate) const LOCAL: &str = "local";
 
 /// Returns the other name of the same provider, where it has one.
@@ -23,7 +24,7 @@ pub(crate) fn other_name(provider: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the name by which a provider is known today.
+/// Returns the current name of a provider.
 pub(crate) fn name_of_today(provider: &str) -> &str {
     match provider {
         LOCAL => LOCALHOST,
@@ -31,12 +32,12 @@ pub(crate) fn name_of_today(provider: &str) -> &str {
     }
 }
 
-/// One provider, as the configuration writes it. A table of the configuration overrides single
-/// fields of the provider of that name.
+/// A provider, with the fields of `[providers.NAME]`. The configuration overrides single fields of a built-in
+/// provider.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Provider {
-    /// The wire protocol.
+    /// The dialect that it speaks.
     pub dialect: Option<String>,
     /// The address: with `/v1` for OpenAI-compatible servers, without a version path for Gemini.
     pub base_url: Option<String>,
@@ -46,9 +47,9 @@ pub struct Provider {
     pub api_key_env: Option<OneOrMany>,
     /// A command that prints the key, run only when the key is needed.
     pub api_key_command: Option<OneOrMany>,
-    /// Whether it can be asked without a key.
+    /// Whether it needs no key.
     pub keyless: Option<bool>,
-    /// The header that carries the key as it is; `authorization` with `Bearer` when absent.
+    /// The header for the bare key; by default `authorization: Bearer KEY`.
     pub api_key_header: Option<String>,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
@@ -56,9 +57,9 @@ pub struct Provider {
     pub headers_env: BTreeMap<String, String>,
     /// Further fields of every request body.
     pub extra_body: toml::Table,
-    /// Where it departs from its protocol.
+    /// How it differs from its dialect.
     pub quirks: toml::Table,
-    /// How many of its requests may be under way at once.
+    /// The bound on concurrent requests.
     pub max_concurrent_requests: Option<NonZeroUsize>,
     /// The vendor's own variable for the model.
     pub model_env: Option<String>,
@@ -88,11 +89,11 @@ impl<'de> Deserialize<'de> for OneOrMany {
 
 #[derive(Deserialize)]
 struct Table {
-    /// In the order in which a default is looked for.
+    /// In the order in which a default is chosen.
     providers: toml::Table,
 }
 
-/// Providers by name, in the order in which a default is looked for.
+/// Providers by name, in the order in which a default is chosen.
 #[derive(Debug, Clone)]
 pub struct Providers {
     all: Vec<(String, Provider)>,
@@ -101,10 +102,10 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Puts the configuration's providers over those that ship with the binary.
+    /// Merges the configuration's providers into the built-in ones.
     ///
     /// # Errors
-    /// When one of the configuration's own has no dialect or no address.
+    /// When a provider that is not built in has no dialect or no address.
     pub fn load(configured: &BTreeMap<String, Provider>) -> Result<Self> {
         let table: Table = toml::from_str(TABLE).map_err(unreadable)?;
         let own = |name: &str| configured.get(name).cloned().unwrap_or_default();
@@ -141,7 +142,7 @@ impl Providers {
             .map(|(name, provider)| (name.as_str(), provider))
     }
 
-    /// Returns all names, to show to people.
+    /// Returns all names, for display.
     pub fn names(&self) -> String {
         let names: Vec<_> = self.iter().map(|(name, _)| name).collect();
         names.join(", ")
@@ -149,7 +150,7 @@ impl Providers {
 }
 
 impl Provider {
-    /// Fills what is not set from `other`.
+    /// Fills in unset fields from `other`.
     pub fn or(self, other: Self) -> Self {
         let mut headers = other.headers;
         headers.extend(self.headers);

@@ -1,4 +1,5 @@
-//! What a replay needs of today's tools: their descriptions, and those that only read to be run again.
+//! The profile and tools that a replay takes from the current settings: their descriptions, and the read-only
+//! tools to run again.
 
 use crate::error::Result;
 use crate::python::LivePython;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 /// Whose directory tools have that run for no session, or for one whose name is none for a directory.
 const NO_SESSION: &str = "replay";
 
-/// Returns what replaces the recorded beginning of each turn: the prompt, the tools and the limits of a
-/// profile of today.
+/// Returns the prompt, tools and limits of a current profile, to replace the recorded ones of each turn.
 ///
 /// # Errors
 /// When there is no such profile, or its tools cannot be built.
@@ -32,7 +32,7 @@ pub fn profile_changes(name: &str, settings: &Settings) -> Result<Changes> {
     })
 }
 
-/// What the turns of a recording ran with, gathered record by record.
+/// The profile and tools of a recording, collected record by record.
 #[derive(Debug, Default)]
 pub struct RecordedTools {
     reading: BTreeSet<String>,
@@ -53,8 +53,8 @@ impl RecordedTools {
         }
     }
 
-    /// Builds those tools of today that only read, under the profile of the first turn; where none is
-    /// recorded, under that in force.
+    /// Builds the current read-only tools, with the profile of the first turn, or the effective profile if none
+    /// is recorded.
     ///
     /// # Errors
     /// When the tools cannot be built.
@@ -74,7 +74,7 @@ impl RecordedTools {
     }
 }
 
-/// Tools that only read, and the gate before them.
+/// Read-only tools, and the gate that decides whether a call may run.
 pub struct ReadingTools {
     session: SessionId,
     toolset: Toolset,
@@ -82,10 +82,10 @@ pub struct ReadingTools {
 }
 
 impl ReadingTools {
-    /// Runs the recorded calls of a turn again, where they only read.
+    /// Runs the recorded calls of a turn to read-only tools again.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the call that runs.
+    /// Dropping the future ends the running call.
     pub async fn rerun(&self, records: &[Record]) -> Vec<Rerun> {
         rerun(&self.session, records, &self.toolset.tools, &*self.gate).await
     }
@@ -115,7 +115,7 @@ fn reading(tools: &[ToolSpec]) -> impl Iterator<Item = String> + '_ {
     tools.iter().filter(reads).map(|spec| spec.name.clone())
 }
 
-/// The session may come from a file of unknown origin.
+/// The session may come from an untrusted file.
 fn directory_of(session: &SessionId) -> SessionId {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
     match session.as_str().bytes().all(is_plain) {

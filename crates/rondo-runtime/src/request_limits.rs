@@ -1,4 +1,4 @@
-//! How many requests each provider takes at once, for all turns of the process together.
+//! Bounds on concurrent requests to each provider, shared by all turns of the process.
 
 use crate::providers::name_of_today;
 use crate::target::ModelTarget;
@@ -7,16 +7,15 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The bound of a provider that says nothing else: more than one user needs, and less than what
-/// vendors refuse.
+/// The default bound of a provider: more than one user needs, and less than vendors refuse.
 const REQUESTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
 
-/// The bounds of all providers by name; clones are the same bounds.
+/// The bounds of all providers by name; clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestLimits(Arc<Mutex<BTreeMap<String, RequestLimit>>>);
 
 impl RequestLimits {
-    /// Returns the bound of a model's provider, which all its models share.
+    /// Returns the bound of a model's provider, which all models of the provider share.
     pub(crate) fn of(&self, target: &ModelTarget) -> RequestLimit {
         let max = target.provider.max_concurrent_requests;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What of the environment must not be told to models, nor kept.
+//! Finds the secrets in the environment: values that are redacted, and variables that commands do not get.
 
 use crate::env::Env;
 use crate::providers::Providers;
@@ -6,11 +6,11 @@ use crate::settings::Settings;
 use rondo_core::redact::Secrets;
 use rondo_policy::{CommandEnvironment, Variables};
 
-/// Bytes of the shortest key that is looked for in the values of other variables: what is shorter, such
-/// as the word that a local server wants for a key, may be part of any path.
+/// The shortest key, in bytes, that is looked for in the values of other variables. A shorter one, such as the
+/// dummy key of a local server, may be part of any path.
 const KEY_BYTES_MIN: usize = 16;
 
-/// Tells by their names which variables hold a key.
+/// Recognises variables that hold a key, by their names.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
     rules: CommandEnvironment,
@@ -18,15 +18,15 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
-    /// Takes the names that usually hold a key, and those from which a provider takes a key or a header.
+    /// Recognises the usual names of keys, and the variables from which a provider takes a key or a header.
     pub fn of(settings: &Settings) -> Self {
         Self::new(variables(settings).cloned().collect())
     }
 
-    /// Takes the names that usually hold a key, and these.
+    /// Recognises the usual names of keys, and these.
     pub fn new(named: Vec<String>) -> Self {
         let rules = CommandEnvironment {
-            // They are withheld for what they do, not for what they hold.
+            // These are withheld for their effect on programs and hold no keys.
             withheld: Vec::new(),
             ..CommandEnvironment::default()
         };
@@ -39,7 +39,7 @@ impl KeyNames {
     }
 }
 
-/// Collects the values of all variables whose names say that they hold a key.
+/// Collects the values of all variables that hold a key.
 pub fn of_env(settings: &Settings) -> Secrets {
     let names = KeyNames::of(settings);
     let secret = settings.env.iter().filter(|(name, _)| names.has(name));
@@ -55,9 +55,9 @@ fn variables(settings: &Settings) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Returns which variables are kept from commands and Python sessions whatever their names: those from
-/// which any provider takes a key or a header, and those of `env` and `shell` that hold the same key,
-/// alone or in an address.
+/// Returns the variables to withhold from commands and Python sessions regardless of their names: those from
+/// which any provider takes a key or a header, and those of `env` and `shell` that hold the same key, alone
+/// or in an address.
 pub fn withheld(settings: &Settings, env: &Env, shell: Option<&Variables>) -> Vec<String> {
     let providers = Providers::load(&settings.values.providers);
     let known = providers.iter().flat_map(Providers::iter);

@@ -1,4 +1,5 @@
-//! What is in force: flags over environment over project over user over default.
+//! The effective settings: flags override the environment, then the project's file, then the user's, then the
+//! defaults.
 
 use crate::env::Env;
 use crate::error::{Result, SetupError};
@@ -13,12 +14,12 @@ pub const DEFAULT_PROFILE: &str = "default";
 /// The layer of the command line.
 const FLAGS: &str = "flags";
 
-/// What each layer sets, lowest first, and what follows from all of them together.
+/// The effective settings, and the layers that they come from.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The effective values.
     pub values: Layer,
-    /// What each source sets in a profile, lowest first.
+    /// The layers, lowest first.
     pub sources: Vec<Source>,
     /// The environment.
     pub env: Env,
@@ -31,26 +32,26 @@ pub struct Settings {
 /// One layer and its name.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// As it is shown to people.
+    /// The name as it is displayed.
     pub name: String,
-    /// What it sets.
+    /// The settings of the layer.
     pub layer: Layer,
-    /// Whether it is the user's word. Where not, its numbers count only where they are lower than
-    /// those in force below.
+    /// Whether it is trusted. The numbers of an untrusted layer apply only if they are lower than those of the
+    /// layers below.
     pub is_trusted: bool,
 }
 
 impl Settings {
-    /// Reads every layer and puts them together.
+    /// Reads and merges all layers.
     ///
     /// # Errors
-    /// When a file or a variable does not say what it should, or there is no home directory.
+    /// When a file or a variable is malformed, or there is no home directory.
     pub fn load(env: Env, directory: PathBuf, flags: Layer, notices: &dyn Notices) -> Result<Self> {
         Self::load_around(env, directory, flags, notices, &mut Err)
     }
 
-    /// As [`load`](Self::load), but `broken` decides of each layer that does not say what it should:
-    /// where it returns nothing, that layer sets nothing.
+    /// Like [`load`](Self::load), but `broken` gets the error of each malformed layer: if it returns `Ok`, the
+    /// layer is skipped.
     ///
     /// # Errors
     /// Those that `broken` returns, and when there is no home directory.
@@ -86,7 +87,7 @@ impl Settings {
         })
     }
 
-    /// Returns the source whose word on a setting counts; `None` where no layer sets it.
+    /// Returns the source of a setting's effective value; `None` if no layer sets it.
     pub fn source_of(&self, name: &str) -> Option<&str> {
         let (mut values, mut found) = (Layer::default(), None);
         for source in &self.sources {
@@ -117,7 +118,7 @@ impl Settings {
         flags.map(|source| &source.layer)
     }
 
-    /// Returns the name of the profile in force.
+    /// Returns the name of the effective profile.
     pub fn profile_name(&self) -> &str {
         self.values.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
     }

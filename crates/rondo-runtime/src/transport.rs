@@ -1,4 +1,4 @@
-//! The chosen provider as a model that can be asked.
+//! Builds the model port of a provider over HTTP.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -9,11 +9,10 @@ use rondo_wire::Quirks;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-/// Builds the model, without a bound on how many requests are under way. Nothing is connected before its
-/// first request.
+/// Builds the model port, without a bound on concurrent requests. It connects at the first request.
 ///
 /// # Errors
-/// When the provider's settings make no sense.
+/// When the provider's settings are invalid.
 pub fn http_model(
     target: &ModelTarget,
     key: Option<String>,

@@ -1,4 +1,4 @@
-//! Trust in a folder: whether its own settings are honoured whole, or only where they narrow what is allowed.
+//! Trust in a folder: whether all its settings apply, or only those that restrict.
 
 use crate::error::Result;
 use crate::files;
@@ -10,21 +10,21 @@ use crate::user_file::UserFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Holds the folders that a person was asked about and did not trust, one a line.
+/// The file with the folders that the user was asked about and did not trust, one on each line.
 const DECLINED_FILE: &str = "folders-not-trusted";
-/// The bound on that file, in bytes: what is older is forgotten, and asked again.
+/// The bound on that file, in bytes; older folders are forgotten, and asked about again.
 const DECLINED_BYTES_MAX: u64 = 256 << 10;
 
-/// What a project's configuration comes to.
+/// The effective part of a project's configuration.
 pub(crate) enum Project {
-    /// All of it counts.
+    /// All of it.
     Trusted(PathBuf, Layer),
-    /// What narrows counts.
+    /// Only settings that restrict.
     Untrusted(PathBuf, Layer),
 }
 
-/// Reads the configuration of the project that `directory` is in. A user who can be asked is asked once whether
-/// they trust the folder, where that makes a difference.
+/// Reads the configuration of the project that `directory` is in. If it makes a difference and the host can
+/// ask, the user is asked once whether to trust the folder.
 ///
 /// # Errors
 /// When a file cannot be read or written, or does not say what it should.
@@ -86,9 +86,9 @@ fn trusted(file: PathBuf) -> Result<Project> {
     Ok(Project::Trusted(file, layer))
 }
 
-/// Compares real paths, so that neither a link nor a relative spelling passes for a trusted folder:
-/// both the folder that is worked in and the file must lie in one. A link to the configuration of
-/// another folder, which is trusted, speaks for that one only.
+/// Compares canonical paths, so that no link or relative path can pass for a trusted folder: both the working
+/// folder and the file must be in one. A link to the configuration of a trusted folder does not make the
+/// folder with the link trusted.
 fn is_trusted(file: &Path, user: &Layer) -> bool {
     let folder = project_root(file).and_then(|root| root.canonicalize().ok());
     let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
@@ -110,7 +110,7 @@ fn was_declined(paths: &Paths, folder: &Path) -> bool {
     declined.lines().any(|line| Path::new(line) == folder)
 }
 
-/// Where it cannot be written down, it is asked again.
+/// If it cannot be written, the user is asked again the next time.
 fn decline(paths: &Paths, folder: &Path) {
     let file = paths.state.join(DECLINED_FILE);
     let before = files::read_text(&file, DECLINED_BYTES_MAX / 2).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The user's configuration file, changed value by value.
+//! Edits the user's configuration file.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
@@ -14,8 +14,8 @@ const BYTES_MAX: u64 = 1 << 20;
 /// The key of the folders that are trusted.
 const TRUSTED: &str = "trusted_folders";
 
-/// The file as it was read. What is changed is there once it is [saved](Self::save); comments, order and what
-/// is not changed stay.
+/// The file as it was read, with changes that [`save`](Self::save) writes. Comments, order and other values are
+/// preserved.
 #[derive(Debug)]
 pub struct UserFile {
     path: PathBuf,
@@ -46,16 +46,16 @@ impl UserFile {
         Ok(Self { path, document })
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Sets a setting to what a person typed, as its variable would have it.
+    /// Sets a setting to a typed value, in the syntax of its environment variable.
     ///
     /// # Errors
-    /// When there is no such setting, or the value is not what it takes.
+    /// When there is no such setting, or the value is invalid.
     pub fn set(&mut self, name: &str, typed: &str) -> Result<()> {
         let value = value_of(named(name)?, typed)?;
         let value = edited(&value)?;
@@ -70,7 +70,7 @@ impl UserFile {
         Ok(())
     }
 
-    /// Takes a setting out, and returns whether it was there.
+    /// Removes a setting, and returns whether it was set.
     ///
     /// # Errors
     /// When there is no such setting.
@@ -79,7 +79,7 @@ impl UserFile {
         Ok(self.document.remove(name).is_some())
     }
 
-    /// Adds a folder to those that are trusted, and returns whether it is new there.
+    /// Adds a folder to the trusted ones, and returns whether it is new.
     ///
     /// # Errors
     /// When its path is not UTF-8.
@@ -93,7 +93,7 @@ impl UserFile {
         Ok(true)
     }
 
-    /// Takes a folder out of those that are trusted, and returns whether it was there.
+    /// Removes a folder from the trusted ones, and returns whether it was one.
     ///
     /// # Errors
     /// When its path is not UTF-8.
@@ -116,10 +116,10 @@ impl UserFile {
         item.as_array_mut().expect("an array")
     }
 
-    /// Writes the file in the place of the one that was read, whole or not at all.
+    /// Replaces the file atomically.
     ///
     /// # Errors
-    /// When it cannot be written; then the one that was read is still there.
+    /// When it cannot be written; the old file is then unchanged.
     pub fn save(&self) -> Result<()> {
         let text = self.document.to_string();
         if let Some(parent) = self.path.parent() {
@@ -155,7 +155,7 @@ fn named(name: &str) -> Result<&'static Setting> {
     }
 }
 
-/// Reads what a person typed as the setting's variable would be read.
+/// Parses a typed value as the setting's environment variable would be.
 fn value_of(setting: &Setting, typed: &str) -> Result<toml::Value> {
     let name = setting.name;
     let wrong = |why: &str| {
@@ -172,7 +172,7 @@ fn value_of(setting: &Setting, typed: &str) -> Result<toml::Value> {
     })
 }
 
-/// Returns a value as the document takes it.
+/// Converts a value to the document's type.
 fn edited(value: &toml::Value) -> Result<toml_edit::Value> {
     let text = value.to_string();
     text.parse().map_err(|err: toml_edit::TomlError| {

@@ -1,4 +1,4 @@
-//! A session that shares another's beginning and goes its own way from there.
+//! Forks a session: the new one shares the records up to a point and continues on its own.
 
 use super::{failed, new_session};
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -12,8 +12,8 @@ use std::str::FromStr;
 const TURN_STARTED: &str = "turn_started";
 /// The kind of its last.
 const FINAL: &str = "final";
-/// What the machine adds by itself to a step, once its calls are over. It may be recorded under the
-/// number of the next one.
+/// The kinds of records that the machine adds to a step after its calls. They may have the number of the next
+/// step.
 const ADDED: [&str; 4] = [
     "call_resolved",
     "message_added",
@@ -21,7 +21,7 @@ const ADDED: [&str; 4] = [
     "compacted",
 ];
 
-/// A step of a session.
+/// A step of a session, by its turn and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepPlace {
     /// The turn, from 1; the latest one if none is named.
@@ -106,8 +106,8 @@ struct End {
     is_final: bool,
 }
 
-/// Finds the last record of a step that came to its end: another one began, or the turn ended. All
-/// calls of such a step have their results.
+/// Finds the last record of a finished step: one after which another step started, or the turn ended. All calls
+/// of such a step have their results.
 fn end_of_step(store: &Store, session: &SessionId, place: StepPlace) -> Result<End> {
     let turn = turn_at(store, session, place)?;
     let (last, step) = (turn.last_step, place.step);
@@ -162,7 +162,7 @@ impl Found {
     }
 }
 
-/// Follows the records to the turn that is meant, one at a time.
+/// Reads the records up to the wanted turn, one at a time.
 fn turn_at(store: &Store, session: &SessionId, place: StepPlace) -> Result<Found> {
     let mut found: Option<Found> = None;
     store.each::<SetupError>(session, Seq(1), |entry| {
@@ -185,7 +185,7 @@ fn turn_at(store: &Store, session: &SessionId, place: StepPlace) -> Result<Found
     })
 }
 
-/// Returns the number of the turn that a record begins.
+/// Returns the number of the turn that a record starts.
 fn turn_number(entry: &Entry) -> Option<u32> {
     if entry.kind() != TURN_STARTED {
         return None;

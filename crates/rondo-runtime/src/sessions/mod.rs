@@ -1,4 +1,4 @@
-//! Where sessions are kept, and which one is meant.
+//! Opens the journal, and finds the session that an id or `latest` names.
 
 mod cells;
 mod conversation;
@@ -27,7 +27,7 @@ pub fn open(settings: &Settings) -> Result<Store> {
     open_by(settings, Store::open)
 }
 
-/// Opens the journal of all sessions to read from it, also where it is read-only or the disk is full.
+/// Opens the journal of all sessions for reading, even if it is read-only or the disk is full.
 ///
 /// # Errors
 /// When its directory or its file cannot be used.
@@ -35,7 +35,7 @@ pub fn open_to_read(settings: &Settings) -> Result<Store> {
     open_by(settings, Store::open_to_read)
 }
 
-/// Opens the journal of all sessions to remove some, also where the disk is full.
+/// Opens the journal of all sessions to remove some, even if the disk is full.
 ///
 /// # Errors
 /// When its directory or its file cannot be used.
@@ -71,7 +71,7 @@ fn open_by(
 const ELSEWHERE: &str = "set `RONDO_HOME` or `XDG_DATA_HOME` to a directory that can be written, \
      or keep nothing of this run with `--ephemeral`";
 
-/// Says what failed in the user's words.
+/// Converts an error of the store to one for the user, with a hint.
 pub fn failed(error: StoreError) -> SetupError {
     let (kind, hint) = match &error {
         StoreError::Unknown { .. } => (
@@ -137,16 +137,16 @@ impl From<StoreError> for SetupError {
     }
 }
 
-/// Finds the session that is meant by an id, the beginning of one, or `latest`.
+/// Finds a session by its id, a prefix of it, or `latest`.
 ///
 /// # Errors
-/// When none or several fit.
+/// When none or several match.
 pub fn find(store: &Store, text: &str) -> Result<SessionInfo> {
     let id = store.resolve(text)?;
     store.session(&id).map_err(failed)
 }
 
-/// Finds the session that was written last: of this directory, or else of all.
+/// Finds the session that was written last: in this directory, or else in any.
 ///
 /// # Errors
 /// When there is none.
@@ -168,16 +168,16 @@ pub fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
     }
 }
 
-/// Returns the name that a directory is remembered by.
+/// Returns the name under which sessions record a directory.
 pub fn directory_name(directory: &Path) -> String {
     let real = directory.canonicalize();
     real.as_deref().unwrap_or(directory).display().to_string()
 }
 
-/// Returns a session's own directory, where that is another one than `here`.
+/// Returns a session's own directory, if it differs from `here`.
 ///
 /// # Errors
-/// When it is gone: what the session does would be done elsewhere.
+/// When it no longer exists, since the session would then work in another directory.
 pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>> {
     if info.directory.is_empty() || info.directory == directory_name(here) {
         return Ok(None);
