@@ -25,7 +25,7 @@ const LAYERS: [&[&str]; 9] = [
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.
-const DEVELOPMENT: [&str; 2] = ["rondo-testkit", "xtask"];
+const DEVELOPMENT: [&str; 3] = ["rondo-conformance", "rondo-testkit", "xtask"];
 
 #[derive(Deserialize)]
 struct Metadata {

@@ -27,7 +27,11 @@ struct Rule {
 }
 
 /// Crates that are never part of the program.
-const DEVELOPMENT: [&str; 2] = ["crates/rondo-testkit/", "xtask/"];
+const DEVELOPMENT: [&str; 3] = [
+    "crates/rondo-conformance/",
+    "crates/rondo-testkit/",
+    "xtask/",
+];
 
 const RULES: [Rule; 13] = [
     Rule {

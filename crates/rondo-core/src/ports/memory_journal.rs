@@ -214,7 +214,7 @@ impl Journal for MemoryJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::RecordBody;
+    use crate::ports::{MailBody, Mailbox as _, NewMail, RecordBody};
     use rondo_types::{SessionId, TimeMs, TurnId};
 
     #[tokio::test]
@@ -280,5 +280,29 @@ mod tests {
         let other = of(vec![record("x"), record("b")]).head().await.unwrap();
         assert_eq!(other.seq, two.seq);
         assert_ne!(other.hash, two.hash);
+    }
+
+    #[tokio::test]
+    async fn what_keeps_nothing_acknowledges_mail_all_the_same() {
+        let mailbox = MemoryMailbox::default();
+        let session = SessionId::new("s");
+        let mail = NewMail {
+            session: session.clone(),
+            key: "k".to_owned(),
+            actor: String::new(),
+            at_ms: TimeMs(1),
+            body: MailBody::Cancel,
+        };
+        let id = mailbox.push(mail).await.unwrap().id();
+        let journal = NoJournal::with_mailbox(mailbox.clone());
+        let fence = Fence {
+            session: session.clone(),
+            epoch: 0,
+        };
+        let append = |at| journal.append(&fence, Seq(at), Vec::new(), Commit::of(id));
+        assert!(append(7).await.is_err());
+        assert_eq!(mailbox.list(&session).await.unwrap().len(), 1);
+        append(0).await.unwrap();
+        assert_eq!(mailbox.list(&session).await.unwrap(), []);
     }
 }

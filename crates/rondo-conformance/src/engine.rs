@@ -1,0 +1,34 @@
+//! What an engine hands to the checks.
+
+use async_trait::async_trait;
+use rondo_core::Journal;
+use rondo_core::ports::{Mailbox, Record};
+use rondo_types::SessionId;
+use std::sync::Arc;
+
+/// A store of an engine's, empty when it is made. Its functions may panic: that fails the check.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Begins a session that has no records, and owns it.
+    async fn begin(&self, session: &SessionId) -> Arc<dyn Journal>;
+
+    /// Takes a session from an owner that may still be there: what happens where it lost its lease, or where its
+    /// lock is not seen.
+    async fn take_over(&self, session: &SessionId) -> Arc<dyn Journal>;
+
+    /// Reads what is recorded, as another process would.
+    async fn recorded(&self, session: &SessionId) -> Vec<Record>;
+
+    /// Returns the mailbox whose rows the sessions' journals acknowledge, as another process would open it: changes
+    /// need not be told of from one to the next.
+    fn mailbox(&self) -> Arc<dyn Mailbox>;
+
+    /// Begins a session whose journal has no room left for a record, where the engine can be brought there.
+    async fn full(&self, session: &SessionId) -> Option<Arc<dyn Journal>> {
+        let _ = session;
+        None
+    }
+
+    /// Opens the same store again, after all else that it handed out is gone; `None` where nothing outlives that.
+    async fn opened_again(self: Box<Self>) -> Option<Box<dyn Engine>>;
+}

@@ -1,0 +1,110 @@
+//! Records and mail for the checks.
+
+use rondo_core::Journal;
+use rondo_core::ports::{
+    AppendError, Commit, Fence, Mail, MailBody, MailId, Mailbox, NewMail, Pushed, Record,
+    RecordBody, Seq,
+};
+use rondo_core::session::{Answer, AnswerValue, Delivery, QuestionId};
+use rondo_types::{Message, SessionId, TimeMs, TurnId};
+
+pub(crate) fn id(name: &str) -> SessionId {
+    SessionId::new(name)
+}
+
+pub(crate) fn said(text: &str) -> Record {
+    Record {
+        turn: TurnId::new("t1"),
+        step: 0,
+        at_ms: TimeMs(1000),
+        body: RecordBody::UserMessage {
+            message: Message::user(text),
+        },
+    }
+}
+
+pub(crate) fn all_said<const N: usize>(texts: [&str; N]) -> Vec<Record> {
+    texts.map(said).into()
+}
+
+/// Appends to session `a`.
+pub(crate) async fn append(
+    journal: &dyn Journal,
+    expected: u64,
+    batch: Vec<Record>,
+    ack: &[MailId],
+) -> Result<Seq, AppendError> {
+    append_to("a", journal, expected, batch, ack).await
+}
+
+pub(crate) async fn append_to(
+    session: &str,
+    journal: &dyn Journal,
+    expected: u64,
+    batch: Vec<Record>,
+    ack: &[MailId],
+) -> Result<Seq, AppendError> {
+    let fence = Fence {
+        session: id(session),
+        epoch: journal.epoch(),
+    };
+    let commit = Commit { ack: ack.into() };
+    journal.append(&fence, Seq(expected), batch, commit).await
+}
+
+pub(crate) fn message(session: &str, key: &str, text: &str) -> NewMail {
+    NewMail {
+        session: id(session),
+        key: key.to_owned(),
+        actor: "ann".to_owned(),
+        at_ms: TimeMs(5),
+        body: MailBody::Message {
+            message: Message::user(text),
+            delivery: Delivery::Steer,
+        },
+    }
+}
+
+pub(crate) fn cancel(session: &str, key: &str) -> NewMail {
+    NewMail {
+        body: MailBody::Cancel,
+        ..message(session, key, "")
+    }
+}
+
+pub(crate) fn answer(session: &str, key: &str) -> NewMail {
+    let answer = Answer {
+        question: QuestionId("q".to_owned()),
+        hash: "00".to_owned(),
+        actor: "ann".to_owned(),
+        value: AnswerValue::Approve,
+    };
+    NewMail {
+        body: MailBody::Answer { answer },
+        ..message(session, key, "")
+    }
+}
+
+pub(crate) fn row(id: MailId, mail: NewMail) -> Mail {
+    Mail {
+        id,
+        session: mail.session,
+        key: mail.key,
+        actor: mail.actor,
+        at_ms: mail.at_ms,
+        body: mail.body,
+    }
+}
+
+pub(crate) async fn accepted(mailbox: &dyn Mailbox, mail: NewMail) -> MailId {
+    match mailbox.push(mail).await.unwrap() {
+        Pushed::Accepted(id) => id,
+        Pushed::Duplicate(id) => panic!("it was taken for {id}"),
+    }
+}
+
+/// The keys of what waits in a session.
+pub(crate) async fn keys(mailbox: &dyn Mailbox, session: &str) -> Vec<String> {
+    let mails = mailbox.list(&id(session)).await.unwrap();
+    mails.into_iter().map(|mail| mail.key).collect()
+}
