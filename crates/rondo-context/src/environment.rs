@@ -1,8 +1,8 @@
-//! What a model is told of where it works.
+//! The block of the system prompt about the environment.
 
 use std::fmt;
 
-/// Where the model works. It has no time of day: see the crate's documentation.
+/// The environment that the model works in. It has no time of day: see the crate's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
     /// The operating system and the processor, as in `Linux (x86_64)`.
@@ -11,7 +11,7 @@ pub struct Environment {
     pub date: String,
     /// The working directory, absolute.
     pub directory: String,
-    /// The root of the repository that the directory is in, where it is in one.
+    /// The root of the repository that the directory is in, if any.
     pub repository: Option<String>,
 }
 

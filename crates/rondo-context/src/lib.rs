@@ -25,16 +25,16 @@ pub struct Block {
     pub text: String,
 }
 
-/// What the system prompt is made of. Absent parts leave no block.
+/// The parts of the system prompt. Absent parts have no block.
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
     /// The profile's own prompt, sent as it is.
     pub profile: Option<String>,
-    /// Where the model works.
+    /// The environment that the model works in.
     pub environment: Option<Environment>,
     /// Instruction files, the farthest first and the nearest last.
     pub instructions: Vec<InstructionFile>,
-    /// What the user appended in the settings.
+    /// The text that the settings append.
     pub appended: Option<String>,
 }
 

@@ -1,18 +1,18 @@
-//! What of the agent's environment a command gets.
+//! The environment variables that commands get.
 
 use std::collections::BTreeMap;
 
-/// What of the agent's environment a command gets.
+/// The rules by which a command's environment is made from the agent's.
 ///
-/// Keys of providers are withheld unless asked for, so is what changes how the shell reads a command;
-/// pagers and prompts are switched off and the locale is a fixed one of UTF-8.
+/// Keys of providers, and variables that change how the shell reads a command, are withheld; pagers and
+/// prompts are switched off, and the locale is a fixed one with UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnvironment {
-    /// Ends of names that are withheld, such as `_API_KEY`.
+    /// Suffixes of names that are withheld, such as `_API_KEY`.
     pub withheld_suffixes: Vec<String>,
     /// Names that are withheld.
     pub withheld: Vec<String>,
-    /// Names that are passed on although their ends are withheld.
+    /// Names that are passed on although they have such a suffix.
     pub passed: Vec<String>,
     /// Variables that are set.
     pub set: BTreeMap<String, String>,
@@ -99,7 +99,7 @@ fn is_or_ends_with(name: &str, suffix: &str) -> bool {
 }
 
 impl CommandEnvironment {
-    /// Returns whether a variable of the agent is kept from commands.
+    /// Returns whether a variable of the agent is withheld from commands.
     #[must_use]
     pub fn is_withheld(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();

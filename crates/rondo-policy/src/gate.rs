@@ -1,4 +1,4 @@
-//! The gate: lets calls pass that only look, and asks about or refuses the others.
+//! The gate: lets read-only calls run, and asks about the others or denies them.
 
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
@@ -17,10 +17,10 @@ const LONG_COMMAND_BYTES: usize = 200;
 /// The longest program or reason that a question shows whole, in characters.
 const WORDS_CHARS_MAX: usize = 200;
 
-/// Decides by what a call would do: looking is allowed, anything else is asked about.
+/// Decides by what a call would do: read-only calls are allowed, all others are asked about.
 ///
-/// Commands are taken apart, not matched as text. What is refused is refused whatever else allows
-/// it. This is a gate before an action, no sandbox around it.
+/// Commands are parsed, not matched as text. A denial takes precedence over everything that allows the call.
+/// The gate decides before a call runs; it is not a sandbox around it.
 #[derive(Debug, Clone)]
 pub struct StandardGate {
     dirs: AllowedDirs,
@@ -33,29 +33,32 @@ pub struct StandardGate {
     forbidden_programs: Vec<String>,
 }
 
-/// What opens and closes the gate.
+/// The options of the gate.
 #[derive(Debug, Clone)]
 pub struct GateOptions {
-    /// Where commands run, and where they may look.
+    /// The directory in which commands run, and those that they may read.
     pub dirs: AllowedDirs,
-    /// The shell tool's own directory, where it has one. Commands run there, and may read no more for that.
+    /// The directory of the user's shell, if there is one. Commands run there, but may not read more because of
+    /// it.
     pub workdir: Option<Workdir>,
     /// The variables that the shell tool gives its commands.
     pub environment: CommandEnvironment,
     /// Tools whose argument `command` is a shell command.
     pub exec_tools: Vec<String>,
-    /// Allows every call that `disallowed_tools` and `forbidden_programs` leave.
+    /// Allows every call that `disallowed_tools` and `forbidden_programs` do not deny.
     pub yolo: bool,
-    /// Allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these words.
+    /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
+    /// words.
     pub allowed_tools: Vec<String>,
-    /// Refused, in the same form.
+    /// Calls that are denied, in the same form.
     pub disallowed_tools: Vec<String>,
-    /// Programs that no command may name; with any, commands that hide theirs are refused too.
+    /// Programs that no command may name. If there are any, commands whose programs are not known are denied
+    /// too.
     pub forbidden_programs: Vec<String>,
 }
 
 impl GateOptions {
-    /// Returns the options that ask about everything but looking.
+    /// Returns the options that ask about every call that is not read-only.
     #[must_use]
     pub fn new(dirs: AllowedDirs) -> Self {
         Self {

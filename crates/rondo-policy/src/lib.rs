@@ -1,7 +1,16 @@
-//! May it run? Command analysis, the gate that judges calls by it, and what commands get to see.
+//! Decides whether a call may run: the analysis of shell commands, the gate, and the environment of commands.
 //!
-//! Nothing here starts anything: a judgement reads directories, links and a repository's settings, and
-//! says whether a call runs, is asked about or is denied. Code that runs commands asks here first.
+//! Nothing here starts a process. A judgement reads directories, links and a repository's settings, and the
+//! gate lets the call run, asks about it or denies it.
+//!
+//! # Layout
+//! - `gate`: the gate, with the lists of allowed and disallowed tools.
+//! - [`analysis`]: parses a command and judges it as read-only, with effects, or unknown. The read-only
+//!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
+//!   `analysis/wrappers.rs`.
+//! - `lookup`: whether a program's name leads to the program that is meant.
+//! - `environment`: the environment variables that commands get; `workdir`: the directory and environment of the
+//!   user's shell.
 #![warn(missing_docs)]
 
 pub mod analysis;

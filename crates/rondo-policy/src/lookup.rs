@@ -1,4 +1,5 @@
-//! Whether the programs that a command names are those that will run.
+//! Decides whether the names of programs lead to the programs that are meant, given the search path and
+//! variables that make programs load code.
 
 use crate::analysis::AllowedDirs;
 use crate::environment::CommandEnvironment;
@@ -6,7 +7,7 @@ use crate::workdir::Variables;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// What the shell does itself, without a look at the search path.
+/// Builtins of the shell, which are not looked up in the search path.
 const BUILTINS: [&str; 8] = ["cd", "echo", "false", "printf", "pwd", "test", "true", "["];
 
 /// Variables that name files or directories from which any program takes code.

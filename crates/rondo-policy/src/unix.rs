@@ -1,4 +1,4 @@
-//! What the operating system tells of a path.
+//! Facts about paths from the operating system.
 
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;

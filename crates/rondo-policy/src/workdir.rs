@@ -1,4 +1,4 @@
-//! Where commands and tools run: a directory and exported variables that a shell may change.
+//! The directory and exported variables of the user's shell, in which commands and tools run.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,8 +6,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Exported variables of a shell. Cheap to copy; its `Debug` tells their number only, since they may
-/// hold secrets.
+/// Exported variables of a shell. Cheap to clone; `Debug` shows only their number, since they may hold
+/// secrets.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Variables(Arc<BTreeMap<OsString, OsString>>);
 
@@ -37,10 +37,10 @@ impl fmt::Debug for Variables {
     }
 }
 
-/// Where commands start: a directory, and the environment of the user's shell where there is one.
+/// The directory in which commands start, and the environment of the user's shell, if there is one.
 ///
-/// A handle; its copies stand for the same place. The shell sets it after each command, and the
-/// tools and the gate that hold it follow from their next call on.
+/// A handle whose clones share the same state. The shell updates it after each command, and the tools and the
+/// gate use it from their next call on.
 #[derive(Debug, Clone)]
 pub struct Workdir(Arc<RwLock<WorkdirState>>);
 
@@ -72,14 +72,14 @@ impl Workdir {
         self.read(|place| place.environment.clone())
     }
 
-    /// Goes to another directory; one that is not absolute is ignored.
+    /// Sets the directory; one that is not absolute is ignored.
     pub fn set_directory(&self, directory: &Path) {
         if directory.is_absolute() {
             self.write(|place| place.directory = directory.to_path_buf());
         }
     }
 
-    /// Takes another environment.
+    /// Sets the environment.
     pub fn set_environment(&self, environment: Variables) {
         self.write(|place| place.environment = Some(environment));
     }

@@ -1,11 +1,11 @@
-//! The arguments of a call as they must be: parsed and validated, nothing repaired.
+//! Parses and validates the arguments of a call, without repairs.
 
 use crate::lenient::{self, TextError};
 use crate::prepare::RAW_BYTES_MAX;
 use crate::validator::{SchemaError, Validator, Violation};
 use serde_json::Value;
 
-/// Why the arguments of a call cannot be used as they are.
+/// Why the arguments of a call are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgsError {
     /// They are longer than [`RAW_BYTES_MAX`].

@@ -1,4 +1,4 @@
-//! Says in a line which properties a schema expects, for messages to the model.
+//! Describes in one line which properties a schema expects, for messages to the model.
 
 use crate::text::clip;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! From the raw arguments of a call to those that its tool gets: read, repaired, validated.
+//! Turns the raw arguments of a call into those that its tool gets: parsed, repaired, validated.
 
 use crate::coerce::coerce;
 use crate::describe::expected;
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 100;
 /// Characters shown before and after the place of an error.
 const CONTEXT_CHARS: usize = 30;
 
-/// What became of the arguments of a call.
+/// The result of preparing the arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prepared {
     /// They can be run.
@@ -43,11 +43,11 @@ pub enum Prepared {
     },
 }
 
-/// Turns the raw arguments of a call into an object that fits the tool's schema, or says why not.
+/// Turns the raw arguments of a call into an object that fits the tool's schema, or returns why that is not
+/// possible.
 ///
-/// Total and deterministic. Never completes a text that was cut off and never adds a value that is
-/// not in it; what is ready stays ready, unchanged, when it is prepared again. `validator` is the
-/// one of `schema`.
+/// Total, deterministic and idempotent. Never completes a truncated text and never adds a value that is not
+/// in it. `validator` must be compiled from `schema`.
 #[must_use]
 pub fn prepare(raw: &str, schema: &Value, validator: &Validator) -> Prepared {
     if raw.len() > RAW_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! What was repaired in the arguments of a call, as lines for people and the model.
+//! The repairs of a call's arguments, as lines for the user and the model.
 
 use crate::text::{QUOTE_CHARS_MAX, clip};
 use std::fmt;
@@ -14,11 +14,11 @@ const PATH_CHARS_MAX: usize = 160;
 pub struct Repair {
     /// The JSON pointer of the changed value; empty for the whole.
     pub path: String,
-    /// What stood there, shortened.
+    /// The former value, shortened.
     pub from: String,
-    /// What stands there now, shortened; empty where it was removed.
+    /// The new value, shortened; empty if it was removed.
     pub to: String,
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: RepairKind,
 }
 

@@ -1,4 +1,4 @@
-//! What a string says when it is read as a number or boolean.
+//! Reads strings as numbers or booleans.
 
 use serde_json::{Number, Value};
 

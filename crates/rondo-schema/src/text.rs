@@ -1,4 +1,4 @@
-//! Cuts and quotes values for messages.
+//! Shortens and quotes values for messages.
 
 use serde_json::Value;
 

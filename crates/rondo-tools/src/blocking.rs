@@ -1,4 +1,4 @@
-//! The work of a call on a thread that may block.
+//! Runs the work of a call on a blocking thread.
 
 use crate::change::{ChangeLog, FileChange};
 use crate::failure::Failure;

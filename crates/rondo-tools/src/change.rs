@@ -1,8 +1,8 @@
-//! What a call makes of its file, as lines to look at before it runs and after.
+//! The change that a call makes to its file, as a diff to show before the call runs and after.
 //!
-//! The call itself notes what it replaced: read before or after it by another path, the file may be
-//! another one. The look before the call opens files as the call does, beneath the same handles and
-//! with the same bounds, so that it cannot read what the call could not.
+//! After a call, the change comes from the call itself, since a file that is read separately may be another
+//! one by then. The preview opens files as the call does, beneath the same handles and with the same bounds,
+//! so it cannot read what the call could not.
 
 use crate::edit;
 use crate::recovery::FileState;
@@ -30,27 +30,27 @@ const LINE_CHARS_MAX: usize = 2_000;
 /// The bound on changes that are kept until they are taken.
 const KEPT_MAX: usize = 32;
 
-/// What a call of `write_file` or `edit_file` makes of its file.
+/// The change that a call of `write_file` or `edit_file` makes to its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// The file, as the call names it.
     pub path: String,
-    /// The file that the path's links lead to; `None` where it has none.
+    /// The target of the path's links; `None` if it has none.
     pub leads_to: Option<String>,
-    /// What stands there before the call.
+    /// The file before the call.
     pub before: FileBefore,
-    /// Lines that are added, and lines that are removed.
+    /// The numbers of added and of removed lines.
     pub counts: (usize, usize),
-    /// The difference, at most 400 lines and a note between them; empty where nothing changes, `None`
-    /// where the file is no text or too long to be compared.
+    /// The diff, at most 400 lines and a note between them; empty if nothing changes, `None` if the file is not
+    /// text or too long to compare.
     pub lines: Option<Vec<DiffLine>>,
     state: FileState,
 }
 
-/// What stands at a path before a call.
+/// A file before a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileBefore {
-    /// Nothing.
+    /// It does not exist.
     Absent,
     /// UTF-8 text.
     Text,
@@ -63,34 +63,34 @@ pub enum FileBefore {
     Unreadable,
 }
 
-/// One line of a difference, without its line feed.
+/// One line of a diff, without its line feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffLine {
-    /// What the line is.
+    /// The kind of line.
     pub kind: DiffKind,
-    /// The line as it stands in the file, or its place; empty where the kind says it all.
+    /// The line of the file, or the hunk header; empty for the other kinds.
     pub text: String,
 }
 
-/// What a line of a difference is.
+/// The kind of a line of a diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffKind {
-    /// Where the lines below stand: `@@ -1,2 +1,3 @@`.
+    /// A hunk header: `@@ -1,2 +1,3 @@`.
     Place,
-    /// It stays.
+    /// An unchanged line.
     Same,
-    /// It is new.
+    /// An added line.
     Added,
-    /// It goes.
+    /// A removed line.
     Removed,
-    /// So many lines of the difference are left out here.
+    /// The number of lines of the diff that are left out here.
     LeftOut(usize),
     /// The line above has no line feed: it is the last of its file.
     NoLineFeed,
 }
 
 impl FileChange {
-    /// Returns whether another change begins with the same content of the file.
+    /// Returns whether another change starts from the same content of the file.
     #[must_use]
     pub fn begins_as(&self, other: &Self) -> bool {
         self.state == other.state
@@ -130,11 +130,11 @@ pub(crate) enum Old {
     Unreadable,
 }
 
-/// Looks at what a call would make of its file as it is now; `None` for other tools than `write_file` and
-/// `edit_file`. Changes nothing, and blocks as long as the disk takes.
+/// Returns the change that a call would make to its file as it is now; `None` for tools other than `write_file`
+/// and `edit_file`. Changes nothing. Reads the file, so it blocks.
 ///
 /// # Errors
-/// Why the call would fail, as it would say itself.
+/// The error with which the call would fail.
 #[must_use]
 pub fn preview(
     workspace: &Workspace,
@@ -156,10 +156,10 @@ pub fn preview(
     })
 }
 
-/// What calls made of their files, until it is taken. Cheap to clone; clones share what they keep.
+/// A log of the changes that calls made to files. Cheap to clone; clones share the log.
 ///
-/// Keeps nothing until [`ChangeLog::enable`] is called, since a call then reads the file that it replaces.
-/// Of more than 32 changes, the latest are kept.
+/// It is off until [`ChangeLog::enable`] is called, since each call then has to read the file that it
+/// replaces. The latest 32 changes are kept until they are taken.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeLog(Arc<ChangeStore>);
 
@@ -170,12 +170,12 @@ struct ChangeStore {
 }
 
 impl ChangeLog {
-    /// Has changes kept from now on.
+    /// Switches the log on.
     pub fn enable(&self) {
         self.0.is_enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes what a call that succeeded made of its file.
+    /// Takes the change of a call that succeeded.
     #[must_use]
     pub fn take(&self, call: &CallId) -> Option<FileChange> {
         let mut changes = self.changes();

@@ -1,4 +1,4 @@
-//! Why a tool for files has no result.
+//! Why a call of a file tool failed.
 
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use std::io;

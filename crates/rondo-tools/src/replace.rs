@@ -1,4 +1,4 @@
-//! A file written in the place of another, whole or not at all.
+//! Replaces a file atomically.
 
 use crate::failure::Failure;
 use crate::workspace::WorkspacePath;

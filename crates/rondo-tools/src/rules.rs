@@ -1,4 +1,4 @@
-//! What ignore files say of a path.
+//! Decides whether ignore files (`.gitignore`) exclude a path.
 
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::fs::{Dir, OpenOptions};

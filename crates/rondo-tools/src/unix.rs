@@ -1,4 +1,4 @@
-//! What only Unix knows of files.
+//! File metadata that only Unix has.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A directory walked in the order of names.
+//! Walks a directory tree in the order of names.
 
 use crate::blocking::Call;
 use crate::failure::Failure;

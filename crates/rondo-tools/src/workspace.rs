@@ -1,4 +1,4 @@
-//! The directories in which the tools for files work.
+//! The directories that file tools may touch.
 
 use crate::failure::Failure;
 use crate::rules::Rules;
@@ -16,9 +16,9 @@ const PATH_BYTES_MAX: usize = 4_096;
 
 /// The directories that tools may touch, each opened once.
 ///
-/// Relative paths stand beneath the working directory. Absolute paths are accepted beneath any of
-/// the directories. Links and `..` are followed as long as they stay beneath the same directory;
-/// a link with an absolute target is refused wherever it leads.
+/// Relative paths are relative to the working directory. Absolute paths are accepted beneath any of the
+/// directories. Links and `..` are followed as long as they stay beneath the same directory; a link with an
+/// absolute target is always refused.
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
@@ -73,7 +73,7 @@ impl Workspace {
     /// Opens the working directory.
     ///
     /// # Errors
-    /// When it is no directory or cannot be opened.
+    /// When it is not a directory or cannot be opened.
     pub fn open(working: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
         Ok(Self {
             roots: vec![Root::open(working.as_ref(), true)?],

@@ -46,7 +46,7 @@ impl WriteFile {
         Self { workspace, log }
     }
 
-    /// Notes in the log what calls made of their files.
+    /// Records each file change in the log.
     #[must_use]
     pub fn with_log(self, log: ChangeLog) -> Self {
         Self { log, ..self }

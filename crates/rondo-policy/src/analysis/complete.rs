@@ -1,10 +1,10 @@
-//! Whether a line is a whole command.
+//! Decides whether a line is a complete command.
 
-/// Returns whether a text is a whole command, or several, as far as that can be told: with an open
-/// quote, here-document, bracket or compound command, or a backslash at its end, it is not.
+/// Returns whether a text is one or more complete commands: `false` with an open quote, here-document, bracket
+/// or compound command, or a backslash at its end.
 ///
-/// What the parser does not understand counts as whole, so that the shell itself complains, and so
-/// does what is longer than [`COMMAND_BYTES_MAX`](super::COMMAND_BYTES_MAX).
+/// Text that the parser does not understand, or that is longer than
+/// [`COMMAND_BYTES_MAX`](super::COMMAND_BYTES_MAX), counts as complete, so that the shell reports the error.
 #[must_use]
 pub fn is_complete(text: &str) -> bool {
     !super::is_cut_off(text)

@@ -1,4 +1,4 @@
-//! Whether a command goes on after the text there is.
+//! Decides whether a command continues on the next line.
 
 use super::grammar::{self, GrammarError};
 use super::lexer::{self, LexError};

@@ -1,4 +1,4 @@
-//! What begins with `$` or a backquote.
+//! Lexes expansions: everything that begins with `$` or a backquote.
 
 use super::lexer::{LexError, Lexer, Lexing, Quoting};
 use super::words::Building;

@@ -1,4 +1,4 @@
-//! What was found in a command, and what follows from it.
+//! Collects the findings of one command, and derives its judgement.
 
 use super::words::Value;
 use super::{Judgement, wrappers};

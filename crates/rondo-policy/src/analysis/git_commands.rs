@@ -1,4 +1,4 @@
-//! The commands of `git` that look at a repository.
+//! The read-only commands of `git`.
 
 use super::options::Options;
 use super::paths::AllowedDirs;

@@ -1,4 +1,4 @@
-//! Whether a repository makes the commands of `git` that look at it run programs.
+//! Decides whether a repository's configuration makes read-only `git` commands run programs.
 //!
 //! A repository's own configuration can name programs that these commands start (`core.fsmonitor`,
 //! `diff.external`, filters, hooks), and it may have come with an archive that was unpacked here. So it is read, and

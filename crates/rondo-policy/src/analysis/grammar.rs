@@ -1,6 +1,6 @@
-//! Commands out of tokens, by bash's grammar.
+//! Parses tokens into commands, by bash's grammar.
 //!
-//! Reads each token once and goes no deeper than [`NESTING_MAX`].
+//! Reads each token once and nests no deeper than [`NESTING_MAX`].
 
 use super::NESTING_MAX;
 use super::lexer::Token;

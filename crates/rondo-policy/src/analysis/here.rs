@@ -1,7 +1,7 @@
 //! Here-documents.
 //!
-//! What their delimiter is, is what parsers and shells disagree about most; it is taken where it is a
-//! plain word, bare or in single quotes.
+//! Parsers and shells disagree most about their delimiters, so only a plain word, bare or in single quotes, is
+//! accepted.
 
 use super::lexer::{LexError, Lexer, Lexing};
 

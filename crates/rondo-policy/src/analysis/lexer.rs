@@ -1,9 +1,9 @@
-//! Cuts a command into tokens as bash does.
+//! Splits a command into tokens as bash does.
 //!
-//! Only what every bash from 3.2 on reads in one way is taken for certain. All else is noted as odd,
-//! and a command with anything odd in it is asked about; it is still read to its end as well as can
-//! be, to tell whether it goes on. Every character is looked at a bounded number of times, and what
-//! is kept is never longer than the text: neither time nor memory depends on how it is nested.
+//! Only what every bash from 3.2 on reads in the same way is certain. Anything else is marked as odd, and a
+//! command with an odd token is asked about; it is still read to its end as well as possible, to decide
+//! whether it continues on the next line. Each character is read a bounded number of times, and the result is
+//! never longer than the text, so neither time nor memory depends on the nesting.
 
 use super::NESTING_MAX;
 use super::here::Pending;

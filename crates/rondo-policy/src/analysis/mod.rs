@@ -1,10 +1,10 @@
-//! What a shell command would do, as far as that can be told without running it.
+//! Judges what a shell command would do, without running it.
 //!
-//! Fails closed: what is not understood with certainty is [`Judgement::Unknown`]. The lexer and the
-//! grammar are our own and know only what every bash reads in one way. Parsers that know all of the
-//! language disagree with bash at its edges, about here-documents above all, and `brush-parser`, which
-//! was used before, needed memory without bound for some of what it does not know. This decides
-//! whether a call is asked about. It is no sandbox.
+//! Fails closed: a command that is not understood with certainty is [`Judgement::Unknown`]. The lexer and the
+//! grammar are our own and accept only what every bash reads in the same way. Parsers of the whole language
+//! disagree with bash in corner cases, above all about here-documents, and `brush-parser`, which was used
+//! before, needed unbounded memory for some input. The judgement decides whether the user is asked. It is not
+//! a sandbox.
 
 mod complete;
 mod cut_off;
@@ -31,31 +31,31 @@ pub(crate) use found::Analysis;
 pub use paths::AllowedDirs;
 pub use wrappers::{has_subcommands, is_wrapper};
 
-/// The longest command that is looked at, in bytes.
+/// The longest command that is analysed, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 8 << 10;
-/// The deepest nesting of substitutions, and of compound commands, that is looked at.
+/// The deepest nesting of substitutions, and of compound commands, that is analysed.
 pub const NESTING_MAX: usize = 8;
 /// The most simple commands that are looked at.
 const COMMANDS_MAX: usize = 256;
-/// The most patterns whose files are looked at.
+/// The bound on file patterns that are expanded.
 const PATTERNS_MAX: usize = 64;
-/// How often a repository is looked at for one command.
+/// The bound on repositories that are examined for one command.
 const REPOSITORIES_MAX: usize = 16;
 const TOO_DEEP: &str = "it is nested too deeply to be judged";
 
 /// What a command would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It only looks, and only inside the allowed directories.
+    /// It only reads, and only inside the allowed directories.
     ReadOnly,
-    /// It may change something or look elsewhere.
+    /// It may change something, or read outside the allowed directories.
     Effects {
         /// The first thing that is not read-only.
         reason: String,
-        /// The programs it names, by base name, those named to other programs included.
+        /// The base names of all programs that it names, including those in the arguments of wrappers.
         commands: Vec<String>,
     },
-    /// It cannot be told.
+    /// It is not understood.
     Unknown {
         /// Why.
         reason: String,
@@ -64,7 +64,7 @@ pub enum Judgement {
 
 /// Judges a command for `bash -c`, run in the current directory of `dirs`.
 ///
-/// Reads directories and links to see where paths lead, never runs anything.
+/// Reads directories and links to resolve paths; never runs anything.
 #[must_use]
 pub fn judge(command: &str, dirs: &AllowedDirs) -> Judgement {
     analyse(command, dirs).judgement()

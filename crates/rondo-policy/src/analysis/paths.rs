@@ -1,4 +1,4 @@
-//! The directories that a command may look into, and whether a path lies in them.
+//! The directories that a command may read, and whether a path is inside them.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 /// The most entries of a directory that are looked at for a pattern.
 const ENTRIES_MAX: usize = 2000;
 
-/// The directories a command may look into without asking.
+/// The directories that a command may read without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedDirs {
     current: PathBuf,
@@ -15,7 +15,7 @@ pub struct AllowedDirs {
 }
 
 impl AllowedDirs {
-    /// Allows `current`, where commands run, and the directories in `more`, all beneath included.
+    /// Allows `current`, in which commands run, and the directories in `more`, with everything below them.
     ///
     /// # Errors
     /// When one of them does not exist.
@@ -28,7 +28,7 @@ impl AllowedDirs {
         Ok(Self { current, roots })
     }
 
-    /// Returns where commands run.
+    /// Returns the directory in which commands run.
     #[must_use]
     pub fn current(&self) -> &Path {
         &self.current
@@ -38,7 +38,7 @@ impl AllowedDirs {
     /// current one.
     ///
     /// # Errors
-    /// When it does not exist, or leads through what is another directory in each process, such as
+    /// When it does not exist, or leads through a path that differs between processes, such as
     /// `/proc/self/cwd`.
     pub fn in_directory(&self, directory: &Path) -> io::Result<Self> {
         let directory = self.current.join(directory);
@@ -51,7 +51,7 @@ impl AllowedDirs {
         })
     }
 
-    /// Returns whether a path without links lies inside.
+    /// Returns whether a path without links is inside.
     #[must_use]
     pub fn contains(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))

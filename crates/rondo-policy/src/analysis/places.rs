@@ -1,4 +1,4 @@
-//! Where the shell may be when a command of it runs.
+//! Tracks the directories in which the shell may be when each of its commands runs.
 
 use super::paths::AllowedDirs;
 use std::path::{Component, Path};

@@ -1,4 +1,4 @@
-//! Whether a simple command only looks.
+//! Decides whether a simple command is read-only.
 
 use super::options::{self, Options, Said};
 use super::paths::AllowedDirs;

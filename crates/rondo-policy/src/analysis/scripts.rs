@@ -1,6 +1,6 @@
-//! `sed`, `awk` and `jq`, where their programs are of the simple kind that only looks.
+//! `sed`, `awk` and `jq` with simple, read-only programs.
 //!
-//! What is known is listed, and a program with anything else in it is asked about.
+//! The known constructs are listed; a program with any other is asked about.
 
 use super::options::Options;
 use super::paths::AllowedDirs;

@@ -1,4 +1,4 @@
-//! Programs that only look in some of their forms, and whose words follow no common rule.
+//! Programs that are read-only with some arguments, and whose arguments follow no common rule.
 
 use super::options::Options;
 use super::paths::AllowedDirs;

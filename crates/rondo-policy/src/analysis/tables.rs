@@ -1,4 +1,4 @@
-//! The programs that only look, each with the options that do no more.
+//! The table of read-only programs, which run without approval, each with its read-only options.
 
 use super::options::Options;
 

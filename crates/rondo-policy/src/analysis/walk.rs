@@ -1,4 +1,4 @@
-//! One pass over a command, down into every substitution.
+//! Visits every simple command of a command, substitutions included, in one pass.
 
 use super::found::{Analysis, Simple};
 use super::grammar::{

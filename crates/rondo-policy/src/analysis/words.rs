@@ -1,4 +1,4 @@
-//! The value of a shell word, where it has one before it is run.
+//! The value of a shell word, if it is known without running the command.
 
 use super::lexer::Token;
 

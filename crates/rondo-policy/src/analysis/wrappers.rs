@@ -392,7 +392,7 @@ const CHANGES_SHELL: &[&str] = &[
     "unset",
 ];
 
-/// Returns whether the first word behind a program says what it does, as in `cargo test`.
+/// Returns whether a program has subcommands, as in `cargo test`.
 #[must_use]
 pub fn has_subcommands(name: &str) -> bool {
     is_among(WITH_SUBCOMMANDS, base(name))
