@@ -1,4 +1,4 @@
-//! Asks a person at the terminal whether a call may run.
+//! Asks the user at the terminal whether a call may run.
 
 use crate::changes::{Changes, Look};
 use crate::output::Output;

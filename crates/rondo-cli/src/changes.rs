@@ -1,4 +1,4 @@
-//! What calls make of files: looked at before the question about a call, and taken after it ran.
+//! The changes that calls make to files: previewed for the question about a call, and shown after it ran.
 
 use rondo_core::ApprovalRequest;
 use rondo_core::redact::Secrets;

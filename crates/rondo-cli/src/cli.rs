@@ -1,4 +1,4 @@
-//! The arguments as they were typed. What they mean is decided in [`rondo_runtime::settings`].
+//! The command line's arguments. Their effect on settings is decided in [`rondo_runtime::settings`].
 
 mod answer;
 mod config;

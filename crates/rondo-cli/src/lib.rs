@@ -1,17 +1,18 @@
-//! The command line of Rondo: arguments, the terminal, the prompt and exit codes. What it stands on, from
-//! settings to sessions, is `rondo-runtime`.
+//! The command line of Rondo: arguments, the terminal, the prompt and exit codes. Everything that other hosts
+//! need too, from settings to sessions, is in `rondo-runtime`.
 //!
 //! # Layout
-//! - `cli`: the arguments as they were typed.
-//! - `commands`: one file for each command; `user_input`: what the user says, assembled.
+//! - `cli`: the arguments.
+//! - `commands`: one file for each command; `user_input`: the user's message from words, standard input and files.
 //! - `repl`: one prompt for the agent, a shell and Python.
-//! - `story`: what happened in a recorded session.
-//! - `render`: what a turn looks like; `show_turn`: a turn that runs, shown; `screen`: what shares the terminal;
-//!   `approver`: questions on it; `changes`: what calls make of files, for both.
-//! - `output`: standard output and standard error; `log`: what `-v` shows.
-//! - `exit`, `error`: exit codes and messages; `signals`: what stops a run from outside.
+//! - `story`: renders a recorded session.
+//! - `render`: renders a turn; `show_turn`: shows a running turn and handles signals; `screen`: shares the
+//!   terminal between a turn and questions; `approver`: asks the questions; `changes`: the changes to files that
+//!   both show.
+//! - `output`: standard output and standard error; `log`: the output of `-v`.
+//! - `exit`, `error`: exit codes and messages; `signals`: the signals that stop a run.
 //!
-//! Everything is private but [`run`]: the binary is the interface.
+//! Everything except [`run`] is private: the binary is the interface.
 
 mod approver;
 mod changes;

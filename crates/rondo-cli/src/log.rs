@@ -1,8 +1,7 @@
-//! What `-v` shows: on standard error, and never what was said.
+//! The output of `-v`, on standard error, which never contains messages or results.
 //!
-//! `-v` follows a turn (requests, calls, what is repeated), `-vv` adds what decided it (verdicts,
-//! repairs, connections), `-vvv` everything of ours and what the libraries below say, but for the
-//! one that would repeat commands.
+//! `-v` follows a turn (requests, calls, retries), `-vv` adds details (verdicts, repairs, connections), `-vvv`
+//! everything that Rondo and its libraries log, except for the library that would log commands.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -1,4 +1,4 @@
-//! What a line means that names no command, or names one behind options of its own.
+//! Finds the command of a line that names none (a question), or that has options before it.
 
 use super::Cli;
 use clap::{ArgAction, Command, CommandFactory as _};

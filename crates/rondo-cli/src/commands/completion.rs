@@ -1,4 +1,4 @@
-//! `rondo completion`: the completion script of a shell.
+//! `rondo completion`: prints the completion script of a shell.
 
 use super::report::write_failed;
 use crate::cli::Cli;

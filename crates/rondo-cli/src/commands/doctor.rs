@@ -1,4 +1,4 @@
-//! `rondo doctor`: whether everything is in place, and what a provider supports.
+//! `rondo doctor`: checks the installation, and finds out what a provider supports.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::DoctorArgs;

@@ -1,4 +1,4 @@
-//! `rondo fork`: a session that shares another's beginning and goes its own way from there.
+//! `rondo fork`: creates a session that shares another's beginning.
 
 use super::ask::{self, AskCommand, AskMode};
 use super::report::{current_dir, write_failed};

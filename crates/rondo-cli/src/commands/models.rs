@@ -1,4 +1,4 @@
-//! `rondo models`: the weights of embedded models on this machine.
+//! `rondo models`: lists, downloads and removes weights of models that run in this process.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{ModelsArgs, ModelsCommand};

@@ -1,4 +1,4 @@
-//! `rondo profiles`: what the profiles are, and where each of their values comes from.
+//! `rondo profiles`: lists the profiles, and shows the values of one with their sources.
 
 use super::report::write_failed;
 use crate::cli::{ProfilesArgs, ProfilesCommand};

@@ -1,4 +1,4 @@
-//! What every command prints and reports in the same way.
+//! Output and errors that all commands have in common.
 
 use crate::cli::{ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};

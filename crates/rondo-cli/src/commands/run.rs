@@ -1,4 +1,4 @@
-//! From the arguments to the command, and from its end to the exit code.
+//! Runs the command of the arguments, and turns its result into the exit code.
 
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};

@@ -1,4 +1,4 @@
-//! `rondo trust`: which folders' own settings are honoured whole.
+//! `rondo trust`: adds and removes folders whose own settings all apply.
 
 use super::ask::working_directory;
 use super::report::write_failed;

@@ -1,4 +1,4 @@
-//! `rondo wire`: what a body says, and what would be sent. For bug reports and for tests.
+//! `rondo wire`: decodes a reply's body, or encodes a request, for bug reports and tests.
 
 use super::report::write_failed;
 use crate::cli::{WireArgs, WireCommand};

@@ -1,4 +1,4 @@
-//! What a call makes of a file, as lines of a question and as lines below a call that ran.
+//! Renders the change that a call makes to a file, in a question and below a call that ran.
 
 use super::columns_max;
 use super::question::{Line, Tone, without_middle};

@@ -1,4 +1,4 @@
-//! Text inside of XML and HTML.
+//! Escapes text for XML and HTML.
 
 /// Returns text that XML and HTML take as text, also between quotes. Characters that XML has no way
 /// to write are replaced.

@@ -1,4 +1,4 @@
-//! `json` and `stream-json`: objects on lines of their own, a `result` last in every case.
+//! The formats `json` and `stream-json`: one object on each line, always with a `result` as the last.
 
 use super::view::{DeniedCall, FinishedTurn, View};
 use crate::error::CliError;

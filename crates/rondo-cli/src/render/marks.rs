@@ -1,7 +1,6 @@
-//! Tells the marks of a line of Markdown that mean something from those that are just characters.
+//! Escapes the characters of a line of Markdown that look like marks but are text by CommonMark's rules.
 //!
-//! The renderer takes every star for a mark and swallows it, whether it opens something or not:
-//! `*.rs and *.toml` would lose both. Here what CommonMark takes for text is escaped.
+//! The renderer removes every star, even one that opens nothing: `*.rs and *.toml` would lose both.
 
 /// A run of the same mark.
 struct Run {

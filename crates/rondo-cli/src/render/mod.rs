@@ -1,4 +1,4 @@
-//! What a turn looks like: the answer on standard output, everything else on standard error.
+//! Renders a turn: the answer on standard output, everything else on standard error.
 
 mod change;
 pub(crate) mod escape;

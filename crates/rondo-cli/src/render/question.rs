@@ -1,4 +1,4 @@
-//! A question about a call, on a terminal: all of it can be read when the answer is waited for.
+//! Renders a question about a call on a terminal, so that all of it is visible when it waits for the answer.
 
 use super::{change, columns_max};
 use crate::changes::Look;

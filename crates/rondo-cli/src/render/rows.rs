@@ -1,4 +1,4 @@
-//! Where a line of prose can be shown in part.
+//! Decides up to where an unfinished line of prose can be shown.
 
 use super::marks::item_marker;
 

@@ -1,8 +1,8 @@
-//! Keeps what models, tools and servers write from steering the terminal.
+//! Removes escape sequences from the output of models, tools and servers, so that it cannot control the terminal.
 //!
-//! An escape sequence can move the cursor over what was shown, set the title, write the clipboard or
-//! make the terminal answer as if the user had typed. Text keeps no sequence at all; live output
-//! keeps colours and "erase to the end of the line", which progress lines need, and nothing else.
+//! An escape sequence can overwrite earlier output, set the title, write the clipboard, or make the terminal
+//! send input as if the user had typed it. Text keeps no sequences; live output keeps only colours and "erase to
+//! the end of the line", which progress lines need.
 
 use rondo_core::shown::is_hidden;
 

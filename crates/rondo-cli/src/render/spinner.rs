@@ -1,4 +1,4 @@
-//! One line on standard error that says what is going on and for how long.
+//! The spinner: one line on standard error with the current activity and its duration.
 
 use rondo_core::clock::Clock;
 use rondo_types::TimeMs;

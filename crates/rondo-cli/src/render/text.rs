@@ -1,4 +1,4 @@
-//! `text`: the answer on standard output; calls, live output and a spinner on standard error, where
+//! The format `text`: the answer on standard output; calls, live output and a spinner on standard error if
 //! that is a terminal.
 
 use super::change;

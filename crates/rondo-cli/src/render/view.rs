@@ -1,4 +1,4 @@
-//! What every view of a turn does.
+//! The trait of all views of a turn.
 
 use crate::exit::Exit;
 use rondo_types::{CallId, Outcome, TurnEvent};

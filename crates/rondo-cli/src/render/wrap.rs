@@ -1,4 +1,4 @@
-//! Prose that is broken at words, as wide as the terminal is.
+//! Wraps prose at words, to the width of the terminal.
 
 use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 

@@ -1,4 +1,4 @@
-//! Questions of a running turn, put to the keyboard's reader.
+//! Sends the questions of a running turn to the task that reads the keyboard.
 
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;

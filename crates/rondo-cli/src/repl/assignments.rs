@@ -1,8 +1,7 @@
-//! Keys that stand in a line of the shell: `export X_TOKEN=value`, `X_TOKEN=value command`,
-//! `--token=value`.
+//! Finds keys in a line for the shell: `export X_TOKEN=value`, `X_TOKEN=value command`, `--token=value`.
 //!
-//! Nothing depends on reading every line as a shell does: what is exported is learned from the shell
-//! itself. This is for what stands in the line alone, which is kept before the shell has read it.
+//! It need not read every line as a shell does, since exported keys are learned from the shell itself. It is
+//! for keys that are only in the line, which is saved to the history before the shell has read it.
 
 use rondo_runtime::secrets::KeyNames;
 

@@ -1,4 +1,4 @@
-//! What is kept of the cells that a person runs, and which of them ran in the interpreter there is.
+//! Records the user's Python cells, and knows which of them ran in the current interpreter.
 
 use super::talk::AgentChat;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The session that the prompt begins with.
+//! Chooses the session that the prompt starts with.
 
 use crate::cli::AskArgs;
 use crate::commands::ask::{AskMode, source};

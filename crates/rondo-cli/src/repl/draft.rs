@@ -1,4 +1,4 @@
-//! The arguments of a call while a person changes them, on one line of the terminal.
+//! Edits the arguments of a call on one line of the terminal.
 
 use super::keys::{Key, word_begins};
 use crate::render::columns_max;

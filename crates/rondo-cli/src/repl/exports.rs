@@ -1,5 +1,4 @@
-//! Keys that the user exports in the shell: kept from everybody else, and the agent's own from its next
-//! turn on.
+//! Keys that the user exports in the shell: they are redacted, and used by the agent from its next turn on.
 
 use super::Repl;
 use super::assignments::{is_export, mask};

@@ -1,5 +1,5 @@
-//! Each session has an interpreter of its own. Where the prompt goes from one session to another, the
-//! interpreter of the one it leaves waits for it to come back.
+//! Keeps the Python interpreters of sessions. When the prompt switches to another session, the interpreter of
+//! the former one is kept until the prompt returns to it.
 
 use super::cells::Presence;
 use super::talk::AgentChat;

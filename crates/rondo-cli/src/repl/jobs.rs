@@ -1,5 +1,4 @@
-//! What jobs of the shell and threads in Python print while no line runs: it stands above the line
-//! that is edited.
+//! Shows the output of shell jobs and Python threads above the line being edited.
 
 use super::unix::wake_editor;
 use crate::render::sanitize::{Keep, Sanitizer};

@@ -1,4 +1,4 @@
-//! Bytes of a terminal, as keys.
+//! Decodes the bytes of a terminal into keys.
 
 /// What one key, or one paste, means while a turn runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the turns of a session took, told from their events.
+//! Tokens, cost and steps of a session's turns, collected from their events.
 
 use crate::exit::Exit;
 use crate::render::{FinishedTurn, View};

@@ -1,18 +1,18 @@
 //! `rondo repl`: one prompt for the agent, a shell and Python.
 //!
 //! # Layout
-//! - `mode`: what a line is; `editor`: how it is typed.
-//! - `slash`: what the prompt itself can do.
+//! - `mode`: the meaning of a line in each mode; `editor`: the line editor.
+//! - `slash`: slash commands.
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
-//! - `approver`, `permissions`: questions, and what was allowed for good.
-//! - `python`, `shell`: cells and commands, and what they leave; `jobs`: what the shell's jobs print.
-//! - `assignments`, `exports`: keys in lines of the shell, and those that it exports.
-//! - `chosen`: the session that it begins with.
-//! - `cells`, `restore`: what is kept of cells, and how they are run again; `interpreters`: whose they are.
-//! - `ledger`: what turns took; `place`: where the prompt stands.
+//! - `approver`, `question`, `draft`: questions about calls; `permissions`: calls that the user allowed while the prompt runs.
+//! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
+//! - `assignments`, `exports`: keys in lines for the shell, and exported keys.
+//! - `chosen`: the session to start with.
+//! - `cells`, `restore`: recorded cells, and running them again; `interpreters`: the interpreters of sessions.
+//! - `ledger`: tokens and cost; `place`: the directory and branch in the prompt.
 //!
-//! Whatever takes time is made when it is first needed: the prompt is there at once.
+//! Slow parts are started when they are first needed, so that the prompt appears at once.
 
 mod approver;
 mod assignments;

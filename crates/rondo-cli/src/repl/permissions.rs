@@ -1,4 +1,4 @@
-//! What the person at the prompt allowed for as long as it runs.
+//! The calls that the user allowed for as long as the prompt runs.
 
 use crate::error::Result;
 use async_trait::async_trait;

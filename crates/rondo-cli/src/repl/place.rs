@@ -1,4 +1,4 @@
-//! Where the prompt stands: directory and branch, as people write them.
+//! The directory and branch that the prompt shows.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A question about a call that stands on the terminal, and what a person answers.
+//! A question about a call on the terminal, and the keys that answer it.
 
 use super::approver::{Question, denied};
 use super::draft::Draft;

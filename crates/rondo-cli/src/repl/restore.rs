@@ -1,4 +1,4 @@
-//! `/restore`: what ran in an interpreter of before is run again in this one.
+//! `/restore`: runs the cells of an earlier interpreter again in the current one.
 
 use super::Repl;
 use super::talk::AgentChat;

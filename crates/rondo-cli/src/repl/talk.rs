@@ -1,4 +1,4 @@
-//! The conversation with the agent: what it is kept in, who answers, and under what.
+//! The conversation with the agent: its session, model and profile.
 
 use super::GO_ELSEWHERE;
 use super::cells::Presence;

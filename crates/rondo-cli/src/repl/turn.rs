@@ -1,4 +1,4 @@
-//! One turn of the agent, shown as it runs, with the keyboard at hand.
+//! Runs and shows one turn of the agent, and handles the keyboard meanwhile.
 
 use super::approver;
 use super::keyboard::Keyboard;

@@ -1,4 +1,4 @@
-//! The terminal as the kernel has it.
+//! Terminal modes, by system calls.
 
 use rondo_python::TerminalSize;
 use rustix::fs::{Mode, OFlags, open};

@@ -1,4 +1,4 @@
-//! Records folded into turns and steps.
+//! Groups records into turns and steps.
 
 use super::{Item, Step, Turn, TurnEnding, cells};
 use rondo_core::ports::{Approval, Record, RecordBody, Verdict};

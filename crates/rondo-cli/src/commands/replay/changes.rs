@@ -1,4 +1,4 @@
-//! What a replay changes of what was recorded.
+//! The changes that a replay makes to the recorded profile, prompt or tools.
 
 use crate::cli::ChangeArgs;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Recorded calls that only read, run again in the working directory.
+//! Runs the recorded calls of read-only tools again in the working directory.
 
 use super::source::Recorded;
 use crate::error::{CliError, Result};

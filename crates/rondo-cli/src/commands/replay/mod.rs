@@ -1,5 +1,5 @@
-//! `rondo replay`: a session driven again from its records, without a network and without tools. No
-//! more of it than a turn and the conversation is held.
+//! `rondo replay`: replays a session from its records, without network and tools. Holds only one turn and the
+//! conversation in memory.
 
 mod changes;
 mod differences;

@@ -1,4 +1,4 @@
-//! `rondo session`: the sessions that are kept.
+//! `rondo session`: lists, shows, exports, imports, checks and removes recorded sessions.
 
 mod keep;
 mod list;

@@ -1,4 +1,4 @@
-//! Whether a line is complete or goes on below.
+//! Decides whether a line is complete or continues on the next one.
 
 use super::shared::Shared;
 use crate::repl::mode::Mode;

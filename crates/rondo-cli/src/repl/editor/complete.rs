@@ -1,4 +1,4 @@
-//! What could stand where the cursor is: commands of the prompt, models, programs and paths.
+//! Completion at the cursor: slash commands, models, programs and paths.
 
 use super::paths::{self, Quoting};
 use super::programs::Programs;

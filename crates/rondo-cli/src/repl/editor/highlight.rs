@@ -1,4 +1,4 @@
-//! Colours of the line that is edited.
+//! Highlights the line being edited.
 
 use super::shared::Shared;
 use crate::repl::mode::{Line, Mode};

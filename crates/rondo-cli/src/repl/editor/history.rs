@@ -1,5 +1,5 @@
-//! What was typed, kept over sessions: one file, a JSON object a line, shared by all modes. An entry of
-//! another mode is recalled as it would be typed here.
+//! The history of typed lines, across sessions: one file with a JSON object on each line, shared by all modes.
+//! An entry of another mode is recalled as it would be typed in this one.
 
 use super::shared::Shared;
 use crate::repl::assignments::{is_export, mask};

@@ -1,4 +1,4 @@
-//! Keys of the editor beside those of Emacs or vi.
+//! The editor's key bindings, in addition to those of Emacs or vi.
 
 use super::shared::Shared;
 use reedline::{

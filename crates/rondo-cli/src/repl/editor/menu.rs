@@ -1,4 +1,4 @@
-//! The menu of what could be typed next.
+//! The menu of completions.
 
 use reedline::{
     ColumnarMenu, Completer, Editor, Menu, MenuEvent, MenuSettings, Painter, Suggestion,

@@ -1,10 +1,10 @@
-//! The line editor, and what it knows.
+//! The line editor.
 //!
 //! # Layout
-//! - `keys`: what keys do; `prompt`: what stands around the line.
-//! - `complete`, `paths`, `programs`: what could be typed next.
-//! - `highlight`, `check`: how a line looks, and whether it is whole.
-//! - `history`: what was typed before; `shared`: what all of these know together.
+//! - `keys`: key bindings; `prompt`: the texts around the line; `menu`: the menu of completions.
+//! - `complete`, `paths`, `programs`: completion.
+//! - `highlight`, `check`: the colours of a line, and whether it is complete.
+//! - `history`: earlier lines; `shared`: the state that these share with the prompt's loop.
 
 mod check;
 mod complete;

@@ -1,4 +1,4 @@
-//! What the editor's thread and the prompt's loop both know.
+//! The state that the editor's thread and the prompt's loop share.
 
 use crate::repl::mode::Mode;
 use rondo_core::redact::Secrets;

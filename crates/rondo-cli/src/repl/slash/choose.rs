@@ -1,4 +1,4 @@
-//! Who answers, under what, and what may run.
+//! Slash commands that choose the mode, model and profile, and approve calls.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

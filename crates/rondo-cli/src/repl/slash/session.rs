@@ -1,4 +1,4 @@
-//! Sessions: begin one, list them, go back, go on elsewhere.
+//! Slash commands on sessions: clear, compact, list, resume, fork and undo.
 
 use crate::commands::session_table;
 use crate::error::{CliError, Result};

@@ -1,4 +1,4 @@
-//! What the turns took, and what goes into the next one.
+//! Slash commands that show steps and cost of turns, and add to the next one.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
