@@ -1,4 +1,4 @@
-//! Addresses of requests: read, brought into the form that is sent, and resolved from redirects.
+//! Parses, normalises and resolves URLs of requests and redirects.
 
 use hyper::http::Uri;
 use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};

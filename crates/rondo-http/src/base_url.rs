@@ -1,4 +1,4 @@
-//! Where requests go, and what messages call it.
+//! The base URL of requests, and its form in messages, without secrets.
 
 use crate::address::{self, Address};
 use crate::{HttpError, Network, Secret};

@@ -1,4 +1,4 @@
-//! One request and its response over connections that are kept for the next.
+//! Sends one request and receives its response, over pooled connections.
 
 use crate::connector::Connector;
 use crate::pieces::Pieces;

@@ -1,4 +1,4 @@
-//! How a connection comes about: names, TCP, proxies and TLS, all within one timeout.
+//! Opens connections: DNS, TCP, proxies and TLS, all within one timeout.
 
 use crate::{HttpError, Network, Secret, unix};
 use hyper::http::Uri;

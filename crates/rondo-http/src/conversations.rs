@@ -1,4 +1,4 @@
-//! The encoded beginnings of the conversations that a model holds.
+//! Keeps the encoded beginnings of conversations between requests.
 
 use rondo_types::Message;
 use rondo_wire::EncodedPrefix;

@@ -1,4 +1,4 @@
-//! Failures of the network as errors of a model, without secrets.
+//! Converts network failures to model errors, without secrets.
 
 use crate::HttpError;
 use crate::base_url::BaseUrl;

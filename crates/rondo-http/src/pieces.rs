@@ -1,4 +1,4 @@
-//! Request bodies that are sent from where their pieces lie.
+//! Request bodies of several pieces, which are sent without copying them together.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};

@@ -1,4 +1,4 @@
-//! Finds out what a provider supports by asking it: metadata does not say.
+//! Finds out what a provider supports by sending requests, since its metadata does not say.
 //!
 //! Three requests: the list of models, a short text, and a call of a harmless tool. The last two
 //! cost a few tokens, so this runs on request only.

@@ -1,4 +1,4 @@
-//! Keys and passwords, which never show.
+//! Keys and passwords, whose `Debug` output is hidden.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What systems have of their own in a connection.
+//! Parts of connections that differ between systems.
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Attention: what each token takes from those before it.
+//! Attention over the tokens before each token.
 
 use crate::cache::Lane;
 use crate::kernels;

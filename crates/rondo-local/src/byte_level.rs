@@ -1,4 +1,4 @@
-//! GPT-2's way to write any byte as a printable character, in which vocabularies are stored.
+//! GPT-2's mapping of bytes to printable characters, which vocabularies use.
 //!
 //! Source: `bytes_to_unicode` in <https://github.com/openai/gpt-2/blob/master/src/encoder.py>.
 

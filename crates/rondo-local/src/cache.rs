@@ -1,4 +1,4 @@
-//! Keys and values of the tokens that were computed already.
+//! The KV cache: keys and values of the tokens computed so far.
 
 use crate::kernels::Seen;
 use crate::tensors::with_numbers;

@@ -1,4 +1,4 @@
-//! What computes: the port behind which one engine can replace another.
+//! The interface of an inference engine, behind which one can replace another.
 
 use crate::cache::Lane;
 use crate::error::LocalError;

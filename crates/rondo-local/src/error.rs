@@ -1,4 +1,4 @@
-//! Why an embedded model cannot be opened or asked.
+//! The errors of an embedded model.
 
 use std::path::PathBuf;
 

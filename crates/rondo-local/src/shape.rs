@@ -1,4 +1,4 @@
-//! The numbers that say how a network is built, out of a file's metadata.
+//! The dimensions of a network, from a file's metadata.
 
 use crate::error::LocalError;
 use crate::gguf::Gguf;

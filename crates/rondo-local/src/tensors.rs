@@ -1,4 +1,4 @@
-//! What is in a tensor, for kernels that are not candle's.
+//! Access to the blocks of a tensor, for kernels that are not candle's.
 
 use candle_core::{CpuStorage, Result, Storage, Tensor, bail};
 

@@ -1,4 +1,4 @@
-//! Text to tokens and back, out of the tables in the GGUF file.
+//! The tokenizer: text to tokens and back, by the tables in the GGUF file.
 //!
 //! Special tokens are never found in text: whatever a file or a user writes stays text, and only
 //! the template puts `<|im_end|>` where a message ends.

@@ -1,4 +1,4 @@
-//! The thread that computes. One reply at a time, in the order they were asked for.
+//! The inference thread: generates one reply at a time, in the order of the requests.
 
 use crate::engine::Engine;
 use crate::error::LocalError;

@@ -1,4 +1,4 @@
-//! The histograms that are recorded.
+//! The histograms.
 
 use crate::convention;
 use opentelemetry::KeyValue;

@@ -1,4 +1,4 @@
-//! One kind of telemetry to its address: <https://opentelemetry.io/docs/specs/otlp/#otlphttp>.
+//! Posts one kind of telemetry to its address: <https://opentelemetry.io/docs/specs/otlp/#otlphttp>.
 //!
 //! The SDK calls this from threads of its own and waits, so each address has a small runtime.
 

@@ -1,4 +1,4 @@
-//! What is kept of output: its beginning and its end, whatever its length.
+//! Captures output within a bound: its beginning and its end.
 
 use crate::cell::{LiveOutput, OutputStream};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! A cell that a person runs, and how it ended.
+//! A cell that the user runs, and its end.
 
 use crate::error::Stop;
 use serde::{Deserialize, Serialize};

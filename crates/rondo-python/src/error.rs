@@ -1,4 +1,4 @@
-//! Why a Python session cannot do something.
+//! The errors of a Python session.
 
 use std::io;
 use std::path::PathBuf;

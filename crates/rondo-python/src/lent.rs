@@ -1,4 +1,4 @@
-//! A cell's way to the terminal of an interpreter.
+//! Lends the interpreter's terminal to a cell.
 
 use crate::capture::Capture;
 use crate::cell::OutputStream;

@@ -1,4 +1,4 @@
-//! What came of a job, as a model is told it.
+//! Converts the result of a job to a tool outcome, which the model reads.
 
 use crate::capability::Capability;
 use crate::error::{SessionError, Stop, TOLD};

@@ -1,4 +1,4 @@
-//! The one that has the interpreter, and does one job after the other in the order they came.
+//! The task that owns the interpreter, and runs jobs one after the other.
 
 use crate::LiveOutput;
 use crate::capture::{Capture, Texts};

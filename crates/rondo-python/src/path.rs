@@ -1,4 +1,4 @@
-//! What a look that runs no code may name: a path to a value that is stored.
+//! Paths to stored values, which can be inspected without running code.
 //!
 //! It is read here and not by Python's own parser, which warns of odd constants by a function that
 //! the user's code may have replaced.

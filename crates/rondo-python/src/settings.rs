@@ -1,4 +1,4 @@
-//! The interpreter of a session, and what it finds.
+//! The settings of a session: its interpreter, directory, environment and bounds.
 
 use crate::startup::is_outside;
 use std::path::{Path, PathBuf};

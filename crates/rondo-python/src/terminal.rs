@@ -1,4 +1,4 @@
-//! The terminal of an interpreter, which stands in for its standard streams while a person's cell runs.
+//! The terminal of an interpreter, which replaces its standard streams while the user's cell runs.
 
 use crate::channel::unless_blocked;
 use crate::unix;

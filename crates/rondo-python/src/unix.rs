@@ -1,4 +1,4 @@
-//! What the operating system does for us: starting the interpreter, its pipes, signals to all of it.
+//! System calls: starting the interpreter, its pipes, and signals to its process group.
 
 use crate::settings::Settings;
 use crate::startup::Startup;

@@ -1,4 +1,4 @@
-//! Files of settings: a person's own, and a project's that may be trusted or not.
+//! Reads configuration files: the user's own, and a project's, trusted or not.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;

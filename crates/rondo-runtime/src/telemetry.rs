@@ -1,4 +1,4 @@
-//! Traces and metrics of turns, where the build has them and the environment names a collector.
+//! Exports traces and metrics of turns, if the build supports it and the environment names a collector.
 
 use crate::env::Env;
 use crate::notices::Notices;

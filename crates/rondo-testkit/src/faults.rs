@@ -1,4 +1,4 @@
-//! What networks and providers do to a reply.
+//! The faults of networks and providers in a reply.
 
 use crate::{Gate, Response, Step};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A gate in a script, at which the server stops until the test opens it.
+//! A gate in a script, at which the server waits until the test opens it.
 
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -1,4 +1,4 @@
-//! A request as the scripted server read it.
+//! A request that the scripted server received.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a scripted model says, for any provider's wire.
+//! The reply of a scripted model, for any dialect.
 
 use bytes::Bytes;
 use rondo_types::Usage;

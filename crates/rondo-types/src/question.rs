@@ -1,4 +1,4 @@
-//! What a parked turn asks, and what it is answered.
+//! The questions of a parked turn, and their answers.
 
 use crate::{CallId, TimeMs};
 use serde::{Deserialize, Serialize};

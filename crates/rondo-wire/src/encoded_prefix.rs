@@ -1,4 +1,4 @@
-//! What one request of a conversation leaves for the next.
+//! The encoded beginning of a conversation, which its next request reuses.
 //!
 //! A conversation grows at its end, so nearly all of a request was encoded for the one before. The
 //! bytes of its messages are kept and extended, so that a request costs what is new in it, however

@@ -1,4 +1,4 @@
-//! What failures of all dialects have in common: classes, delays, and texts that are safe to show.
+//! Errors of all dialects: their class, retry delay, and a message that is safe to show.
 
 use crate::Headers;
 use rondo_types::{ErrorClass, ModelError, TimeMs};

@@ -1,4 +1,4 @@
-//! Takes a body apart into payloads: events of a stream, a JSON value, or a list of them.
+//! Splits a body into payloads: the events of a stream, a JSON value, or a list of values.
 
 use crate::Bounds;
 use crate::scan::JsonScan;

@@ -1,4 +1,4 @@
-//! Ids of calls that a wire refuses.
+//! Replaces call ids that a provider refuses.
 //!
 //! A wire id goes back where it came from, whatever it looks like. Elsewhere the call's own id takes
 //! its place, and that may be anything in a transcript that was imported.

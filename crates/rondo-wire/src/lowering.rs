@@ -1,4 +1,4 @@
-//! Notes on what a dialect left out or changed because its wire cannot carry it.
+//! Notes on what a dialect left out or changed because its protocol cannot express it.
 
 use rondo_types::{Message, Opaque, Origin, Part, ToolResult};
 use serde::Serialize;

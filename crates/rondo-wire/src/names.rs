@@ -1,4 +1,4 @@
-//! Makes the names of tools acceptable to a wire.
+//! Replaces tool names that a provider refuses.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What the provider calls a response and which model answered, said once.
+//! The response id and model name that a provider reports, emitted once.
 
 use crate::json::{Text, nonempty};
 use rondo_types::{ModelEvent, ResponseName};

@@ -5,7 +5,8 @@
 //! - `slash`: slash commands.
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
-//! - `approver`, `question`, `draft`: questions about calls; `permissions`: calls that the user allowed while the prompt runs.
+//! - `approver`, `question`, `draft`: questions about calls; `permissions`: calls that the user allowed for as
+//!   long as the prompt runs.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
 //! - `assignments`, `exports`: keys in lines for the shell, and exported keys.
 //! - `chosen`: the session to start with.

@@ -1,4 +1,4 @@
-//! What is left of steps, time, tokens and money, and what is held back for the last answer.
+//! The remaining steps, time, tokens and money, and the reserve for the final answer.
 
 use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;

@@ -1,4 +1,4 @@
-//! What a failed request leads to: a retry, a fallback model, a shorter request, or the end.
+//! Decides what follows a failed request: a retry after a wait, a fallback model, a shorter request, or the end.
 
 use super::finish::Ending;
 use super::io::Action;

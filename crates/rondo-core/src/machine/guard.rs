@@ -1,4 +1,4 @@
-//! Notices calls that are repeated without progress.
+//! Detects calls that are repeated without progress.
 
 use rondo_types::{LoopGuard, ToolOutcome};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The forms in which a value is looked for.
+//! The encodings in which a secret is searched for.
 
 use super::Secrets;
 use data_encoding::{BASE64_NOPAD, HEXLOWER, HEXUPPER};

@@ -1,4 +1,4 @@
-//! Finds known values in text, as they are and encoded, whole or piece by piece.
+//! Finds secrets in text, verbatim and encoded, in one piece or in a stream.
 
 use super::forms::{encoded, parts, plain};
 use super::view::{Screen, View, has_controls, is_line_end};

@@ -1,4 +1,4 @@
-//! Text without what may stand between any two of its characters.
+//! A view of text without the characters that may interrupt a secret, such as line breaks and terminal sequences.
 
 /// Bytes of a text that are to be looked at, and where they stand in it.
 pub(super) struct View {

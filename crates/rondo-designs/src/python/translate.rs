@@ -1,4 +1,4 @@
-//! Between the design's types and ours.
+//! Converts between the design's types and Rondo's.
 
 use super::types::{
     AssistantCandidate, AssistantInput, AssistantMessage, AssistantOutput, AssistantPart,

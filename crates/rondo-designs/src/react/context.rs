@@ -1,4 +1,4 @@
-//! What is known of the terminal that the user sits at.
+//! The state of the user's terminal, for the prompt.
 
 use rondo_types::Message;
 use serde::{Deserialize, Serialize};

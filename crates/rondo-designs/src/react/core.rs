@@ -1,4 +1,4 @@
-//! The agent.
+//! The agent of the design.
 
 use super::client::LlmClient;
 use super::context::TerminalContext;

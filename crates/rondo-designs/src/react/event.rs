@@ -1,4 +1,4 @@
-//! What an agent reports.
+//! The events of an agent.
 
 use crate::run::text_of;
 use rondo_types::{EventBody, Outcome, StopReason};

@@ -1,4 +1,4 @@
-//! What an agent can call.
+//! The tools of an agent.
 
 use async_trait::async_trait;
 use rondo_core::ToolInvocation;

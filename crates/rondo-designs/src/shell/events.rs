@@ -1,4 +1,4 @@
-//! What is shown while a message is answered.
+//! The events while a message is answered.
 
 use crate::run::text_of;
 use rondo_types::{CallId, EventBody};

@@ -1,4 +1,4 @@
-//! Conversations that show what a step looks like.
+//! Example conversations that show the model the form of a step.
 //!
 //! Models that are too small copy them, so they do no harm: their commands only read, and nothing
 //! in them can pass for an answer to a user's question. One shows what to do where a command

@@ -1,4 +1,4 @@
-//! What a tool returned, as a small model reads it best: plain text.
+//! Renders tool results as plain text, which a small model reads best.
 //!
 //! The same result as one line of escaped JSON is often not used: the model answers something that
 //! sounds right instead of what stands there.

@@ -1,4 +1,4 @@
-//! The models that the latest turn of a session asked.
+//! The models of the latest turn of a session.
 
 use crate::error::Result;
 use rondo_core::ports::{RecordBody, Seq};

@@ -1,4 +1,4 @@
-//! The models whose weights Rondo fetches by itself.
+//! The models whose weights Rondo downloads by name.
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};

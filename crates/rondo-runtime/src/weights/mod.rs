@@ -1,4 +1,4 @@
-//! The weights of embedded models: which there are, where they lie, and how they come here.
+//! The weights of embedded models: the catalogue, the store on disk, and downloads.
 //!
 //! # Layout
 //! - `catalogue`: the models that ship with the binary, as data.

@@ -1,4 +1,4 @@
-//! What is shown while weights arrive: one line on a terminal, two in a log.
+//! Shows the progress of a download: one line on a terminal, two in a log.
 
 use crate::notices::Notices;
 use rondo_core::clock::Clock;

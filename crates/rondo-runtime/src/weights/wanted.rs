@@ -1,4 +1,4 @@
-//! Which weights are meant, and where they lie.
+//! Parses the name of weights, and finds their path.
 
 use super::catalogue::{CatalogueModel, catalogue};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Events that are a delta and nothing else, as nearly all are.
+//! Events that are only a delta, as nearly all are.
 
 use super::event::Delta;
 use crate::json::nonempty;

@@ -1,4 +1,4 @@
-//! How each model is told to think: not at all, by a budget, or by an effort.
+//! The thinking settings of each model: none, a budget, or an effort.
 
 use rondo_types::Effort;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Gathers `reasoning_details`, which go back unchanged.
+//! Collects `reasoning_details`, which are sent back unchanged.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Chunks that say one thing and nothing else, as nearly all do.
+//! Chunks with a single delta, as nearly all are.
 
 use super::chunk::{CallDelta, Choice, Chunk, Delta, Pieces};
 use crate::json::{Count, nonempty};

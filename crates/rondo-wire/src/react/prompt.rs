@@ -1,4 +1,4 @@
-//! Tools as the system prompt describes them.
+//! Describes tools in the system prompt.
 
 use super::quoting::escape;
 use rondo_types::ToolSpec;

@@ -1,4 +1,4 @@
-//! Tool output between marks that its author cannot know.
+//! Encloses tool output in marks that its author cannot guess.
 //!
 //! The model reads results as text beside its instructions, so output could close its own block and
 //! go on in another's name. A mark made from what was said before any output keeps the two apart,

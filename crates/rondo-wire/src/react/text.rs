@@ -1,4 +1,4 @@
-//! The text of an answer, as it arrives, split into what people see and the first call.
+//! Splits the text of an answer, as it arrives, into visible text and the first call.
 //!
 //! Only what may become a tag is held back, and only so much of it as a tag can have. A tag quoted
 //! in code, or with nothing behind it that a call begins with, is text. What follows the first call

@@ -1,4 +1,4 @@
-//! What is kept of a call beside its name and arguments.
+//! The original text of a call, kept to be sent back as the model wrote it.
 
 use rondo_types::{Opaque, ToolCall};
 use serde::{Deserialize, Serialize};
