@@ -13,6 +13,7 @@
 //! - [`engine`]: what an engine hands to the checks.
 //! - [`journal`]: appends, fences, acknowledgements.
 //! - [`mailbox`]: what waits for sessions.
+//! - [`sessions`]: the store of sessions.
 
 #![warn(missing_docs)]
 #![expect(
@@ -24,6 +25,7 @@ pub mod engine;
 pub mod journal;
 pub mod mailbox;
 mod samples;
+pub mod sessions;
 
 pub use engine::Engine;
 
@@ -57,6 +59,19 @@ macro_rules! engine_tests {
             mailbox: a_session_that_is_discarded_has_no_mail,
             mailbox: the_latest_keys_are_remembered_and_numbers_are_never_used_twice,
             mailbox: changes_are_told,
+            sessions: a_session_is_there_from_its_first_records_on,
+            sessions: an_id_is_had_once_and_is_no_nonsense,
+            sessions: a_session_has_one_owner_at_a_time,
+            sessions: a_list_says_what_is_known_and_the_latest_is_first,
+            sessions: a_renamed_session_has_one_bounded_line,
+            sessions: records_are_read_from_a_place_on,
+            sessions: a_history_follows_the_records,
+            sessions: a_fork_shares_the_beginning_and_goes_its_own_way,
+            sessions: what_is_not_there_is_not_forked,
+            sessions: a_removed_session_takes_its_mail_along,
+            sessions: what_is_owned_or_has_forks_is_not_removed,
+            sessions: retention_spares_the_young_and_takes_forks_before_parents,
+            sessions: many_sessions_are_taken_at_once,
         }
     };
     (@each $new:expr; $($part:ident: $check:ident,)*) => {

@@ -18,6 +18,7 @@
 //! - [`replay`]: runs a session again from its records alone, and reports differences.
 //! - [`pairing`]: makes every call of a transcript have exactly one result.
 //! - [`session`]: a session as a state machine: what begins a turn, joins it, or waits.
+//! - [`session_store`]: the port to sessions, taken by one owner at a time.
 //! - [`shown`]: renders a call for the user who decides about it.
 //! - [`toolbox`]: the tools on offer.
 #![warn(missing_docs)]
@@ -40,6 +41,7 @@ pub mod redrive;
 pub mod replay;
 mod request_hash;
 pub mod session;
+pub mod session_store;
 pub mod shown;
 pub mod toolbox;
 

@@ -5,14 +5,15 @@ use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::journal_file::JournalFile;
 use crate::mailbox;
-use crate::owned::NewSession;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{AppendError, ChainHash, Commit, Fence, Head, Record, Seq};
+use rondo_core::session_store::NewSession;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, TransactionBehavior};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -37,6 +38,8 @@ enum Job {
 trait Write: Send {
     /// How many rows it is about.
     fn rows(&self) -> usize;
+    /// Whether it is to survive the loss of power.
+    fn is_durable(&self) -> bool;
     /// Writes it, or fails and takes the whole transaction with it.
     fn write(&mut self, connection: &Connection) -> Result<(), StoreError>;
     /// Tells who waits, after the transaction.
@@ -107,6 +110,7 @@ type Appended = Result<Head, AppendError>;
 
 struct Queued<T, F> {
     rows: usize,
+    is_durable: bool,
     work: Option<F>,
     written: Option<T>,
     /// Told of the commit.
@@ -123,6 +127,10 @@ where
 {
     fn rows(&self) -> usize {
         self.rows
+    }
+
+    fn is_durable(&self) -> bool {
+        self.is_durable
     }
 
     fn write(&mut self, connection: &Connection) -> Result<(), StoreError> {
@@ -152,19 +160,23 @@ pub(crate) struct CommitThread {
     jobs: Option<SyncSender<Job>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
+    syncs: Arc<AtomicU64>,
     /// The journal, where it is only read: then there is no thread.
     read_only: Option<PathBuf>,
 }
 
 pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<CommitThread> {
     let (jobs, waiting) = sync_channel(APPENDS_MAX + TASKS_MAX);
+    let syncs = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&syncs);
     let thread = thread::Builder::new()
         .name("rondo-journal".to_owned())
-        .spawn(move || Thread::new(connection, file, waiting).run())?;
+        .spawn(move || Thread::new(connection, file, waiting, counted).run())?;
     Ok(CommitThread {
         jobs: Some(jobs),
         places: Arc::new(Semaphore::new(APPENDS_MAX)),
         thread: Some(thread),
+        syncs,
         read_only: None,
     })
 }
@@ -176,6 +188,7 @@ impl CommitThread {
             jobs: None,
             places: Arc::new(Semaphore::new(APPENDS_MAX)),
             thread: None,
+            syncs: Arc::default(),
             read_only: Some(path),
         }
     }
@@ -185,6 +198,11 @@ impl CommitThread {
             Some(path) => Failure::ReadOnly(path.clone()),
             None => Failure::Closed,
         }
+    }
+
+    /// How often a group waited for the disk, or a task may have.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     /// Appends a batch and returns after its commit.
@@ -206,10 +224,29 @@ impl CommitThread {
         tell: Option<watch::Sender<u64>>,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Unwritten<T>> {
+        self.queue((rows, true), tell, work).await
+    }
+
+    /// Writes something as [`CommitThread::write`] does, which all processes see at once and the loss of power may
+    /// take back.
+    pub(crate) async fn write_unsynced<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Unwritten<T>> {
+        self.queue((1, false), None, work).await
+    }
+
+    async fn queue<T: Send + 'static>(
+        &self,
+        (rows, is_durable): (usize, bool),
+        tell: Option<watch::Sender<u64>>,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Unwritten<T>> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
         let job = Job::Write(Box::new(Queued {
             rows,
+            is_durable,
             work: Some(work),
             written: None,
             tell,
@@ -259,15 +296,22 @@ struct Thread {
     /// Set by a failed sync: what the kernel dropped then, it will not say again, so nothing that
     /// follows may count as durable.
     is_broken: bool,
+    syncs: Arc<AtomicU64>,
 }
 
 impl Thread {
-    fn new(connection: Connection, file: JournalFile, waiting: Receiver<Job>) -> Self {
+    fn new(
+        connection: Connection,
+        file: JournalFile,
+        waiting: Receiver<Job>,
+        syncs: Arc<AtomicU64>,
+    ) -> Self {
         Self {
             connection,
             file,
             waiting,
             is_broken: false,
+            syncs,
         }
     }
 
@@ -307,6 +351,7 @@ impl Thread {
         if self.is_broken {
             return task(Err(StoreError::Closed));
         }
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         task(Ok(&mut self.connection));
     }
 
@@ -325,9 +370,9 @@ impl Thread {
             self.is_broken = true;
             return Err(Failure::Failed(reason));
         }
-        write(&mut self.connection, group)
+        self.write(group)
             .inspect_err(|failed| {
-                self.is_broken = is_fatal(&failed.error);
+                self.is_broken |= is_fatal(&failed.error);
             })
             .map_err(|failed| {
                 let reason = failed.error.to_string();
@@ -338,6 +383,24 @@ impl Thread {
                     false => Failure::Failed(reason),
                 }
             })
+    }
+
+    /// What none of a group needs on the disk is not waited for: the next commit that waits takes it along.
+    fn write(&mut self, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
+        if group.iter().any(|it| it.is_durable()) {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            return write(&mut self.connection, group);
+        }
+        let before: i64 = self
+            .connection
+            .pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        self.connection
+            .pragma_update(None, "synchronous", "NORMAL")?;
+        let written = write(&mut self.connection, group);
+        let restored = self.connection.pragma_update(None, "synchronous", before);
+        // Without that, what follows would not be waited for.
+        self.is_broken |= restored.is_err();
+        written
     }
 }
 
@@ -442,7 +505,7 @@ pub(crate) fn begin(
             to_i64(new.at.0),
             to_i64(FIRST_EPOCH),
             ChainHash::GENESIS.0,
-            new.title(first),
+            new.shown_title(first),
             &new.directory,
         ))?;
     Ok(inserted > 0)
@@ -551,7 +614,8 @@ fn code(error: &StoreError) -> Option<ErrorCode> {
     }
 }
 
-fn is_full(error: &StoreError) -> bool {
+/// Whether the disk had no room.
+pub(crate) fn is_full(error: &StoreError) -> bool {
     code(error) == Some(ErrorCode::DiskFull)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::commit_thread::to_i64;
 use crate::error::StoreError;
+use crate::owned::checked;
 use crate::read::{self, FORKS_MAX};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
@@ -15,7 +16,7 @@ impl Store {
     /// Its next record is `at` + 1, chained to the shared ones. The parent goes on by itself.
     ///
     /// # Errors
-    /// When the parent or the record is not there, the new id is taken, there are too many forks
+    /// When the parent or the record is not there, the new id is taken or cannot be one, there are too many forks
     /// in a row, or the disk fails.
     pub fn fork(
         &self,
@@ -24,7 +25,7 @@ impl Store {
         new: &SessionId,
         now: TimeMs,
     ) -> Result<(), StoreError> {
-        let (parent, new) = (parent.clone(), new.clone());
+        let (parent, new) = (parent.clone(), checked(new)?.clone());
         self.writer()
             .run(move |connection| fork(connection, &parent, at, &new, now))
     }

@@ -5,7 +5,8 @@
 //!
 //! # Layout
 //! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It is also their
-//!   [`Mailbox`](rondo_core::ports::Mailbox).
+//!   [`Mailbox`](rondo_core::ports::Mailbox), and the
+//!   [`SessionStore`](rondo_core::session_store::SessionStore) that hosts use.
 //! - [`OwnedSession`]: one session that this process may append to.
 //! - [`Exported`]: an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
@@ -37,6 +38,7 @@ mod read;
 mod reserve;
 mod retention;
 mod schema;
+mod session_store;
 mod sessions;
 mod store;
 mod turn_count;
@@ -48,8 +50,8 @@ pub use error::StoreError;
 pub use export::EXPORT_VERSION;
 pub use exported::{ExportReader, Exported};
 pub use import::Imported;
-pub use owned::{NewSession, OwnedSession};
+pub use owned::OwnedSession;
 pub use retention::Retention;
 pub use rondo_core::ports::ChainHash;
-pub use sessions::{SessionInfo, SessionState};
+pub use rondo_core::session_store::{NewSession, SessionInfo, SessionState};
 pub use store::{Durability, Options, Store};

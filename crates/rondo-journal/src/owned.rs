@@ -5,11 +5,11 @@ use crate::error::StoreError;
 use crate::import;
 use crate::lock::{self, SessionLock};
 use crate::read;
-use crate::sessions::title;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq};
+use rondo_core::session_store::{NewSession, check_id};
 use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::io;
@@ -18,47 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a session's id.
-const ID_BYTES_MAX: usize = 128;
-
-/// A session that begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSession {
-    /// Its id, of 1 to 128 bytes without control characters.
-    pub id: SessionId,
-    /// When it begins.
-    pub at: TimeMs,
-    /// What it is about; where it is empty, the beginning of the first message is taken, if that is
-    /// among the first records.
-    pub title: String,
-    /// The directory it works in; empty where it has none.
-    pub directory: String,
-}
-
-impl NewSession {
-    /// Describes a session by its id alone.
-    #[must_use]
-    pub fn new(id: SessionId, at: TimeMs) -> Self {
-        Self {
-            id,
-            at,
-            title: String::new(),
-            directory: String::new(),
-        }
-    }
-
-    /// Returns what is shown of it: where nothing was said, its first message.
-    pub(crate) fn title(&self, first: &[Record]) -> String {
-        let said = first.iter().find_map(|record| match &record.body {
-            RecordBody::UserMessage { message } => Some(message.text()),
-            _ => None,
-        });
-        match self.title.is_empty() {
-            true => title(&said.unwrap_or_default()),
-            false => title(&self.title),
-        }
-    }
-}
+/// Characters of an id that an error repeats.
+const SHOWN_ID_CHARS: usize = 128;
 
 /// A session that this process may append to, until this is dropped.
 ///
@@ -126,7 +87,7 @@ impl Store {
         Ok(self.owned(fence, head, None, lock))
     }
 
-    fn owned(
+    pub(crate) fn owned(
         &self,
         fence: Fence,
         head: Seq,
@@ -222,39 +183,40 @@ impl Journal for OwnedSession {
 
 /// Refuses ids that no list could show, and no file be named by.
 pub(crate) fn checked(session: &SessionId) -> Result<&SessionId, StoreError> {
-    let id = session.as_str();
-    let reason = match id {
-        "" => "it is empty",
-        _ if id.len() > ID_BYTES_MAX => "it is longer than 128 bytes",
-        _ if id.chars().any(char::is_control) => "it has a control character in it",
-        _ => return Ok(session),
-    };
-    Err(StoreError::BadId {
-        id: id.chars().take(ID_BYTES_MAX).collect(),
+    check_id(session).map_err(|reason| StoreError::BadId {
+        id: session.as_str().chars().take(SHOWN_ID_CHARS).collect(),
         reason: reason.to_owned(),
-    })
+    })?;
+    Ok(session)
 }
 
-/// Raises the epoch, so that an owner of before can no longer append.
 fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let taken: Option<(i64, i64)> = transaction
-        .query_row(
+    let raised = raise(&transaction, session)?;
+    let taken = raised.ok_or_else(|| StoreError::Unknown {
+        session: session.to_string(),
+    })?;
+    transaction.commit()?;
+    Ok(taken)
+}
+
+/// Raises the epoch, so that an owner of before can no longer append; none where there is no such session.
+pub(crate) fn raise(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Option<(Fence, Seq)>, StoreError> {
+    let taken: Option<(i64, i64)> = connection
+        .prepare_cached(
             "UPDATE sessions SET epoch = epoch + 1
              WHERE name = ?1 AND NOT (epoch = 0 AND head_seq = 0) RETURNING epoch, head_seq",
-            [session.as_str()],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        )?
+        .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((epoch, head)) = taken else {
-        return Err(StoreError::Unknown {
-            session: session.to_string(),
-        });
-    };
-    transaction.commit()?;
-    let fence = Fence {
-        session: session.clone(),
-        epoch: to_u64(epoch),
-    };
-    Ok((fence, Seq(to_u64(head))))
+    Ok(taken.map(|(epoch, head)| {
+        let fence = Fence {
+            session: session.clone(),
+            epoch: to_u64(epoch),
+        };
+        (fence, Seq(to_u64(head)))
+    }))
 }

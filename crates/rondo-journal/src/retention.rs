@@ -3,8 +3,8 @@
 use crate::commit_thread::to_u64;
 use crate::error::StoreError;
 use crate::reserve;
-use crate::sessions::SessionInfo;
 use crate::store::Store;
+use rondo_core::session_store::SessionInfo;
 use rondo_types::TimeMs;
 use rusqlite::Connection;
 use std::collections::HashMap;

@@ -11,6 +11,7 @@ use crate::retention::empty_log;
 use crate::store::Store;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
+use rondo_core::session_store::{self, SessionInfo, SessionState};
 use rondo_types::{SessionId, StopReason, TimeMs};
 use rusqlite::{Connection, Params, Row, TransactionBehavior};
 use std::ops::ControlFlow;
@@ -19,52 +20,8 @@ use std::ops::ControlFlow;
 const LATEST: &str = "latest";
 /// Sessions that an error names.
 const CANDIDATES_MAX: usize = 5;
-/// Characters of a title.
-const TITLE_CHARS_MAX: usize = 120;
 /// How many records are read at a time, from the last one back, to find how a turn ended.
 const LOOKED_AT: [u64; 4] = [1, 8, 64, 512];
-
-/// What is known of a session without reading its records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// Its id.
-    pub id: SessionId,
-    /// When it began.
-    pub created: TimeMs,
-    /// When it was last written.
-    pub updated: TimeMs,
-    /// The place of its last record.
-    pub head: Seq,
-    /// The session it is a fork of, and the last record that both share.
-    pub parent: Option<(SessionId, Seq)>,
-    /// What it is about: usually the beginning of its first message. May be empty.
-    pub title: String,
-    /// The directory it works in; empty where it has none.
-    pub directory: String,
-    /// How many turns it has.
-    pub turns: u32,
-    /// Where its last turn stands.
-    pub state: SessionState,
-    /// Whether its records, or those that it is a fork of, came from a file: its author is unknown who may have written
-    /// them.
-    pub imported: bool,
-    /// Whether what came after its last record is lost: a repair cut it off, or an import was cut
-    /// short. It is false again once something was said in it.
-    pub lost_end: bool,
-}
-
-/// Where a session's last turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionState {
-    /// Its end is recorded, or there is none.
-    Done,
-    /// A process works on it.
-    Running,
-    /// Its end is not recorded, and no process works on it.
-    CutOff,
-    /// It waits for answers, and no process works on it.
-    Parked,
-}
 
 const INFO: &str =
     "SELECT s.name, s.created_ms, s.updated_ms, s.head_seq, p.name, s.fork_seq, s.title,
@@ -202,7 +159,7 @@ impl Store {
     /// When the disk fails.
     pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), StoreError> {
         let session = session.clone();
-        let title = self::title(title);
+        let title = session_store::title(title);
         self.writer().run(move |connection| {
             let sql = "UPDATE sessions SET title = ?2 WHERE name = ?1";
             connection.execute(sql, (session.as_str(), title))?;
@@ -354,13 +311,6 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
 /// The last instant that counts as now.
 pub(crate) fn soon() -> i64 {
     to_i64(Clock::system().now().0.saturating_add(AHEAD_MAX_MS))
-}
-
-/// Makes one line of a text, of a bounded length.
-pub(crate) fn title(text: &str) -> String {
-    let words = text.split_whitespace().take(TITLE_CHARS_MAX);
-    let line = words.collect::<Vec<_>>().join(" ");
-    line.chars().take(TITLE_CHARS_MAX).collect()
 }
 
 fn remove(connection: &mut Connection, session: &SessionId) -> Result<(), StoreError> {

@@ -159,6 +159,14 @@ impl Store {
         self.shared.dir.join(FILE_NAME)
     }
 
+    /// Returns how often these clones have written what had to wait for the disk, which it did with
+    /// [`Durability::Full`]. What is written at the same time shares one wait; the copying of the log into the file
+    /// is not counted.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.writer().syncs()
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.shared.dir
     }

@@ -136,6 +136,11 @@ impl MemoryJournal {
         self.shared().records.clone()
     }
 
+    /// Looks at the records where they are.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&[Record]) -> T) -> T {
+        read(&self.shared().records)
+    }
+
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

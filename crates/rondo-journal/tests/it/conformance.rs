@@ -3,50 +3,40 @@
 use async_trait::async_trait;
 use rondo_conformance::Engine;
 use rondo_core::Journal;
-use rondo_core::ports::{Mailbox, MemoryJournal, MemoryMailbox, Record};
-use rondo_journal::{Durability, NewSession, Options, Store};
-use rondo_types::{SessionId, TimeMs};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use rondo_core::ports::{Commit, Fence, Mailbox, MemoryJournal, Seq};
+use rondo_core::session_store::{MemoryStore, SessionStore};
+use rondo_journal::{Durability, Options, Store};
+use rondo_types::SessionId;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 #[derive(Default)]
-struct Memory {
-    mailbox: MemoryMailbox,
-    sessions: Mutex<HashMap<SessionId, Arc<MemoryJournal>>>,
-}
-
-impl Memory {
-    fn keep(&self, session: &SessionId, journal: MemoryJournal) -> Arc<dyn Journal> {
-        let journal = Arc::new(journal.with_mailbox(self.mailbox.clone()));
-        let mut sessions = self.sessions.lock().unwrap();
-        sessions.insert(session.clone(), Arc::clone(&journal));
-        journal
-    }
-}
+struct Memory(MemoryStore);
 
 #[async_trait]
 impl Engine for Memory {
-    async fn begin(&self, session: &SessionId) -> Arc<dyn Journal> {
-        self.keep(session, MemoryJournal::default())
+    fn sessions(&self) -> Arc<dyn SessionStore> {
+        Arc::new(self.0.clone())
     }
 
     async fn take_over(&self, session: &SessionId) -> Arc<dyn Journal> {
-        let taken = self.sessions.lock().unwrap()[session].taken_over();
-        self.keep(session, taken)
-    }
-
-    async fn recorded(&self, session: &SessionId) -> Vec<Record> {
-        self.sessions.lock().unwrap()[session].records()
+        self.0.take_over(session).unwrap()
     }
 
     fn mailbox(&self) -> Arc<dyn Mailbox> {
-        Arc::new(self.mailbox.clone())
+        Arc::new(self.0.mailbox())
     }
 
     async fn full(&self, session: &SessionId) -> Option<Arc<dyn Journal>> {
-        let records = vec![crate::support::said("x"); MemoryJournal::RECORDS_MAX];
-        Some(self.keep(session, MemoryJournal::with_records(records)))
+        let journal = self.begin(session).await;
+        let fence = Fence {
+            session: session.clone(),
+            epoch: journal.epoch(),
+        };
+        let batch = vec![crate::support::said("x"); MemoryJournal::RECORDS_MAX];
+        let appended = journal.append(&fence, Seq(0), batch, Commit::default());
+        appended.await.unwrap();
+        Some(journal)
     }
 
     async fn opened_again(self: Box<Self>) -> Option<Box<dyn Engine>> {
@@ -82,9 +72,8 @@ impl Sqlite {
 
 #[async_trait]
 impl Engine for Sqlite {
-    async fn begin(&self, session: &SessionId) -> Arc<dyn Journal> {
-        let new = NewSession::new(session.clone(), TimeMs(1));
-        Arc::new(self.store.begin(new).unwrap())
+    fn sessions(&self) -> Arc<dyn SessionStore> {
+        Arc::new(self.store.clone())
     }
 
     async fn take_over(&self, session: &SessionId) -> Arc<dyn Journal> {
@@ -92,11 +81,6 @@ impl Engine for Sqlite {
         let locks = self.dir.path().join("locks");
         std::fs::remove_dir_all(&locks).unwrap();
         Arc::new(self.other().own(session).unwrap())
-    }
-
-    async fn recorded(&self, session: &SessionId) -> Vec<Record> {
-        // A session that has no records yet is not there for others.
-        self.store.load(session).unwrap_or_default()
     }
 
     fn mailbox(&self) -> Arc<dyn Mailbox> {

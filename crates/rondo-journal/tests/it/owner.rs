@@ -1,8 +1,12 @@
 use crate::support::{append, id, journal, said, say, three};
 use rondo_core::Journal as _;
-use rondo_core::ports::{AppendError, Head, Seq};
-use rondo_journal::{NewSession, Options, Store, StoreError};
+use rondo_core::ports::{AppendError, Commit, Fence, Head, Seq};
+use rondo_core::session_store::SessionStore as _;
+use rondo_journal::{Durability, NewSession, Options, Store, StoreError};
 use rondo_types::TimeMs;
+use std::collections::BTreeMap;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 #[tokio::test]
 async fn a_session_has_one_owner_at_a_time() {
@@ -92,4 +96,42 @@ fn an_id_cannot_name_a_file_elsewhere() {
         .collect();
     assert_eq!(names, ["%2e%2e%2f%2e%2e%2fevil.lock"]);
     drop(owned);
+}
+
+#[tokio::test]
+async fn a_thousand_sessions_that_are_taken_at_once_share_their_waits_for_the_disk() {
+    const SESSIONS: usize = 1000;
+    const SYNCS_MAX: u64 = 20;
+    let options = Options {
+        durability: Durability::Normal,
+        ..Options::default()
+    };
+    let dir = TempDir::new().unwrap();
+    let store = Store::open(dir.path(), options).unwrap();
+    for n in 0..SESSIONS {
+        drop(store.create(&id(&n.to_string()), TimeMs(1)).unwrap());
+    }
+    drop(store);
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let mut taking = JoinSet::new();
+    for n in 0..SESSIONS {
+        let store = store.clone();
+        taking.spawn(async move { (n, store.take(&id(&n.to_string())).await.unwrap()) });
+    }
+    let taken: BTreeMap<_, _> = taking.join_all().await.into_iter().collect();
+    assert!(store.syncs() <= SYNCS_MAX, "{}", store.syncs());
+    let epochs: Vec<u64> = taken.values().map(|it| it.epoch()).collect();
+    assert_eq!(epochs, vec![2; SESSIONS]);
+    let before = store.syncs();
+    let fence = Fence {
+        session: id("7"),
+        epoch: 2,
+    };
+    let append = taken[&7].append(&fence, Seq(0), vec![said("x")], Commit::default());
+    assert_eq!(append.await.unwrap(), Seq(1));
+    assert_eq!(
+        store.syncs(),
+        before + 1,
+        "what follows waits for the disk again"
+    );
 }
