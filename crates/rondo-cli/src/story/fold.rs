@@ -234,10 +234,6 @@ impl Fold {
                     format!("the user said yes, with other arguments: {arguments}")
                 }
             },
-            RecordBody::Parked { questions } => match questions.len() {
-                1 => "the turn waits for an answer".to_owned(),
-                count => format!("the turn waits for {count} answers"),
-            },
             RecordBody::Answered { answer } => {
                 format!("{} answered question {}", answer.actor, answer.question)
             }
