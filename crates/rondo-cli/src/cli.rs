@@ -1,6 +1,7 @@
 //! The command line's arguments. Their effect on settings is decided in [`rondo_runtime::settings`].
 
 mod answer;
+mod attach;
 mod config;
 mod fork;
 mod line;
@@ -9,6 +10,7 @@ mod replay;
 mod session;
 
 pub(crate) use answer::AnswerArgs;
+pub(crate) use attach::AttachArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
@@ -71,6 +73,9 @@ pub(crate) enum Command {
     /// Answer a question that a session waits with, and let the session go on
     #[command(after_help = EXIT_CODES)]
     Answer(Box<AnswerArgs>),
+    /// Show the turn that another process works on; Ctrl-C leaves it running
+    #[command(after_help = EXIT_CODES)]
+    Attach(AttachArgs),
     /// Create a session that branches off from an existing one
     #[command(after_help = EXIT_CODES)]
     Fork(Box<ForkArgs>),
@@ -156,6 +161,12 @@ pub(crate) struct AskArgs {
     /// Whether the command was not typed; without a question, there is nothing to do.
     #[arg(skip)]
     pub(crate) implied: bool,
+    /// Run in the background and print the session's id; `rondo attach` shows the turn
+    #[arg(long, conflicts_with_all = ["ephemeral", "output_format", "json"])]
+    pub(crate) detach: bool,
+    /// Set for the process that works on a detached turn.
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub(crate) detached: bool,
     /// Also write the answer to this file
     #[arg(short, long = "output-last-message", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -107,6 +107,31 @@ impl Exit {
         self as u8
     }
 
+    /// Returns the one of a process that has ended; an error where it ended in another way.
+    pub(crate) fn of_code(code: Option<i32>) -> Self {
+        let all = [
+            Self::Answer,
+            Self::Usage,
+            Self::Degraded,
+            Self::Auth,
+            Self::Input,
+            Self::ApprovalNeeded,
+            Self::NoSession,
+            Self::SessionInUse,
+            Self::Parked,
+            Self::Config,
+            Self::Limit,
+            Self::Journal,
+            Self::Deadline,
+            Self::Interrupted,
+            Self::Terminated,
+        ];
+        let found = all
+            .into_iter()
+            .find(|it| code == Some(i32::from(it.code())));
+        found.unwrap_or(Self::Error)
+    }
+
     /// Decides how a failure to set something up ends the process.
     pub(crate) fn of_setup(kind: SetupErrorKind) -> Self {
         match kind {

@@ -8,6 +8,7 @@
 //! What may run, and what of an environment is passed on, is judged above.
 #![warn(missing_docs)]
 
+mod again;
 mod capture;
 mod clean;
 mod client;
@@ -26,6 +27,7 @@ mod start_error;
 mod status;
 pub mod unix;
 
+pub use again::start_again;
 pub use capture::{Capture, Captured};
 pub use client::{CommandEvent, Ender, Supervised};
 pub use environment::{hide_environment, move_environment, survive_large_files};

@@ -18,6 +18,7 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`parking`]: questions that wait for an answer.
+//! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
@@ -55,6 +56,7 @@ mod trust;
 pub mod turn;
 pub mod user_file;
 pub mod values;
+pub mod watch;
 pub mod weights;
 
 pub use env::Env;

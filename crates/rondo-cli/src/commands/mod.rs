@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod ask;
+mod attach;
 mod completion;
 mod config;
 mod doctor;

@@ -3,8 +3,8 @@
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
-    answer, ask, completion, config, doctor, fork, models, profiles, repl, replay, session, test,
-    trust, wire,
+    answer, ask, attach, completion, config, doctor, fork, models, profiles, repl, replay, session,
+    test, trust, wire,
 };
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -124,6 +124,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
             });
         }
         Command::Answer(args) => answer::run(*args, env, color, format, &output),
+        Command::Attach(args) => attach::run(&args, env, color, &output),
         Command::Repl(args) => repl::run(*args, env, color, &output),
         Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),
@@ -195,7 +196,7 @@ fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     if !matches!(
         first_command(&words),
-        Some("answer" | "ask" | "fork" | "resume")
+        Some("answer" | "ask" | "attach" | "fork" | "resume")
     ) {
         return OutputFormat::Text;
     }

@@ -11,6 +11,7 @@ mod calls;
 mod config;
 mod configuration;
 mod designs;
+mod detached;
 mod doctor;
 mod fallback;
 mod faults;

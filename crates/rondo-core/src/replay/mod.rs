@@ -196,7 +196,7 @@ fn turn_len(records: &[Record]) -> usize {
 }
 
 /// Replays a session turn by turn, so that only one turn and the conversation are in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Replayer {
     session: SessionId,
     changes: Changes,
@@ -211,7 +211,7 @@ pub struct Replayer {
 }
 
 /// What was said before the last turn, and after it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Course {
     before: Transcript,
     /// Without results for the calls that the turn was cut off in.

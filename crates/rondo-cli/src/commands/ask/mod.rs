@@ -3,10 +3,12 @@
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
 //! - `input`: what is read.
+//! - `detach`: a turn in the background.
 //! - `parked`: what is said of a turn that waits for answers.
 //! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
 
 mod answer_file;
+mod detach;
 mod explain;
 mod input;
 mod parked;
@@ -14,7 +16,7 @@ mod prepare;
 mod turn;
 
 pub(crate) use explain::explain;
-pub(crate) use parked::listed;
+pub(crate) use parked::{how_to_answer, listed, waiting};
 pub(crate) use prepare::AskMode;
 pub(crate) use prepare::{source, working_directory};
 
@@ -42,6 +44,12 @@ pub(super) struct AskCommand {
 pub(super) fn run(command: AskCommand) -> Exit {
     let format = command.format;
     let early = Output::detect(&command.env, command.color, command.args.quiet);
+    if command.args.detach {
+        return detach::start(&early).unwrap_or_else(|error| report(&error, &early));
+    }
+    if command.args.detached {
+        detach::leave_terminal();
+    }
     end_when_told();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

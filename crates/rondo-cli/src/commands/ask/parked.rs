@@ -34,8 +34,17 @@ pub(super) fn waits(session: &SessionId, questions: &[Question], is_queued: bool
         .hint(how_to_answer(session, questions))
 }
 
+/// Says what a turn waits for.
+pub(crate) fn waiting(questions: &[Question]) -> String {
+    format!(
+        "the turn waits for {}:{}",
+        count(questions),
+        listed(questions)
+    )
+}
+
 /// Returns how the questions are answered.
-pub(super) fn how_to_answer(session: &SessionId, questions: &[Question]) -> String {
+pub(crate) fn how_to_answer(session: &SessionId, questions: &[Question]) -> String {
     let question = match questions {
         [_] => String::new(),
         _ => " QUESTION".to_owned(),
@@ -45,7 +54,7 @@ pub(super) fn how_to_answer(session: &SessionId, questions: &[Question]) -> Stri
     )
 }
 
-pub(super) fn count(questions: &[Question]) -> String {
+fn count(questions: &[Question]) -> String {
     match questions.len() {
         1 => "an answer".to_owned(),
         count => format!("{count} answers"),

@@ -40,6 +40,8 @@ pub(super) struct Prepared {
     pub(super) schema: Option<Value>,
     pub(super) answer_file: Option<PathBuf>,
     pub(super) secrets: Secrets,
+    /// Whether no terminal holds it.
+    pub(super) is_detached: bool,
     /// The turns to run, in order: one, or two where something was cut off.
     pub(super) turns: Vec<Planned>,
 }
@@ -100,7 +102,7 @@ pub(super) fn prepare(
             session.allow_cut_off();
         }
     }
-    keep_parking(&mut session);
+    keep_parking(&mut session, args.detached);
     let new = plan.zip(message);
     if is_waiting(&session) {
         let message = new.map(|(_, message)| message);
@@ -114,6 +116,7 @@ pub(super) fn prepare(
             .output_format
             .unwrap_or(OutputFormat::Text),
         answer_file: args.output.clone(),
+        is_detached: args.detached,
         runtime,
         session,
         output,
@@ -198,14 +201,14 @@ fn planned(
     Ok(turns)
 }
 
-/// Has a turn that was parked be parked again where it asks more, unless a user is at the terminal or the settings say
-/// what happens: without that its questions would be denied, since nobody is here.
-fn keep_parking(session: &mut Session) {
+/// Has a turn be parked where it asks something and no user is here: a detached one, and one that was parked before and
+/// goes on without a terminal. The settings may say otherwise.
+fn keep_parking(session: &mut Session, is_detached: bool) {
     let cut_off = session.conversation().and_then(|it| it.cut_off.as_ref());
     let was_parked = cut_off.is_some_and(|it| it.was_parked);
     let approval = &mut session.settings.values.approval;
-    if was_parked && approval.is_none() && !has_person() {
-        *approval = Some(ApprovalMode::Park);
+    if is_detached || was_parked && !has_person() {
+        approval.get_or_insert(ApprovalMode::Park);
     }
 }
 

@@ -1,6 +1,7 @@
 //! One turn of `rondo ask`: run, shown, and turned into an exit code.
 
 use super::answer_file;
+use super::detach;
 use super::explain::{Said, explain, stopped_by};
 use super::parked;
 use super::prepare::{Planned, Prepared};
@@ -52,7 +53,10 @@ pub(super) async fn run(
     let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());
     let events_tx = prepared.runtime.observe(events_tx).await;
     let text = || TextView::new(prepared.output, screen, changes);
-    let view = view(prepared.format, prepared.output, text, is_last);
+    let view = match prepared.is_detached {
+        true => Box::new(SilentView),
+        false => view(prepared.format, prepared.output, text, is_last),
+    };
     let (handle, turn_control) = control();
     let brake = Brake::new(handle);
     let strict = session.settings.values.strict_complete == Some(true);
@@ -66,7 +70,8 @@ pub(super) async fn run(
         outcome
     };
     let showing = show_turn::show(events_rx, view, brake, over_rx, timeout);
-    let (end, shown) = tokio::join!(turn, showing);
+    let both = async { tokio::join!(turn, showing) };
+    let (end, shown) = beside(announced(prepared), both).await;
     let end = end?;
     let ended = |it: io::Result<Ended>| {
         it.map_err(|err| {
@@ -84,6 +89,29 @@ pub(super) async fn run(
     };
     prepared.runtime.close().await;
     exit
+}
+
+/// Does the work, and something beside it that may not come to an end.
+async fn beside<T>(other: impl Future<Output = ()>, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => done,
+        () = other => work.await,
+    }
+}
+
+/// Says which session a detached turn is in, once it is recorded.
+fn announced(prepared: &Prepared) -> impl Future<Output = ()> + use<> {
+    let conversation = prepared.session.conversation();
+    let conversation = conversation.filter(|_| prepared.is_detached);
+    let known = conversation.map(|it| (it.session.to_string(), Arc::clone(&it.journal)));
+    let output = prepared.output;
+    async move {
+        if let Some((session, journal)) = known {
+            detach::announce(&session, journal, output).await;
+        }
+    }
 }
 
 /// Says how the process ends by an outcome, for the record of the turn's end: as [`finish`] does, before
@@ -135,13 +163,8 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
         return Ok(exit);
     };
     let questions = &parked.questions;
-    let note = format!(
-        "the turn waits for {}:{}",
-        parked::count(questions),
-        parked::listed(questions)
-    );
     let said = [
-        Said::Note(note),
+        Said::Note(parked::waiting(questions)),
         Said::Hint(parked::how_to_answer(session, questions)),
     ];
     print_said(said.into(), ended, prepared.output).await;
