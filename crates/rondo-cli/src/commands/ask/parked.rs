@@ -87,7 +87,7 @@ mod tests {
             expires: Some(TimeMs(Clock::system().now().0 + 3 * 86_400_000 + 60_000)),
         };
         let expected =
-            "\n  r00100100 (expires in 3d)\n    `exec` wants to run `touch`\n    [2Jtouch a";
+            "\n  r00100100 (expires in 3d)\n    `exec` wants to run `touch`\n    touch a";
         assert_eq!(listed(&[question]), expected);
     }
 }
