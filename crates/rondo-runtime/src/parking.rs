@@ -131,6 +131,8 @@ pub struct Parked {
     /// What it waits for: questions that were neither answered nor have expired, in the order in which they were
     /// asked.
     pub open: Vec<Question>,
+    /// Whether all questions were answered: the turn can go on, though no process has taken the answers yet.
+    pub is_answered: bool,
     store: Store,
     history: History,
 }
@@ -147,17 +149,30 @@ impl Parked {
         let mut parked = Self {
             session,
             open: Vec::new(),
+            is_answered: false,
             store,
             history,
         };
         parked.look()?;
-        if parked.open.is_empty() {
-            let session = &parked.session;
-            let message = format!("session `{session}` waits for no answer");
-            let hint = format!("`rondo session show {session}` shows where it stands");
-            return Err(SetupError::new(SetupErrorKind::NoSession, message).hint(hint));
+        match parked.open.is_empty() && !parked.is_answered {
+            true => Err(parked.nothing_open()),
+            false => Ok(parked),
         }
-        Ok(parked)
+    }
+
+    fn nothing_open(&self) -> SetupError {
+        let session = &self.session;
+        let (message, hint) = match self.questions().is_empty() {
+            true => (
+                format!("session `{session}` waits for no answer"),
+                format!("`rondo session show {session}` shows where it stands"),
+            ),
+            false => (
+                format!("the question of session `{session}` has expired"),
+                format!("`rondo resume {session}` lets the model answer without the call"),
+            ),
+        };
+        SetupError::new(SetupErrorKind::NoSession, message).hint(hint)
     }
 
     /// Returns the arguments of the call that a question is about; null where they are not known.
@@ -222,7 +237,10 @@ impl Parked {
     fn look(&mut self) -> Result<()> {
         let answers = answers(&self.store, &self.session)?;
         let mut open = self.questions();
-        open.retain(|it| !answers.iter().any(|given| given.answers(it)) && !has_expired(it));
+        let was_asked = !open.is_empty();
+        open.retain(|it| !answers.iter().any(|given| given.answers(it)));
+        self.is_answered = was_asked && open.is_empty();
+        open.retain(|it| !has_expired(it));
         self.open = open;
         Ok(())
     }

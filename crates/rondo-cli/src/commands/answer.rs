@@ -31,14 +31,21 @@ pub(super) fn run(
 ) -> Result<Exit> {
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
     let mut parked = Parked::find(&settings, &args.waiting)?;
-    let (question, word) = chosen(&parked, &args.words)?;
-    let answer = Answer {
-        question: question.id.clone(),
-        hash: question.hash.clone(),
-        actor: parking::user(&env),
-        value: value(word, &args, question, &parked, &env)?,
-    };
-    keep(&mut parked, answer)?;
+    if parked.is_answered {
+        output.note(&format!(
+            "session `{}` was answered before, and goes on with that answer",
+            parked.session
+        ));
+    } else {
+        let (question, word) = chosen(&parked, &args.words)?;
+        let answer = Answer {
+            question: question.id.clone(),
+            hash: question.hash.clone(),
+            actor: parking::user(&env),
+            value: value(word, &args, question, &parked, &env)?,
+        };
+        keep(&mut parked, answer)?;
+    }
     let session = parked.session.to_string();
     if !parked.open.is_empty() {
         output.note(&format!(

@@ -1,7 +1,10 @@
 //! Turns that wait for an answer without a process, and go on when it comes.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
+use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
+use rondo_journal::{Options, Store};
 use rondo_testkit::{CallScript, ReplyScript, Server};
+use rondo_types::{Answer, AnswerValue, TimeMs};
 use serde_json::{Value, json};
 
 fn write(path: &str) -> Value {
@@ -124,6 +127,41 @@ async fn the_arguments_of_a_call_can_be_changed_in_an_editor() {
     assert!(env.project().join("edited.txt").exists());
 }
 
+#[tokio::test]
+async fn an_answer_that_was_kept_before_its_process_died_is_found_and_the_turn_goes_on() {
+    let env = TestEnv::new();
+    let server = parked(&env).await;
+    let sessions = env.home().join(".local/share/rondo/sessions");
+    let store = Store::open(&sessions, Options::default()).unwrap();
+    let session = store.sessions(1).unwrap().remove(0).id;
+    let open = store.history(&session).unwrap().open_turn().unwrap();
+    let question = &open.questions[0];
+    let mail = NewMail {
+        session,
+        key: "answer".to_owned(),
+        actor: "someone".to_owned(),
+        at_ms: TimeMs(1),
+        body: MailBody::Answer {
+            answer: Answer {
+                question: question.id.clone(),
+                hash: question.hash.clone(),
+                actor: "someone".to_owned(),
+                value: AnswerValue::Approve,
+            },
+        },
+    };
+    store.push(mail).await.unwrap();
+    drop(store);
+    let shown = answer(&env, &server, &["n"]).await;
+    assert_eq!(
+        (shown.code, shown.stdout.as_str()),
+        (Some(0), "Over.\n"),
+        "{shown:?}"
+    );
+    assert!(shown.stderr.contains("was answered before"), "{shown:?}");
+    assert!(env.project().join("made.txt").exists());
+}
+
 /// Two calls in one reply, which run one after the other.
 async fn two_parked(env: &TestEnv) -> Server {
     let fetch =
@@ -205,6 +243,7 @@ async fn a_question_that_has_expired_is_denied_and_the_turn_answers() {
     let server = parked(&env).await;
     let late = answer(&env, &server, &["y"]).await;
     assert_eq!(late.code, Some(45), "{late:?}");
+    assert!(late.stderr.contains("has expired"), "{late:?}");
     let url = server.url("/v1");
     let resumed = env.run(&["resume", "--base-url", &url]).await;
     assert_eq!(
