@@ -6,6 +6,8 @@
 //! (`scenario.rs`) is run once undisturbed, which tells its points and what must come of it, then
 //! once for each point; every second time the resumed process is killed too (`harness.rs`). What the
 //! journal, the provider and the effects say in the end is compared (`check.rs`).
+//!
+//! Other victims submit mail and acknowledge it (`mail.rs`).
 
 #![expect(
     clippy::indexing_slicing,
@@ -16,17 +18,39 @@
 
 mod check;
 mod harness;
+mod mail;
 mod points;
 mod scenario;
 mod table;
 mod tools;
 mod victim;
 
-/// The one test of this program.
-const NAME: &str = "every_crash_is_survived_and_every_interrupted_call_is_resolved";
+use std::path::Path;
+
+/// The tests of this program.
+const TESTS: [(&str, fn()); 4] = [
+    (
+        "every_crash_is_survived_and_every_interrupted_call_is_resolved",
+        harness::run,
+    ),
+    (
+        "of_a_killed_process_records_and_mail_belong_together",
+        mail::killed,
+    ),
+    (
+        "of_a_commit_without_room_records_and_mail_belong_together",
+        mail::without_room,
+    ),
+    (
+        "on_a_full_disk_records_and_mail_belong_together",
+        mail::on_a_full_disk,
+    ),
+];
 
 /// The first argument of a victim.
 const VICTIM_ARG: &str = "__victim";
+/// The first arguments of a process that submits mail, of one with long mail, and of one that checks what it left.
+const MAIL_ARGS: [&str; 3] = ["__mail", "__long_mail", "__check_mail"];
 
 fn main() {
     rondo_exec::supervisor::run_if_requested();
@@ -36,24 +60,43 @@ fn main() {
     {
         return victim::run(&victim::Order::from_args(rest));
     }
-    if args.iter().any(|arg| arg == "--list") {
-        println!("{NAME}: test");
-    } else if is_asked_for(&args) {
-        println!("\nrunning 1 test");
-        harness::run();
-        println!("test {NAME} ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored");
+    if let [first, dir] = &args[..]
+        && let Some(kind) = MAIL_ARGS.iter().position(|arg| arg == first)
+    {
+        let dir = Path::new(dir);
+        return match kind {
+            0 | 1 => mail::victim(dir, kind == 1),
+            _ => mail::checker(dir),
+        };
     }
+    if args.iter().any(|arg| arg == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
+    let asked: Vec<_> = TESTS
+        .iter()
+        .filter(|it| is_asked_for(&args, it.0))
+        .collect();
+    println!("\nrunning {} tests", asked.len());
+    for (name, run) in &asked {
+        run();
+        println!("test {name} ... ok");
+    }
+    println!(
+        "\ntest result: ok. {} passed; 0 failed; 0 ignored",
+        asked.len()
+    );
 }
 
 /// Filters are words that are no options and no option's value.
-fn is_asked_for(args: &[String]) -> bool {
+fn is_asked_for(args: &[String], name: &str) -> bool {
     let is_exact = args.iter().any(|arg| arg == "--exact");
     let mut skipped = false;
     let mut filters = Vec::new();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
-            "--skip" => skipped |= rest.next().is_some_and(|word| NAME.contains(word.as_str())),
+            "--skip" => skipped |= rest.next().is_some_and(|word| name.contains(word.as_str())),
             "--test-threads" | "--format" | "--color" | "--logfile" => drop(rest.next()),
             option if option.starts_with('-') => {}
             word => filters.push(word),
@@ -61,9 +104,9 @@ fn is_asked_for(args: &[String]) -> bool {
     }
     let fits = |word: &&str| {
         if is_exact {
-            NAME == *word
+            name == *word
         } else {
-            NAME.contains(*word)
+            name.contains(*word)
         }
     };
     !skipped && (filters.is_empty() || filters.iter().any(fits))

@@ -1,10 +1,15 @@
 //! What waits for sessions, in the journal's file. What all engines have in common is checked in `conformance`.
 
-use crate::support::{Journal, id, journal, meddle};
-use rondo_core::ports::{Mail, MailBody, MailId, Mailbox, NewMail, Pushed};
+use crate::support::{Journal, id, journal, meddle, said};
+use rondo_core::Journal as _;
+use rondo_core::ports::{
+    AppendError, Commit, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Seq,
+};
 use rondo_core::session::Delivery;
 use rondo_journal::{Options, OwnedSession, Store};
 use rondo_types::{Message, TimeMs};
+use std::time::Duration;
+use tempfile::TempDir;
 
 fn message(session: &str, key: &str, text: &str) -> NewMail {
     NewMail {
@@ -106,4 +111,34 @@ async fn a_store_from_before_there_were_mailboxes_gets_one() {
     assert_eq!(store.waiting().await.unwrap(), []);
     accepted(&store, message("a", "1", "x")).await;
     assert_eq!(store.sessions(9).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_held_elsewhere_is_waited_for_and_nothing_is_lost_by_it() {
+    let dir = TempDir::new().unwrap();
+    let options = Options {
+        busy_timeout: Duration::from_millis(20),
+        ..Options::default()
+    };
+    let store = Store::open(dir.path(), options).unwrap();
+    let session = store.create(&id("a"), TimeMs(1)).unwrap();
+    let first = accepted(&store, message("a", "1", "x")).await;
+    let other = rusqlite::Connection::open(store.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.push(message("a", "2", "x")).await;
+    assert!(matches!(refused, Err(MailboxError::Io(_))), "{refused:?}");
+    let refused = store.edit(&id("a"), "1", Message::user("y")).await;
+    assert!(matches!(refused, Err(MailboxError::Io(_))), "{refused:?}");
+    let refused = store.withdraw(&id("a"), "1").await;
+    assert!(matches!(refused, Err(MailboxError::Io(_))), "{refused:?}");
+    let fence = session.fence();
+    let append = || session.append(fence, Seq(0), vec![said("x")], Commit::of(first));
+    let refused = append().await;
+    assert!(matches!(refused, Err(AppendError::Io(_))), "{refused:?}");
+    let listed = store.list(&id("a")).await.unwrap();
+    assert_eq!(listed, [row(first, message("a", "1", "x"))]);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(append().await.unwrap(), Seq(1));
+    accepted(&store, message("a", "2", "x")).await;
+    assert_eq!(keys(&store, "a").await, ["2"]);
 }
