@@ -12,6 +12,7 @@ use rondo_core::ports::{
     KEYS_REMEMBERED, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Waiting,
 };
 use rondo_types::{Message, SessionId, TimeMs};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::io;
 use tokio::sync::watch;
@@ -211,8 +212,7 @@ fn list(connection: &Connection, session: &SessionId) -> Written<Vec<Mail>> {
     let mut mails = Vec::new();
     while let Some(row) = rows.next()? {
         let key: String = row.get(1)?;
-        let json: String = row.get(4)?;
-        let body = match read_body(session, &key, &json) {
+        let body = match read_body(session, &key, row.get_ref(4)?) {
             Ok(body) => body,
             Err(damaged) => return Ok(Err(damaged)),
         };
@@ -228,11 +228,13 @@ fn list(connection: &Connection, session: &SessionId) -> Written<Vec<Mail>> {
     Ok(Ok(mails))
 }
 
-fn read_body(session: &SessionId, key: &str, json: &str) -> Result<MailBody, MailboxError> {
-    serde_json::from_str(json).map_err(|err| MailboxError::Damaged {
+/// A damaged row is its session's own: it fails no transaction, which others may share. What it says is not repeated.
+fn read_body(session: &SessionId, key: &str, body: ValueRef<'_>) -> Result<MailBody, MailboxError> {
+    let json = body.as_bytes().unwrap_or_default();
+    serde_json::from_slice(json).map_err(|err| MailboxError::Damaged {
         session: session.clone(),
         key: key.to_owned(),
-        reason: format!("its body cannot be read: {err}"),
+        reason: format!("its body cannot be read from column {} on", err.column()),
     })
 }
 
@@ -242,21 +244,23 @@ fn edit(
     key: &str,
     message: Message,
 ) -> Written<bool> {
-    let found: Option<(i64, String)> = connection
+    let found = connection
         .prepare_cached(
-            "SELECT id, body FROM mail
+            "SELECT id, octet_length(body), body FROM mail
              WHERE session = ?1 AND key = ?2 AND kind = 'message' AND body IS NOT NULL",
         )?
         .query_row((session.as_str(), key), |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            let body = read_body(session, key, row.get_ref(2)?);
+            Ok((row.get::<_, i64>(0)?, to_u64(row.get(1)?), body))
         })
         .optional()?;
-    let Some((id, before)) = found else {
+    let Some((id, bytes, before)) = found else {
         return Ok(Ok(false));
     };
     let mut waiting = counted(connection, session)?;
-    waiting.bytes = waiting.bytes.saturating_sub(before.len());
-    let body = read_body(session, key, &before).and_then(|body| {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    waiting.bytes = waiting.bytes.saturating_sub(bytes);
+    let body = before.and_then(|body| {
         let MailBody::Message { delivery, .. } = body else {
             return Ok(None);
         };

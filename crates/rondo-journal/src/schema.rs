@@ -14,6 +14,9 @@ pub(crate) const SCHEMA_VERSION: u32 = 1;
 /// Marks the file as a journal of Rondo (`rndo`), so that `file` and a repair tool know it.
 const APPLICATION_ID: u32 = 0x726e_646f;
 
+/// Statements that the writer keeps prepared: more than it has.
+const STATEMENTS: usize = 64;
+
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
 /// the records, and are kept so that a list need not read them. `lost_after` is the last record of a
 /// session whose end was cut off.
@@ -66,6 +69,7 @@ CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL);
 pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(options.busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "page_size", 4096)?;
     // Holds where the file is made, or rewritten as a whole.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;

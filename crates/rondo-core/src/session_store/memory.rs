@@ -119,6 +119,10 @@ impl Sessions {
         journal: MemoryJournal,
     ) -> &mut Session {
         self.begun += 1;
+        // Those that were begun and left nothing behind go before there is no more room.
+        if self.by_id.len() == self.by_id.capacity() {
+            self.by_id.retain(|_, it| it.is_there() || it.is_owned());
+        }
         let session = Session {
             number: self.begun,
             new,

@@ -91,8 +91,26 @@ async fn mail_of_a_later_version_stays_and_damaged_mail_is_named() {
     assert_eq!(store.waiting().await.unwrap(), [id("a")]);
     meddle(&journal, "UPDATE mail SET body = '{' WHERE key = '1'");
     let damaged = store.list(&id("a")).await.unwrap_err().to_string();
-    let expected = "`1` in the mailbox of session `a` is damaged: its body cannot be read:";
-    assert!(damaged.starts_with(expected), "{damaged}");
+    let expected =
+        "`1` in the mailbox of session `a` is damaged: its body cannot be read from column 1 on";
+    assert_eq!(damaged, expected);
+    for (n, body) in ["x'ff'", "7", "'\"a secret\"'"].into_iter().enumerate() {
+        let damage = format!("UPDATE mail SET body = {body} WHERE key = '1'");
+        meddle(&journal, &damage);
+        let listed = store.list(&id("a")).await.unwrap_err();
+        let session = store.create(&id(&n.to_string()), TimeMs(1)).unwrap();
+        let (other, batch) = (id("a"), vec![said("x")]);
+        // An append that shares the commit is not in its way.
+        let (edited, appended) = tokio::join!(
+            store.edit(&other, "1", Message::user("y")),
+            session.append(session.fence(), Seq(0), batch, Commit::default()),
+        );
+        assert_eq!(appended.unwrap(), Seq(1));
+        for damaged in [listed, edited.unwrap_err()] {
+            assert!(matches!(damaged, MailboxError::Damaged { .. }));
+            assert!(!damaged.to_string().contains("secret"), "{damaged}");
+        }
+    }
     assert!(store.withdraw(&id("a"), "1").await.unwrap());
     assert_eq!(store.list(&id("a")).await.unwrap(), []);
 }
