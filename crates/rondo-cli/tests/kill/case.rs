@@ -1,7 +1,7 @@
 //! One case: a turn that is killed, and resumed until it is over.
 
 use crate::Tally;
-use crate::check::{self, Journal};
+use crate::check::{self, Journal, Standing};
 use crate::random::Random;
 use crate::target;
 use crate::work::ScriptedTurn;
@@ -26,6 +26,10 @@ const STRIKES_MAX: u64 = 4;
 const DELAY_MS_MAX: u64 = 700;
 /// A turn is over, or there is none.
 const NOTHING_CUT_OFF: i32 = 45;
+/// A turn waits for an answer.
+const WAITS: i32 = 47;
+/// Answers that a turn may need.
+const ROUNDS_MAX: u64 = 64;
 
 /// Where a case lives.
 pub(crate) struct CaseDir {
@@ -87,20 +91,16 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     let mut tally = Tally::default();
     let mut known = Journal::default();
     let killed = 1 + random.below(KILLED_MAX);
-    for round in 0..=killed {
-        let is_last = round == killed;
-        let args = match round {
-            0 => vec![
-                "ask",
-                "-m",
-                "openai/test",
-                "--base-url",
-                &url,
-                "--yolo",
-                "go",
-            ],
-            _ => vec!["resume", "--base-url", &url, "--yolo"],
+    let parks = random.one_in(3);
+    tally.parking += u64::from(parks);
+    let listener = parks.then(|| listener(&dir, &mut random)).flatten();
+    for round in 0.. {
+        let is_last = round >= killed;
+        let args = match next_command(round, parks, &url, known.standing(&dir)) {
+            Some(args) => args,
+            None => break,
         };
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let is_traced = can_trace && !is_last && random.one_in(3);
         let mut child = match is_traced {
             true => traced(&dir, &mut random, &args, &mut story, &mut tally),
@@ -116,18 +116,36 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
                 .push(format!("{story:?}: a process did not end"));
             break;
         };
-        story.push(format!("ended with {code:?}"));
+        story.push(format!(
+            "`{}` ended with {code:?}",
+            args.first().unwrap_or(&"")
+        ));
         tally.problems.extend(
             known
                 .grow(&dir)
                 .into_iter()
                 .map(|it| format!("{story:?}: {it}")),
         );
-        let is_over = matches!(code, Some(0 | NOTHING_CUT_OFF));
-        if is_last && !is_over {
-            tally
-                .problems
-                .push(format!("{story:?}: the last process failed: {said}"));
+        if !is_last {
+            continue;
+        }
+        match code {
+            Some(0 | NOTHING_CUT_OFF) => break,
+            Some(WAITS) if parks && round < ROUNDS_MAX => {}
+            _ => {
+                tally
+                    .problems
+                    .push(format!("{story:?}: the last process failed: {said}"));
+                break;
+            }
+        }
+    }
+    if let Some(mut listener) = listener {
+        let ended = timeout(RUN_MAX, listener.wait()).await;
+        let code = ended.ok().and_then(Result::ok).and_then(|it| it.code());
+        if !matches!(code, Some(0 | 1 | NOTHING_CUT_OFF | WAITS)) {
+            let problem = format!("{story:?}: a listener ended with {code:?}");
+            tally.problems.push(problem);
         }
     }
     let found = check::end(&dir, &turn, &known).await;
@@ -139,6 +157,32 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
         .map(|it| format!("{story:?}: {it}"));
     tally.problems.extend(told);
     tally
+}
+
+/// Returns what is run next: what was asked, or what the session needs to go on; none once its turn is over.
+fn next_command(round: u64, parks: bool, url: &str, standing: Standing) -> Option<Vec<String>> {
+    let approval = match parks {
+        true => ["--approval", "park"].as_slice(),
+        false => &["--yolo"],
+    };
+    let words: Vec<&str> = match &standing {
+        _ if round == 0 => vec!["ask", "-m", "openai/test"],
+        Standing::Waits(question) => vec!["answer", "latest", question, "y"],
+        Standing::Over if parks => return None,
+        Standing::Over | Standing::CutOff => vec!["resume"],
+    };
+    let more = ["--base-url", url]
+        .into_iter()
+        .chain(approval.iter().copied());
+    let question = (round == 0).then_some("go");
+    let all = words.into_iter().chain(more).chain(question);
+    Some(all.map(str::to_owned).collect())
+}
+
+/// Half of the time, a listener that comes when the turn may have begun.
+fn listener(dir: &CaseDir, random: &mut Random) -> Option<Child> {
+    let listens = random.one_in(2);
+    listens.then(|| dir.command(RONDO).arg("attach").spawn().unwrap())
 }
 
 /// The program under test.

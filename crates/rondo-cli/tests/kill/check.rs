@@ -3,6 +3,7 @@
 use crate::case::CaseDir;
 use crate::target::{self, Process};
 use crate::work::{ANSWER, ScriptedTurn};
+use rondo_core::history::History;
 use rondo_core::ports::{Record, RecordBody};
 use rondo_journal::{Options, SessionState, Store};
 use rondo_types::{CallId, SessionId, StopReason, ToolErrorCode, ToolOutcome};
@@ -64,6 +65,22 @@ impl Journal {
         Some(store.session(self.session.as_ref()?).ok()?.state)
     }
 
+    /// Returns what the session needs to go on.
+    pub(crate) fn standing(&self, dir: &CaseDir) -> Standing {
+        match self.state(dir) {
+            Some(SessionState::CutOff | SessionState::Running) => Standing::CutOff,
+            Some(SessionState::Parked) => {
+                let history = History::of(&self.records);
+                let open = history.open_turn();
+                let mut questions = open.into_iter().flat_map(|it| it.questions);
+                questions
+                    .next()
+                    .map_or(Standing::CutOff, |it| Standing::Waits(it.id.0))
+            }
+            Some(SessionState::Done) | None => Standing::Over,
+        }
+    }
+
     fn outcomes(&self) -> BTreeMap<&CallId, Vec<&ToolOutcome>> {
         let mut outcomes: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for record in &self.records {
@@ -76,6 +93,15 @@ impl Journal {
         }
         outcomes
     }
+}
+
+/// Where a session stands.
+pub(crate) enum Standing {
+    /// Its turn is over, or there is none.
+    Over,
+    CutOff,
+    /// For an answer to the question of this name.
+    Waits(String),
 }
 
 /// What was found in the end.

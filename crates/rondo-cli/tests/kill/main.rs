@@ -4,7 +4,8 @@
 //! its agent, the supervisors and guards of its commands, their process groups or what they started,
 //! alone or together, at random times; or it has `strace` kill whichever process makes the n-th call
 //! of some system call (`target.rs`). Each process that was cut off is followed by `rondo resume`,
-//! which may be killed too, until the turn is over (`case.rs`). What the journal, the effects and the
+//! which may be killed too, until the turn is over (`case.rs`). In a third of the cases each call is
+//! asked about, and other processes answer while the turn is parked; some have a listener. What the journal, the effects and the
 //! process table say is checked each time and in the end (`check.rs`).
 //!
 //! Everything random follows from a seed, which is printed; when a kill hits depends on the machine
@@ -100,6 +101,7 @@ fn plan(args: &[String]) -> Option<Plan> {
 #[derive(Default)]
 pub(crate) struct Tally {
     cases: u64,
+    parking: u64,
     runs: u64,
     kills: u64,
     traced: u64,
@@ -111,6 +113,7 @@ pub(crate) struct Tally {
 impl Tally {
     fn add(&mut self, other: Self) {
         self.cases += 1;
+        self.parking += other.parking;
         self.runs += other.runs;
         self.kills += other.kills;
         self.traced += other.traced;
@@ -150,10 +153,11 @@ async fn run(plan: &Plan) -> bool {
     }
     let tally = tally.lock().unwrap();
     println!(
-        "kill: seed {}, {} cases, {} runs, {} kills at random times, {} runs traced to a system call, \
+        "kill: seed {}, {} cases, {} of them answered from other processes, {} runs, {} kills at random times, {} runs traced to a system call, \
          {} calls, {} of them in doubt; {} problems",
         plan.seed,
         tally.cases,
+        tally.parking,
         tally.runs,
         tally.kills,
         tally.traced,
