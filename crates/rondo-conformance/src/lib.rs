@@ -63,6 +63,7 @@ macro_rules! engine_tests {
             sessions: an_id_is_had_once_and_is_no_nonsense,
             sessions: a_session_has_one_owner_at_a_time,
             sessions: a_list_says_what_is_known_and_the_latest_is_first,
+            sessions: a_session_that_waits_for_answers_says_so,
             sessions: a_renamed_session_has_one_bounded_line,
             sessions: records_are_read_from_a_place_on,
             sessions: a_history_follows_the_records,

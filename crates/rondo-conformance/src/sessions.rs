@@ -10,7 +10,7 @@ use rondo_core::session_store::{
     ID_BYTES_MAX, NewSession, SessionInfo, SessionState, SessionStore, SessionStoreError,
     TITLE_CHARS_MAX,
 };
-use rondo_types::{SessionId, StopReason, TimeMs};
+use rondo_types::{Question, QuestionId, QuestionKind, SessionId, StopReason, TimeMs, TurnId};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -177,6 +177,39 @@ pub async fn a_list_says_what_is_known_and_the_latest_is_first(engine: Box<dyn E
     let all = store.list(9).await.unwrap();
     assert_eq!(all, [cut_off.clone(), done]);
     assert_eq!(store.list(1).await.unwrap(), [cut_off]);
+}
+
+/// A turn that waits for answers is told from one that was cut off, also where records of no turn follow.
+pub async fn a_session_that_waits_for_answers_says_so(engine: Box<dyn Engine>) {
+    let store = engine.sessions();
+    let questions = vec![Question {
+        id: QuestionId("q".to_owned()),
+        call: None,
+        kind: QuestionKind::Approval,
+        prompt: "may it?".to_owned(),
+        hash: "00".to_owned(),
+        expires: None,
+    }];
+    let parked = body(RecordBody::Parked { questions });
+    let cells = Record {
+        turn: TurnId::new(""),
+        ..body(RecordBody::CellsRepeated {
+            repeated: 1,
+            not_restored: 0,
+        })
+    };
+    let resumed = body(RecordBody::Resumed { downtime_ms: 1 });
+    let state = async || store.info(&id("a")).await.unwrap().state;
+    let journal = with(&*store, "a", vec![started(), parked, cells]).await;
+    assert_eq!(state().await, SessionState::Running);
+    drop(journal);
+    assert_eq!(state().await, SessionState::Parked);
+    let journal = store.take(&id("a")).await.unwrap();
+    append_to("a", &*journal, 3, vec![resumed], &[])
+        .await
+        .unwrap();
+    drop(journal);
+    assert_eq!(state().await, SessionState::CutOff);
 }
 
 /// A title is one line, however long what was given.

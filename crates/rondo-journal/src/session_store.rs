@@ -143,3 +143,32 @@ impl From<Failure> for SessionStoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, Options};
+
+    #[tokio::test]
+    async fn after_a_take_commits_wait_for_the_disk_as_before() {
+        for (durability, expected) in [(Durability::Full, 2), (Durability::Normal, 1)] {
+            let options = Options {
+                durability,
+                ..Options::default()
+            };
+            let dir = tempfile::TempDir::new().unwrap();
+            let store = Store::open(dir.path(), options).unwrap();
+            let session = SessionId::new("a");
+            drop(store.create(&session, TimeMs(1)).unwrap());
+            for taken in ["a", "b"] {
+                let taken = store.take(&SessionId::new(taken)).await;
+                drop(taken);
+                let synchronous = store.writer().run(|connection| {
+                    let read = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+                    Ok(connection.pragma_query_value(None, "synchronous", read)?)
+                });
+                assert_eq!(synchronous.unwrap(), expected);
+            }
+        }
+    }
+}
