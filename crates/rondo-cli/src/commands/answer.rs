@@ -2,7 +2,7 @@
 
 use super::ask::{self, AskCommand, AskMode};
 use super::editor;
-use super::report::current_dir;
+use super::report::{current_dir, print_early_result};
 use crate::cli::{AnswerArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -29,6 +29,20 @@ pub(super) fn run(
     format: OutputFormat,
     output: &Output,
 ) -> Result<Exit> {
+    let session = answered(&args, &env, output).inspect_err(|error| {
+        print_early_result(error, format, output);
+    })?;
+    Ok(ask::run(AskCommand {
+        args: args.options.going_on(Some(session)),
+        mode: AskMode::Resume,
+        env,
+        color,
+        format,
+    }))
+}
+
+/// Keeps the answer, and returns the session if it can go on.
+fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
     let mut parked = Parked::find(&settings, &args.waiting)?;
     if parked.is_answered {
@@ -41,27 +55,20 @@ pub(super) fn run(
         let answer = Answer {
             question: question.id.clone(),
             hash: question.hash.clone(),
-            actor: parking::user(&env),
-            value: value(word, &args, question, &parked, &env)?,
+            actor: parking::user(env),
+            value: value(word, args, question, &parked, env)?,
         };
         keep(&mut parked, answer)?;
     }
     let session = parked.session.to_string();
-    if !parked.open.is_empty() {
-        output.note(&format!(
-            "the answer is kept; session `{session}` waits for more:{}",
-            ask::listed(&parked.open)
-        ));
-        return Ok(Exit::Parked);
+    if parked.open.is_empty() {
+        return Ok(session);
     }
-    drop(parked);
-    Ok(ask::run(AskCommand {
-        args: args.options.going_on(Some(session)),
-        mode: AskMode::Resume,
-        env,
-        color,
-        format,
-    }))
+    let waits = format!(
+        "the answer is kept, and session `{session}` {}",
+        ask::waiting(&parked.open)
+    );
+    Err(CliError::new(Exit::Parked, waits))
 }
 
 fn keep(parked: &mut Parked, answer: Answer) -> Result<()> {

@@ -133,7 +133,8 @@ impl Listener {
     fn waits(mut self, questions: &[Question]) -> Result<Exit> {
         self.view.park(Exit::Parked).map_err(write_failed)?;
         if self.format == OutputFormat::Text {
-            self.output.note(&waiting(questions));
+            self.output
+                .note(&format!("the turn {}", waiting(questions)));
             self.output
                 .hint(&how_to_answer(&self.watch.session, questions));
         }

@@ -194,6 +194,32 @@ async fn calls_that_follow_one_another_are_asked_about_one_after_another() {
 }
 
 #[tokio::test]
+async fn of_several_questions_each_is_named_and_its_answer_is_kept() {
+    let env = TestEnv::new();
+    let sessions = env.home().join(".local/share/rondo/sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let kept = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/journal/v3/journal.db"
+    );
+    std::fs::copy(kept, sessions.join("journal.db")).unwrap();
+    let unnamed = env.run(&["answer", "open-parked", "y"]).await;
+    assert_eq!(unnamed.code, Some(2), "{unnamed:?}");
+    for listed in [
+        "several questions are open:\n  r00100100 (",
+        "\n  r00100102 (",
+    ] {
+        assert!(unnamed.stderr.contains(listed), "{unnamed:?}");
+    }
+    let second = env.run(&["answer", "open-parked", "r00100101", "y"]).await;
+    assert_eq!(second.code, Some(47), "{second:?}");
+    let left = "the answer is kept, and session `open-parked` waits for 2 answers:\n  r00100100";
+    assert!(second.stderr.contains(left), "{second:?}");
+    let again = env.run(&["answer", "open-parked", "r00100101", "n"]).await;
+    assert_eq!(again.code, Some(2), "{again:?}");
+}
+
+#[tokio::test]
 async fn without_an_answer_nothing_goes_on_and_it_is_said_what_is_waited_for() {
     let env = TestEnv::new();
     let server = parked(&env).await;
@@ -269,8 +295,11 @@ async fn an_answer_that_makes_no_sense_changes_nothing() {
         assert_eq!(shown.code, Some(2), "{shown:?}");
     }
     assert_eq!(state(&env).await, "parked");
-    let shown = answer(&env, &server, &["y"]).await;
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let shown = answer(&env, &server, &["--json", "maybe"]).await;
+    let result = shown.result();
+    assert_eq!((shown.code, &result["exit_code"]), (Some(2), &json!(2)));
+    let shown = answer(&env, &server, &["--json", "y"]).await;
+    assert_eq!(shown.result()["text"], "Over.", "{shown:?}");
 }
 
 #[tokio::test]

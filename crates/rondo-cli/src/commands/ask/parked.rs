@@ -36,11 +36,7 @@ pub(super) fn waits(session: &SessionId, questions: &[Question], is_queued: bool
 
 /// Says what a turn waits for.
 pub(crate) fn waiting(questions: &[Question]) -> String {
-    format!(
-        "the turn waits for {}:{}",
-        count(questions),
-        listed(questions)
-    )
+    format!("waits for {}:{}", count(questions), listed(questions))
 }
 
 /// Returns how the questions are answered.

@@ -164,7 +164,7 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
     };
     let questions = &parked.questions;
     let said = [
-        Said::Note(parked::waiting(questions)),
+        Said::Note(format!("the turn {}", parked::waiting(questions))),
         Said::Hint(parked::how_to_answer(session, questions)),
     ];
     print_said(said.into(), ended, prepared.output).await;
