@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A version's folder, and its sessions with their turns. The last turn of a session `open-` was cut off.
-const VERSIONS: [(&str, &[(&str, u64)]); 3] = [
+const VERSIONS: [(&str, &[(&str, u64)]); 4] = [
     (
         "v1",
         &[
@@ -77,6 +77,7 @@ const VERSIONS: [(&str, &[(&str, u64)]); 3] = [
             ("open-wipe", 1),
         ],
     ),
+    ("v3", &[("parked", 2), ("open-parked", 1)]),
 ];
 
 fn folder(version: &str) -> PathBuf {
@@ -123,9 +124,10 @@ async fn each_session_is_listed_shown_checked_exported_and_replayed_as_it_was() 
         assert_eq!(list.len(), sessions.len());
         for (name, turns) in sessions {
             let row = list.iter().find(|it| it["id"] == *name).unwrap();
-            let state = match name.starts_with("open-") {
-                true => "cut_off",
-                false => "done",
+            let state = match *name {
+                "open-parked" => "parked",
+                name if name.starts_with("open-") => "cut_off",
+                _ => "done",
             };
             assert_eq!(
                 (&row["turns"], &row["state"]),
