@@ -86,6 +86,10 @@ fn folder(version: &str) -> PathBuf {
         .join(version)
 }
 
+fn sessions_of(version: &str) -> &'static [(&'static str, u64)] {
+    VERSIONS.iter().find(|(it, _)| *it == version).unwrap().1
+}
+
 fn exported_file(version: &str, name: &str) -> String {
     fs::read_to_string(folder(version).join(format!("{name}.jsonl"))).unwrap()
 }
@@ -166,11 +170,11 @@ fn provider(fallbacks: &str, url: &str) -> String {
 #[tokio::test]
 async fn each_last_session_is_imported_elsewhere_replayed_and_forked() {
     let (env, other) = (home("v2-last"), TestEnv::new());
-    let (_, sessions) = VERSIONS.last().unwrap();
+    let sessions = sessions_of("v2-last");
     let server = serve(vec![says("It is done."); sessions.len()]).await;
     let url = server.url("/v1");
     other.user_config(&provider("[]", &url));
-    for (name, _) in *sessions {
+    for (name, _) in sessions {
         let exported = env.home().join(format!("{name}.jsonl"));
         let exported = exported.to_str().unwrap();
         let kept = env.run(&["session", "export", name, "-o", exported]).await;
@@ -202,10 +206,10 @@ async fn each_last_session_is_imported_elsewhere_replayed_and_forked() {
 #[tokio::test]
 async fn each_last_session_is_carried_on_gone_on_with_and_replayed() {
     let env = home("v2-last");
-    let (_, sessions) = VERSIONS.last().unwrap();
+    let sessions = sessions_of("v2-last");
     let server = serve(vec![says("It is done."); 2 * sessions.len()]).await;
     let url = server.url("/v1");
-    for (name, turns) in *sessions {
+    for (name, turns) in sessions {
         let (fallbacks, code, answer) = match *name {
             "open-cancelled" => ("[]", 1, ""),
             // The other model is at another address now, which is none of the turn's.
