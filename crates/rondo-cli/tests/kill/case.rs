@@ -96,7 +96,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     let listener = parks.then(|| listener(&dir, &mut random)).flatten();
     for round in 0.. {
         let is_last = round >= killed;
-        let args = match next_command(round, parks, &url, known.standing(&dir)) {
+        let args = match next_command(round, parks, &url, &known.standing(&dir)) {
             Some(args) => args,
             None => break,
         };
@@ -120,33 +120,23 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             "`{}` ended with {code:?}",
             args.first().unwrap_or(&"")
         ));
-        tally.problems.extend(
-            known
-                .grow(&dir)
-                .into_iter()
-                .map(|it| format!("{story:?}: {it}")),
-        );
-        if !is_last {
-            continue;
-        }
-        match code {
-            Some(0 | NOTHING_CUT_OFF) => break,
-            Some(WAITS) if parks && round < ROUNDS_MAX => {}
-            _ => {
-                tally
-                    .problems
-                    .push(format!("{story:?}: the last process failed: {said}"));
+        let problems = known.grow(&dir).into_iter();
+        tally
+            .problems
+            .extend(problems.map(|it| format!("{story:?}: {it}")));
+        match (is_last, code) {
+            (false, _) => {}
+            (true, Some(0 | NOTHING_CUT_OFF)) => break,
+            (true, Some(WAITS)) if parks && round < ROUNDS_MAX => {}
+            (true, _) => {
+                let problem = format!("{story:?}: the last process failed: {said}");
+                tally.problems.push(problem);
                 break;
             }
         }
     }
-    if let Some(mut listener) = listener {
-        let ended = timeout(RUN_MAX, listener.wait()).await;
-        let code = ended.ok().and_then(Result::ok).and_then(|it| it.code());
-        if !matches!(code, Some(0 | 1 | NOTHING_CUT_OFF | WAITS)) {
-            let problem = format!("{story:?}: a listener ended with {code:?}");
-            tally.problems.push(problem);
-        }
+    if let Some(problem) = end_of_listener(listener).await {
+        tally.problems.push(format!("{story:?}: {problem}"));
     }
     let found = check::end(&dir, &turn, &known).await;
     tally.calls += found.calls;
@@ -160,12 +150,12 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
 }
 
 /// Returns what is run next: what was asked, or what the session needs to go on; none once its turn is over.
-fn next_command(round: u64, parks: bool, url: &str, standing: Standing) -> Option<Vec<String>> {
+fn next_command(round: u64, parks: bool, url: &str, standing: &Standing) -> Option<Vec<String>> {
     let approval = match parks {
         true => ["--approval", "park"].as_slice(),
         false => &["--yolo"],
     };
-    let words: Vec<&str> = match &standing {
+    let words: Vec<&str> = match standing {
         _ if round == 0 => vec!["ask", "-m", "openai/test"],
         Standing::Waits(question) => vec!["answer", "latest", question, "y"],
         Standing::Over if parks => return None,
@@ -183,6 +173,14 @@ fn next_command(round: u64, parks: bool, url: &str, standing: Standing) -> Optio
 fn listener(dir: &CaseDir, random: &mut Random) -> Option<Child> {
     let listens = random.one_in(2);
     listens.then(|| dir.command(RONDO).arg("attach").spawn().unwrap())
+}
+
+/// Returns what is wrong with a listener's end, if anything is.
+async fn end_of_listener(listener: Option<Child>) -> Option<String> {
+    let ended = timeout(RUN_MAX, listener?.wait()).await;
+    let code = ended.ok().and_then(Result::ok).and_then(|it| it.code());
+    let is_sound = matches!(code, Some(0 | 1 | NOTHING_CUT_OFF | WAITS));
+    (!is_sound).then(|| format!("a listener ended with {code:?}"))
 }
 
 /// The program under test.
