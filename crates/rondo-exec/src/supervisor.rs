@@ -1,7 +1,7 @@
 //! The small process between the agent and a command.
 //!
 //! It is the same program, started again with [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of
-//! `main` turns it into the supervisor. Forking from the agent instead would copy its page tables,
+//! `main` turns it into the supervisor. On Linux, that is a fork of one such process that is kept. Forking from the agent instead would copy its page tables,
 //! which costs 40 ms at 500 MB.
 
 pub use rondo_launch::{

@@ -1,14 +1,16 @@
 //! The agent's side of a supervised call.
 
+use super::handed;
+use super::keeper::{self, Handed};
 use super::link::attach_socket_name;
 use super::protocol::{
     CallSpec, END, FRAME_BYTES_MAX, FRAME_HEAD, FrameKind, GO, SPEC_BYTES_MAX, Watcher,
 };
-use super::recall::end_orphans;
 use super::role::{SUPERVISE_ARG, SupervisorCommand};
 use super::start_error::StartError;
 use super::status::CallStatus;
-use super::unix;
+use super::unix::{self, handover};
+use super::watchers::{Guard, GuardId, KeptGuard, Processes, Watchers, woken_by};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,41 +20,31 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::{sleep, timeout};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::time::timeout;
 
-/// How long a supervisor may take until it is ready; a slow disk and a busy machine are within it.
-const READY_MAX: Duration = Duration::from_secs(30);
-/// How often one that is not ready is woken meanwhile: it may have been stopped.
-const WAKE_EVERY: Duration = Duration::from_secs(1);
-/// How long the guard of a supervisor that is gone, or ends, may take.
-const GUARD_MAX: Duration = Duration::from_secs(5);
+/// How long a keeper may take until its fork is heard of; one that takes longer is given up.
+const FORK_MAX: Duration = Duration::from_secs(5);
+/// How long a keeper that was killed may take until nothing of it is left.
+const KILLED_MAX: Duration = Duration::from_secs(2);
+/// How often a call is handed to a keeper before it is started without one.
+const HAND_OVER_MAX: u32 = 2;
 
 /// A command under its supervisor.
 ///
 /// Dropping it ends the command's whole tree; the supervisor does that on its own.
 #[derive(Debug)]
 pub struct Supervised {
-    keeper: Keeper,
+    watchers: Watchers,
     control: File,
     frames: Frames,
     is_over: bool,
 }
 
-/// The processes between us and the command.
-#[derive(Debug)]
-struct Keeper {
-    /// The one we started, which is the supervisor's guard; none where an agent before us did.
-    guard: Option<Child>,
-    /// The supervisor; none before it has said so.
-    watcher: Option<Watcher>,
-    /// What the command's processes are known by.
-    mark: String,
-}
-
 #[derive(Debug)]
 enum Frames {
-    Pipe(ChildStdout),
+    Pipe(pipe::Receiver),
     Socket(UnixStream),
 }
 
@@ -85,7 +77,74 @@ impl Supervised {
         if line.len() > SPEC_BYTES_MAX {
             return Err(StartError::TooLong);
         }
-        let mut command = Command::new(supervisor.resolve()?);
+        let program = supervisor.resolve()?;
+        if let Some(memory) = to_hand_over(spec, &line, variables) {
+            for _ in 0..HAND_OVER_MAX {
+                let Ok(handed) = keeper::hand_over(&program, &memory) else {
+                    break;
+                };
+                if let Some(started) = Self::start_handed(handed, spec).await {
+                    return started;
+                }
+            }
+        }
+        Self::start_anew(&program, variables, spec, &line).await
+    }
+
+    /// Waits for a supervisor that a keeper was asked for; nothing where there is none and will be none.
+    async fn start_handed(handed: Handed, spec: &CallSpec) -> Option<Result<Self, StartError>> {
+        let Handed {
+            control,
+            frames,
+            life,
+            keeper,
+        } = handed;
+        let (mut guard, mut frames) = match (KeptGuard::new(life), Frames::pipe(frames)) {
+            (Ok(guard), Ok(frames)) => (guard, frames),
+            (Err(err), _) | (_, Err(err)) => return Some(Err(StartError::Lost(err))),
+        };
+        let first = {
+            let reading = frames.next();
+            tokio::pin!(reading);
+            let first = timeout(FORK_MAX, &mut reading);
+            match woken_by(|| keeper.wake(), first).await {
+                Ok(first) => first,
+                Err(_) if !guard.has_begun() => {
+                    keeper.retire();
+                    return match timeout(KILLED_MAX, guard.begun()).await {
+                        Ok(Ok(false)) => None,
+                        _ => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
+                    };
+                }
+                Err(_) => {
+                    let processes = guard.processes();
+                    processes.woken(&mut reading).await
+                }
+            }
+        };
+        if guard.has_begun() {
+            keeper.has_forked();
+        }
+        match first {
+            // No process holds the other end: nothing was begun.
+            Err(err) if err.kind() == io::ErrorKind::UnexpectedEof => None,
+            first => Some(Self::ready(
+                Guard::Kept(guard),
+                control,
+                frames,
+                first,
+                spec,
+            )),
+        }
+    }
+
+    async fn start_anew(
+        program: &Path,
+        variables: &[(OsString, OsString)],
+        spec: &CallSpec,
+        line: &[u8],
+    ) -> Result<Self, StartError> {
+        let mut command = Command::new(program);
         command
             .arg(SUPERVISE_ARG)
             .stdin(Stdio::piped())
@@ -94,35 +153,45 @@ impl Supervised {
             .env_clear()
             .envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().map_err(StartError::Spawn)?;
-        let (Some(mut stdin), Some(frames)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(StartError::Spawn(io::ErrorKind::BrokenPipe.into()));
         };
         let processes = Processes {
-            guard: child.id(),
+            guard: child.id().map_or(GuardId::None, GuardId::Child),
             watcher: None,
         };
-        let handing = tokio::io::AsyncWriteExt::write_all(&mut stdin, &line);
+        let handing = tokio::io::AsyncWriteExt::write_all(&mut stdin, line);
         processes.woken(handing).await.map_err(StartError::Lost)?;
         let control = File::from(stdin.into_owned_fd().map_err(StartError::Lost)?);
-        let mut started = Self {
-            keeper: Keeper {
-                guard: Some(child),
-                watcher: None,
-                mark: String::new(),
-            },
-            control,
-            frames: Frames::Pipe(frames),
-            is_over: true,
-        };
-        let first = processes.woken(started.read_frame()).await;
+        let frames = stdout.into_owned_fd().and_then(Frames::pipe);
+        let mut frames = frames.map_err(StartError::Lost)?;
+        let first = processes.woken(frames.next()).await;
+        Self::ready(Guard::Child(child), control, frames, first, spec)
+    }
+
+    /// Takes what a supervisor says first.
+    fn ready(
+        guard: Guard,
+        control: File,
+        frames: Frames,
+        first: io::Result<(FrameKind, Vec<u8>)>,
+        spec: &CallSpec,
+    ) -> Result<Self, StartError> {
         match first.map_err(StartError::Lost)? {
             (FrameKind::Ready, watcher) => {
                 let watcher: Watcher =
                     serde_json::from_slice(&watcher).map_err(|err| StartError::Lost(err.into()))?;
                 tracing::debug!(supervisor = watcher.pid, "a supervisor is ready");
-                started.keeper.mark = watcher.mark(&spec.key);
-                started.keeper.watcher = Some(watcher);
-                Ok(started)
+                Ok(Self {
+                    watchers: Watchers {
+                        guard,
+                        watcher: Some(watcher),
+                        mark: watcher.mark(&spec.key),
+                    },
+                    control,
+                    frames,
+                    is_over: true,
+                })
             }
             (FrameKind::Failed, reason) => Err(StartError::Refused(lossy(&reason))),
             (FrameKind::Output | FrameKind::Done, _) => Err(StartError::Lost(out_of_turn())),
@@ -153,8 +222,8 @@ impl Supervised {
         let (control, socket) = called.map_err(StartError::Lost)?;
         tracing::debug!(supervisor = status.pid, "a supervisor was found again");
         Ok(Self {
-            keeper: Keeper {
-                guard: None,
+            watchers: Watchers {
+                guard: Guard::NotOurs,
                 watcher: Some(status.watcher()),
                 mark: status.watcher().mark(key),
             },
@@ -181,7 +250,7 @@ impl Supervised {
         let control = self.control.try_clone().map_err(StartError::Lost)?;
         Ok(Ender {
             control,
-            processes: self.keeper.processes(),
+            processes: self.watchers.processes(),
         })
     }
 
@@ -191,17 +260,9 @@ impl Supervised {
     /// Not cancel safe: processes may be left running.
     pub async fn end_rest(mut self) {
         self.is_over = true;
-        let processes = self.keeper.processes();
-        processes.tell_to_end(&mut self.control);
-        if let Some(guard) = &mut self.keeper.guard
-            && let Ok(Ok(status)) = timeout(GUARD_MAX, guard.wait()).await
-            && status.code().is_some()
-        {
-            // It ends by itself only when nothing is left.
-            return;
-        }
-        processes.kill();
-        end_orphans(std::mem::take(&mut self.keeper.mark)).await;
+        tell_to_end(&mut self.control, &self.watchers.processes());
+        let watchers = std::mem::replace(&mut self.watchers, Watchers::gone());
+        watchers.end_rest().await;
     }
 
     /// Waits for output or for the end.
@@ -212,14 +273,14 @@ impl Supervised {
     /// # Cancel safety
     /// Not cancel safe: a frame that was read in part is lost.
     pub async fn next(&mut self) -> Result<CommandEvent, StartError> {
-        let frame = self.read_frame().await;
+        let frame = self.frames.next().await;
         match frame.map_err(StartError::Lost)? {
             (FrameKind::Output, bytes) => Ok(CommandEvent::Output(bytes)),
             (FrameKind::Done, json) => {
                 let status = serde_json::from_slice(&json)
                     .map_err(|err| StartError::Lost(io::Error::from(err)))?;
                 self.is_over = true;
-                self.keeper.wait().await;
+                self.watchers.wait().await;
                 Ok(CommandEvent::Status(Box::new(status)))
             }
             (FrameKind::Failed, reason) => {
@@ -229,8 +290,14 @@ impl Supervised {
             (FrameKind::Ready, _) => Err(StartError::Lost(out_of_turn())),
         }
     }
+}
 
-    async fn read_frame(&mut self) -> io::Result<(FrameKind, Vec<u8>)> {
+impl Frames {
+    fn pipe(from: OwnedFd) -> io::Result<Self> {
+        pipe::Receiver::from_owned_fd(from).map(Self::Pipe)
+    }
+
+    async fn next(&mut self) -> io::Result<(FrameKind, Vec<u8>)> {
         let mut head = [0; FRAME_HEAD];
         self.read(&mut head).await?;
         let [kind, length @ ..] = head;
@@ -245,86 +312,29 @@ impl Supervised {
     }
 
     async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match &mut self.frames {
-            Frames::Pipe(pipe) => pipe.read_exact(into).await,
-            Frames::Socket(socket) => socket.read_exact(into).await,
+        match self {
+            Self::Pipe(pipe) => pipe.read_exact(into).await,
+            Self::Socket(socket) => socket.read_exact(into).await,
         }
     }
 }
 
-impl Keeper {
-    fn processes(&self) -> Processes {
-        Processes {
-            guard: self.guard.as_ref().and_then(Child::id),
-            watcher: self.watcher,
-        }
-    }
-
-    /// Waits for the guard's end, which comes with the supervisor's unless it was stopped.
-    async fn wait(&mut self) {
-        let processes = self.processes();
-        if let Some(guard) = &mut self.guard {
-            processes.wake();
-            let _ = timeout(GUARD_MAX, guard.wait()).await;
-        }
-    }
+/// Returns what a keeper is handed a call with; nothing where it cannot be: a keeper has no directory of
+/// its own, for one.
+fn to_hand_over(
+    spec: &CallSpec,
+    line: &[u8],
+    variables: &[(OsString, OsString)],
+) -> Option<OwnedFd> {
+    let is_absolute = spec.state_dir.is_absolute() && spec.directory.is_absolute();
+    let bytes = handed::encode(line, variables).filter(|_| is_absolute)?;
+    handover::seal(&bytes).ok()
 }
 
-/// The processes between us and the command, by their ids.
-#[derive(Debug, Clone, Copy)]
-struct Processes {
-    /// A child of ours, whose id is its own as long as its end was not waited for.
-    guard: Option<u32>,
-    watcher: Option<Watcher>,
-}
-
-impl Processes {
-    /// Tells the supervisor to end the command. Wakes it too: its command can have stopped it.
-    fn tell_to_end(&self, control: &mut File) {
-        let _ = control.write_all(&[END]);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        self.each(unix::resume);
-    }
-
-    fn kill(&self) {
-        self.each(unix::kill);
-    }
-
-    /// Waits for a part of the start, waking who may have been stopped; kills them when it takes too
-    /// long.
-    async fn woken<T>(self, part: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        let waking = async {
-            loop {
-                sleep(WAKE_EVERY).await;
-                self.wake();
-            }
-        };
-        tokio::select! {
-            ended = timeout(READY_MAX, part) => ended.unwrap_or_else(|_| {
-                self.kill();
-                Err(io::ErrorKind::TimedOut.into())
-            }),
-            never = waking => match never {},
-        }
-    }
-
-    /// The supervisor first: its guard ends what it leaves.
-    fn each(&self, act: fn(u32)) {
-        if let Some(supervisor) = self.supervisor() {
-            act(supervisor);
-        }
-        if let Some(guard) = self.guard {
-            act(guard);
-        }
-    }
-
-    fn supervisor(&self) -> Option<u32> {
-        let alive = |it: &Watcher| unix::is_alive(it.pid, it.start_time);
-        self.watcher.filter(alive).map(|it| it.pid)
-    }
+/// Tells the supervisor to end the command. Wakes it too: its command can have stopped it.
+fn tell_to_end(control: &mut File, processes: &Processes) {
+    let _ = control.write_all(&[END]);
+    processes.wake();
 }
 
 /// Ends a command.
@@ -337,7 +347,7 @@ pub struct Ender {
 impl Ender {
     /// Tells the supervisor to end the whole tree, whose end [`Supervised::next`] then returns.
     pub fn end(&mut self) {
-        self.processes.tell_to_end(&mut self.control);
+        tell_to_end(&mut self.control, &self.processes);
     }
 
     /// Lets the supervisor go on, where it was stopped again.
@@ -356,8 +366,7 @@ impl Ender {
 impl Drop for Supervised {
     fn drop(&mut self) {
         if !self.is_over {
-            let processes = self.keeper.processes();
-            processes.tell_to_end(&mut self.control);
+            tell_to_end(&mut self.control, &self.watchers.processes());
         }
     }
 }

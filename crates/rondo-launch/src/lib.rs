@@ -1,8 +1,9 @@
 //! Starting, watching and ending processes.
 //!
 //! Between an agent and a command is a small process: the same program, started again with
-//! [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of `main` turns it into the supervisor. Forking
-//! from the agent instead would copy its page tables, which costs 40 ms at 500 MB.
+//! [`SUPERVISE_ARG`]; [`run_if_requested`] at the top of `main` turns it into the supervisor, or into the keeper
+//! that forks one for each command. Forking from the agent instead would copy its page tables, which costs 40 ms
+//! at 500 MB.
 //!
 //! What is started is given as plain data: a command or a program, its environment as names and values.
 //! What may run, and what of an environment is passed on, is judged above.
@@ -14,6 +15,8 @@ mod clean;
 mod client;
 mod environment;
 mod guard;
+mod handed;
+mod keeper;
 mod link;
 mod pipe;
 mod protocol;
@@ -26,6 +29,7 @@ mod serve;
 mod start_error;
 mod status;
 pub mod unix;
+mod watchers;
 
 pub use again::start_again;
 pub use capture::{Capture, Captured};

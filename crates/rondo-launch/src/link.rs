@@ -168,6 +168,8 @@ impl Link {
     pub(super) fn finish(mut self, status: &[u8]) -> io::Result<()> {
         let held = self.redactor.finish();
         self.add(&held);
+        // Before the agent reads of the end: from then on nobody is to find a command here.
+        self.attach_socket = None;
         let Some(agent) = self.agent else {
             return Ok(());
         };

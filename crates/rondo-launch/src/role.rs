@@ -1,7 +1,7 @@
 //! Which process a program becomes: itself, or a supervisor.
 
 use super::start_error::StartError;
-use super::{serve, unix};
+use super::{keeper, serve, unix};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,7 +36,11 @@ pub fn run_if_requested(roles: &[Role]) {
         let asked = std::env::args_os().nth(2);
         let is_asked = |role: &&Role| asked.as_ref().is_some_and(|name| name == role.name);
         let role = roles.iter().find(is_asked);
-        exit(role.map_or_else(serve::serve, |role| (role.serve)()));
+        let builtin = match asked.is_some_and(|name| name == keeper::KEEPER_ARG) {
+            true => keeper::serve,
+            false => serve::serve,
+        };
+        exit(role.map_or_else(builtin, |role| (role.serve)()));
     }
     HOOKED.store(true, Ordering::Release);
 }

@@ -2,6 +2,8 @@
 
 use super::capture::Capture;
 use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE};
+use super::handed::{self, HANDED_BYTES_MAX, Variables};
+use super::keeper::GUARD_ENDS;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
 use super::pipe::{read_line, write_all};
 use super::protocol::{
@@ -9,7 +11,7 @@ use super::protocol::{
 };
 use super::reaper::{Reaper, start_reaper};
 use super::status::{CallStatus, CommandState};
-use super::unix::{self, Pty};
+use super::unix::{self, Pty, handover};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -28,9 +30,37 @@ const DRAIN_MAX: Duration = Duration::from_millis(250);
 /// How often SIGKILL is repeated.
 const KILL_EVERY: Duration = Duration::from_millis(5);
 
+/// What is to be supervised.
+struct Call {
+    spec: CallSpec,
+    /// What the command finds in its environment.
+    variables: Variables,
+    /// What the agent said behind the specification.
+    said: Vec<u8>,
+}
+
 /// Runs one supervised call from its specification on stdin to its status on stdout.
 pub(super) fn serve() -> i32 {
-    match supervise() {
+    // What is open otherwise is not meant for the command; where it cannot be closed, it sees what its
+    // agent was given.
+    let _ = handover::close_others();
+    report(supervise(read_call, None))
+}
+
+/// Where the guard of a call that a keeper was handed tells of its end.
+pub(super) struct Life {
+    pub(super) of_guard: OwnedFd,
+    /// The keeper's process id.
+    pub(super) keeper: u32,
+}
+
+/// Runs one supervised call that a keeper was handed, with its pipes as stdin and stdout.
+pub(super) fn serve_handed(memory: OwnedFd, life: Life) -> i32 {
+    report(supervise(|_| read_handed(memory), Some(life)))
+}
+
+fn report(supervised: io::Result<i32>) -> i32 {
+    match supervised {
         Ok(code) => code,
         Err(reason) => {
             let mut frame = Vec::new();
@@ -42,36 +72,46 @@ pub(super) fn serve() -> i32 {
     }
 }
 
-fn supervise() -> io::Result<i32> {
+fn supervise(
+    read: impl FnOnce(&OwnedFd) -> io::Result<Call>,
+    life: Option<Life>,
+) -> io::Result<i32> {
     let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let (spec, said) = read_spec(&control)?;
-    if !spec.secrets.is_empty() {
+    let call = read(&control)?;
+    match call.spec.secrets.is_empty() {
+        true => unix::show_environment(),
         // The command could read them in our memory, and in the guard's.
-        unix::hide_environment();
+        false => unix::hide_environment(),
     }
-    unix::leave_session()?;
+    match life {
+        // Its session is its keeper's, which is no terminal's; a new one takes the scheduler's time.
+        Some(_) => unix::adopt_orphans()?,
+        None => unix::leave_session()?,
+    }
     match guard::split()? {
         Side::Guard(ward) => {
             drop((control, frames));
-            Ok(ward.watch(&spec))
+            let code = ward.watch(&call.spec);
+            if let Some(life) = life {
+                let _ = rustix::io::write(&life.of_guard, &[GUARD_ENDS]);
+                // A command can have stopped it, and its agent may be gone.
+                unix::resume_parent(Some(life.keeper));
+            }
+            Ok(code)
         }
         Side::Supervisor(begun) => {
-            let served = serve_call(&spec, &said, control, frames, &begun);
+            drop(life);
+            let served = serve_call(&call, control, frames, &begun);
             // The command can have stopped our guard, which no other process would wake.
-            unix::resume_guard();
+            unix::resume_parent(None);
             served.map(|()| 0)
         }
     }
 }
 
-fn serve_call(
-    spec: &CallSpec,
-    said: &[u8],
-    control: OwnedFd,
-    frames: OwnedFd,
-    begun: &Begun,
-) -> io::Result<()> {
+fn serve_call(call: &Call, control: OwnedFd, frames: OwnedFd, begun: &Begun) -> io::Result<()> {
+    let spec = &call.spec;
     unix::leave_session()?;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
@@ -79,7 +119,7 @@ fn serve_call(
     let watcher = status.watcher();
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
-    if !told_to_go(said, &control)? {
+    if !told_to_go(&call.said, &control)? {
         return Ok(());
     }
     // Before the status that sends the next agent here.
@@ -90,7 +130,7 @@ fn serve_call(
     // Before the command too, which can stop us.
     begun.tell();
     let now = Instant::now();
-    let started = start(spec, &watcher.mark(&spec.key)).inspect_err(|_| {
+    let started = start(call, &watcher.mark(&spec.key)).inspect_err(|_| {
         status.state = CommandState::Failed;
         let _ = status.append(spec);
     })?;
@@ -105,11 +145,30 @@ fn unwritten(spec: &CallSpec, err: &io::Error) -> io::Error {
     )
 }
 
-/// Returns the specification, and what the agent said behind it.
-fn read_spec(control: &OwnedFd) -> io::Result<(CallSpec, Vec<u8>)> {
-    let (spec, rest): (CallSpec, _) = read_line(control, SPEC_BYTES_MAX)?;
-    if CallSpec::is_key(&spec.key) {
-        return Ok((spec, rest));
+/// Reads the specification, behind which the agent may have said more. The environment is our own.
+fn read_call(control: &OwnedFd) -> io::Result<Call> {
+    let (spec, said) = read_line(control, SPEC_BYTES_MAX)?;
+    checked(Call {
+        spec,
+        variables: handed::variables_from_env(),
+        said,
+    })
+}
+
+/// Reads what a keeper was handed.
+fn read_handed(memory: OwnedFd) -> io::Result<Call> {
+    let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
+    let (spec, variables) = handed::decode(&bytes)?;
+    checked(Call {
+        spec,
+        variables,
+        said: Vec::new(),
+    })
+}
+
+fn checked(call: Call) -> io::Result<Call> {
+    if CallSpec::is_key(&call.spec.key) {
+        return Ok(call);
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidData,
@@ -139,10 +198,13 @@ struct Started {
     reaper: Reaper,
 }
 
-fn start(spec: &CallSpec, mark: &str) -> io::Result<Started> {
+fn start(call: &Call, mark: &str) -> io::Result<Started> {
+    let spec = &call.spec;
     let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
     let pty = unix::open_pty(spec.pty).map_err(named)?;
-    let leader = unix::spawn_shell(&spec.command, &spec.directory, &pty, mark).map_err(named)?;
+    let (command, directory) = (&spec.command, &spec.directory);
+    let spawned = unix::spawn_shell(command, directory, &call.variables, &pty, mark);
+    let leader = spawned.map_err(named)?;
     let Pty { master, slave } = pty;
     let reaper = start_reaper(leader).map_err(named)?;
     rustix::io::ioctl_fionbio(&master, true)?;

@@ -4,6 +4,10 @@
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
 //! ended.
 
+#[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
+pub(crate) mod handover;
+
+use super::handed::value_of;
 use super::pty_size::PtySize;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
@@ -11,6 +15,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use rustix::pty::OpenptFlags;
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -86,10 +91,11 @@ pub fn open_pair(size: PtySize) -> io::Result<Pty> {
 ///
 /// Forks, so only the small supervisor may call it.
 ///
-/// `mark` is in the environment of everything that the command starts.
+/// `mark` is in the environment of everything that the command starts, beside the `variables`.
 pub(crate) fn spawn_shell(
     command: &str,
     directory: &Path,
+    variables: &[(OsString, OsString)],
     pty: &Pty,
     mark: &str,
 ) -> io::Result<Pid> {
@@ -102,7 +108,9 @@ pub(crate) fn spawn_shell(
         .arg("-c")
         .arg(command)
         .current_dir(directory)
-        .env(MARK_VARIABLE, marks_from_env(mark))
+        .env_clear()
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .env(MARK_VARIABLE, marks(variables, mark))
         .stdin(Stdio::null())
         .stdout(pty.slave.try_clone()?)
         .stderr(pty.slave.try_clone()?);
@@ -117,11 +125,17 @@ const MARK_VARIABLE: &str = "RONDO_CALL";
 const MARKS_BYTES_MAX: usize = 4096;
 
 /// Returns the marks of the calls that a command is inside of, its own last.
-fn marks_from_env(mark: &str) -> String {
-    match std::env::var(MARK_VARIABLE) {
-        Ok(outer) if outer.len() < MARKS_BYTES_MAX => format!("{outer}/{mark}"),
+fn marks(variables: &[(OsString, OsString)], mark: &str) -> String {
+    match value_of(variables, MARK_VARIABLE).and_then(OsStr::to_str) {
+        Some(outer) if outer.len() < MARKS_BYTES_MAX => format!("{outer}/{mark}"),
         _ => mark.to_owned(),
     }
+}
+
+/// Returns those variables of this process by which it is found where it is to end.
+pub(crate) fn seen_by_others_from_env() -> Vec<(&'static str, OsString)> {
+    let value = |name| Some((name, std::env::var_os(name)?));
+    SEEN_BY_OTHERS.into_iter().filter_map(value).collect()
 }
 
 /// Gives a command a session of its own, whose terminal is its standard output.
@@ -184,9 +198,12 @@ fn nothing() -> libc::sighandler_t {
     handler as libc::sighandler_t
 }
 
-/// Lets the guard go on where it was stopped, which is the parent where there is one.
-pub(crate) fn resume_guard() {
-    if let Some(parent) = rustix::process::getppid().filter(|_| ADOPTS_ORPHANS) {
+/// Lets the parent go on where it was stopped; only the one of that id, where one is given. That of a supervisor
+/// is its guard.
+pub(crate) fn resume_parent(wanted: Option<u32>) {
+    let is_wanted = |parent: &Pid| wanted.is_none_or(|id| pid(id) == Some(*parent));
+    let parent = rustix::process::getppid().filter(|_| ADOPTS_ORPHANS);
+    if let Some(parent) = parent.filter(is_wanted) {
         let _ = rustix::process::kill_process(parent, Signal::CONT);
     }
 }
@@ -255,9 +272,18 @@ pub(crate) fn hide_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide_environment() {}
 
+/// Lets other processes of the same user see this one again, which a keeper's fork must want to.
+#[cfg(target_os = "linux")]
+pub(crate) fn show_environment() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn show_environment() {}
+
 /// Variables whose values stay where others see them: by these, processes are found that are to end.
 /// The second one is that of GitHub's runner.
-#[cfg(target_os = "linux")]
 const SEEN_BY_OTHERS: [&str; 2] = [MARK_VARIABLE, "RUNNER_TRACKING_ID"];
 
 /// Moves this process's environment to memory of its own, and overwrites the values where the kernel
@@ -327,15 +353,16 @@ pub(crate) fn leave_session() -> io::Result<()> {
     adopt_orphans()
 }
 
+/// Adopts every orphan among our descendants.
 #[cfg(target_os = "linux")]
-fn adopt_orphans() -> io::Result<()> {
+pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(
         rustix::process::getpid(),
     ))?)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn adopt_orphans() -> io::Result<()> {
+pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 

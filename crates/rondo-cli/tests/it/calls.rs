@@ -122,6 +122,47 @@ async fn the_state_of_a_turn_that_was_cut_off_stays_whoever_else_starts() {
     assert_eq!(runs, "run\n");
 }
 
+/// Returns the processes that a process has started and that are there.
+#[cfg(target_os = "linux")]
+fn children(of: u32) -> Vec<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
+        let mut fields = fields.unwrap_or_default().split(' ');
+        fields.next() != Some("Z") && fields.next() == Some(of.to_string().as_str())
+    };
+    pids.filter(is_child).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_killed_programs_keeper_ends_and_its_command_goes_on() {
+    let env = TestEnv::new();
+    let (mut child, server) = waiting(&env).await;
+    let [keeper] = children(child.id().unwrap()).try_into().unwrap();
+    let [guard] = children(keeper).try_into().unwrap();
+    let is_there = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+    child.kill().await.unwrap();
+    while is_there(keeper) {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_there(guard));
+    tokio::fs::write(env.project().join("gate"), "on\n")
+        .await
+        .unwrap();
+    let url = server.url("/v1");
+    let shown = env
+        .run(&["resume", "latest", "--base-url", &url, "--yolo"])
+        .await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let told = last_result(&server);
+    assert_eq!(told, json!({ "stdout": "on\n", "exitCode": 3 }));
+    let runs = std::fs::read_to_string(env.project().join("runs")).unwrap();
+    assert_eq!(runs, "run\n");
+}
+
 #[tokio::test]
 async fn a_command_that_outlived_its_turn_is_said_to_run_and_to_be_waited_for() {
     let env = TestEnv::new();

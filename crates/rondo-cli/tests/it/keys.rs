@@ -110,8 +110,8 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_a_server_is_aske
 async fn no_key_is_in_an_environment_that_others_can_read_while_a_command_runs() {
     let env = env();
     let (child, _server) = waiting(&env).await;
-    // The agent, the guard, the supervisor, bash and `cat`.
-    check(child.id().unwrap(), 5).await;
+    // The agent, its keeper, the guard, the supervisor, bash and `cat`.
+    check(child.id().unwrap(), 6).await;
 }
 
 #[tokio::test]

@@ -157,8 +157,13 @@ fn a_stopped_supervisor_ends_its_command_in_time_though_its_agent_is_gone() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
+/// Has keepers refuse, so that each call has a supervisor that was started for it.
+pub(crate) fn without_keeper(fixture: &mut Fixture) {
+    after(fixture, "if [ \"$2\" = keeper ]; then exit 1; fi");
+}
+
 /// Has a shell run before supervisors.
-fn after(fixture: &mut Fixture, first: &str) {
+pub(crate) fn after(fixture: &mut Fixture, first: &str) {
     let script = fixture.path().join("first");
     let text = format!(
         "#!/bin/bash\n{first}\nexec '{}' \"$@\"\n",

@@ -8,6 +8,8 @@
 mod agent;
 mod deaths;
 mod fixture;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod output;
 mod reattach;
 mod secrets;

@@ -1,3 +1,4 @@
+use crate::deaths::without_keeper;
 use crate::fixture::{
     Fixture, LONG_ENOUGH_SECONDS, PATIENCE, failure, marker, open_gate, result, survivors,
 };
@@ -355,7 +356,9 @@ async fn withheld_variables_do_not_reach_a_command() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn neither_the_supervisor_nor_its_guard_shows_the_values_of_its_environment() {
-    let fixture = Fixture::new();
+    let mut fixture = Fixture::new();
+    // A keeper has none to show.
+    without_keeper(&mut fixture);
     let command = "guard=$(sed -n 's/^PPid:.//p' /proc/$PPID/status); echo $CARGO_PKG_NAME; \
                    for pid in $PPID $guard; do \
                    tr '\\0' '\\n' < /proc/$pid/environ | grep ^CARGO_PKG_NAME; done";

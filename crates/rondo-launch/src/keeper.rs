@@ -1,0 +1,250 @@
+//! The small process that forks supervisors for its agent.
+//!
+//! Starting this program takes milliseconds, most of which are spent before `main`. So an agent starts it
+//! once, as its keeper, and hands each call over to it: one message on a socket, with the descriptors of a
+//! [sealed specification](super::handed), of the call's two pipes, and of a socket that tells of the guard.
+//! The keeper forks, the fork becomes the call's guard, and nothing of the call stays behind. The keeper
+//! ends with its agent; calls do not depend on it.
+
+use super::role::SUPERVISE_ARG;
+use super::serve::{self, Life};
+use super::unix::{self, handover};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The argument behind [`SUPERVISE_ARG`] that asks for a keeper.
+pub(super) const KEEPER_ARG: &str = "keeper";
+/// What a guard says when it ends by itself.
+pub(super) const GUARD_ENDS: u8 = b'.';
+
+/// Keepers at once, one for each program; agents use one or two.
+const KEEPERS_MAX: usize = 4;
+/// How many keepers of a program may be lost before any of them has forked; then it is not tried again.
+const LOST_MAX: u32 = 3;
+
+/// Forks supervisors until the agent is gone; in the forks, serves the call. Returns the exit code.
+pub(super) fn serve() -> i32 {
+    let Ok(agent) = handover::Parent::leave() else {
+        return 1;
+    };
+    handover::forget_children(true);
+    let keeper = std::process::id();
+    loop {
+        let call: [OwnedFd; 4] = match agent.next() {
+            Ok(Some(descriptors)) => match descriptors.try_into() {
+                Ok(call) => call,
+                Err(_) => continue,
+            },
+            Ok(None) => return 0,
+            Err(_) => return 1,
+        };
+        // Where that fails, the agent sees that nobody has its descriptors.
+        if let Ok(None) = unix::fork() {
+            drop(agent);
+            return begin(call, keeper).unwrap_or(1);
+        }
+    }
+}
+
+fn begin(call: [OwnedFd; 4], keeper: u32) -> io::Result<i32> {
+    let [memory, control, frames, of_guard] = call;
+    handover::forget_children(false);
+    handover::send(&of_guard, &[handover::own_handle()?.as_fd()])?;
+    handover::take_as_stdio(&control, &frames)?;
+    drop((control, frames));
+    Ok(serve::serve_handed(memory, Life { of_guard, keeper }))
+}
+
+/// A call that a keeper was handed; nobody has begun it before its guard is heard of.
+#[derive(Debug)]
+pub(super) struct Handed {
+    /// Where the supervisor is told what to do.
+    pub(super) control: File,
+    /// Where it answers.
+    pub(super) frames: OwnedFd,
+    /// Where the guard tells of itself, and at whose end it is gone. Reading does not wait.
+    pub(super) life: UnixStream,
+    pub(super) keeper: Arc<Keeper>,
+}
+
+/// A keeper that was started.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    socket: UnixStream,
+    process: OwnedFd,
+    /// Whose child it is: a fork of that process has no keeper.
+    owner: u32,
+}
+
+static KEEPERS: Mutex<Keepers> = Mutex::new(Keepers {
+    posts: Vec::new(),
+    ended: Vec::new(),
+});
+
+/// The keepers of this process.
+struct Keepers {
+    posts: Vec<Post>,
+    /// Those that end, until they are waited for.
+    ended: Vec<Child>,
+}
+
+/// Where a program's keeper is, or was.
+struct Post {
+    program: PathBuf,
+    keeper: Option<(Arc<Keeper>, Child)>,
+    lost: u32,
+}
+
+/// Hands a call over to the program's keeper, which is started where there is none.
+///
+/// # Errors
+/// When the program cannot keep, or the system cannot do it. Nothing of the call is left then.
+pub(super) fn hand_over(program: &Path, memory: &OwnedFd) -> io::Result<Handed> {
+    let (told, control) = io::pipe()?;
+    let (frames, said) = io::pipe()?;
+    let (life, of_guard) = UnixStream::pair()?;
+    life.set_nonblocking(true)?;
+    let descriptors = [memory.as_fd(), told.as_fd(), said.as_fd(), of_guard.as_fd()];
+    let mut keeper = keepers().keeper_of(program)?;
+    if let Err(err) = keeper.send(&descriptors) {
+        if err.kind() == io::ErrorKind::WouldBlock {
+            return Err(err);
+        }
+        // It is gone.
+        keeper.retire();
+        keeper = keepers().keeper_of(program)?;
+        keeper.send(&descriptors)?;
+    }
+    Ok(Handed {
+        control: File::from(OwnedFd::from(control)),
+        frames: frames.into(),
+        life,
+        keeper,
+    })
+}
+
+fn keepers() -> MutexGuard<'static, Keepers> {
+    KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Keepers {
+    fn keeper_of(&mut self, program: &Path) -> io::Result<Arc<Keeper>> {
+        self.ended
+            .retain_mut(|it| matches!(it.try_wait(), Ok(None)));
+        let at = self.posts.iter().position(|it| it.program == program);
+        let mut post = match at {
+            Some(at) => self.posts.remove(at),
+            None => Post::new(program),
+        };
+        let keeper = post.keeper();
+        self.posts.push(post);
+        if self.posts.len() > KEEPERS_MAX {
+            // It ends when the last call that was handed to it has begun.
+            let oldest = self.posts.remove(0);
+            self.ended.extend(oldest.keeper.map(|(_, child)| child));
+        }
+        keeper
+    }
+
+    fn post_of(&mut self, keeper: &Arc<Keeper>) -> Option<&mut Post> {
+        let has = |post: &&mut Post| {
+            let kept = post.keeper.as_ref();
+            kept.is_some_and(|(it, _)| Arc::ptr_eq(it, keeper))
+        };
+        self.posts.iter_mut().find(has)
+    }
+}
+
+impl Post {
+    fn new(program: &Path) -> Self {
+        Self {
+            program: program.to_owned(),
+            keeper: None,
+            lost: 0,
+        }
+    }
+
+    fn keeper(&mut self) -> io::Result<Arc<Keeper>> {
+        if let Some((keeper, _)) = &self.keeper
+            && keeper.owner == std::process::id()
+        {
+            return Ok(Arc::clone(keeper));
+        }
+        self.keeper = None;
+        if self.lost >= LOST_MAX {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.lost += 1;
+        let (keeper, child) = start(&self.program)?;
+        let keeper = Arc::new(keeper);
+        self.keeper = Some((Arc::clone(&keeper), child));
+        Ok(keeper)
+    }
+}
+
+fn start(program: &Path) -> io::Result<(Keeper, Child)> {
+    let (socket, theirs) = UnixStream::pair()?;
+    let mut child = Command::new(program)
+        .args([SUPERVISE_ARG, KEEPER_ARG])
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env_clear()
+        .envs(unix::seen_by_others_from_env())
+        .spawn()?;
+    match handover::handle_of_child(child.id()) {
+        Ok(process) => {
+            tracing::debug!(keeper = child.id(), "a keeper was started");
+            let owner = std::process::id();
+            Ok((
+                Keeper {
+                    socket,
+                    process,
+                    owner,
+                },
+                child,
+            ))
+        }
+        Err(err) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(err)
+        }
+    }
+}
+
+impl Keeper {
+    fn send(&self, descriptors: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
+        // A command can have stopped it.
+        self.wake();
+        handover::send(&self.socket, descriptors)
+    }
+
+    /// Lets it go on, where it was stopped.
+    pub(super) fn wake(&self) {
+        handover::resume(&self.process);
+    }
+
+    /// Notes that it has forked.
+    pub(super) fn has_forked(self: &Arc<Self>) {
+        if let Some(post) = keepers().post_of(self) {
+            post.lost = 0;
+        }
+    }
+
+    /// Kills it. Calls that it has begun go on.
+    pub(super) fn retire(self: &Arc<Self>) {
+        // Another may have its place already.
+        handover::kill(&self.process);
+        let mut keepers = keepers();
+        if let Some((_, child)) = keepers.post_of(self).and_then(|it| it.keeper.take()) {
+            tracing::debug!(keeper = child.id(), "a keeper was given up");
+            keepers.ended.push(child);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Where descriptors of one process are not handed to another, each supervisor is started anew.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+fn unsupported<T>() -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn seal(_bytes: &[u8]) -> io::Result<OwnedFd> {
+    unsupported()
+}
+
+pub(crate) fn read_sealed(_memory: OwnedFd, _bytes_max: usize) -> io::Result<Vec<u8>> {
+    unsupported()
+}
+
+pub(crate) fn send(_socket: impl AsFd, _descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn receive(_socket: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
+    unsupported()
+}
+
+pub(crate) fn own_handle() -> io::Result<OwnedFd> {
+    unsupported()
+}
+
+pub(crate) fn handle_of_child(_child: u32) -> io::Result<OwnedFd> {
+    unsupported()
+}
+
+pub(crate) fn kill(_handle: &OwnedFd) {}
+
+pub(crate) fn resume(_handle: &OwnedFd) {}
+
+pub(crate) struct Parent;
+
+impl Parent {
+    pub(crate) fn leave() -> io::Result<Self> {
+        unsupported()
+    }
+
+    pub(crate) fn next(&self) -> io::Result<Option<Vec<OwnedFd>>> {
+        unsupported()
+    }
+}
+
+pub(crate) fn close_others() -> io::Result<()> {
+    unsupported()
+}
+
+pub(crate) fn forget_children(_are_forgotten: bool) {}
+
+pub(crate) fn take_as_stdio(_control: &OwnedFd, _frames: &OwnedFd) -> io::Result<()> {
+    unsupported()
+}
