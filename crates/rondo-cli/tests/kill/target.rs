@@ -5,8 +5,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// In the environment of every process of a case.
-pub(crate) const MARK: &str = "RONDO_KILL_CASE";
+/// In the environment of every process of a case; the value of this one stays where other processes see it.
+pub(crate) const MARK: &str = "RUNNER_TRACKING_ID";
 /// In the command line of supervisors and their guards.
 const SUPERVISE: &str = "__rondo-supervise";
 
