@@ -55,7 +55,12 @@ BROKEN = {"ok": False, "code": "internal", "message": "the helper failed", "deta
 
 def on_interrupt(number, frame):
     if State.armed:
-        raise KeyboardInterrupt
+        # What is written in C may ask for signals with an exception at hand, as `input` does; an
+        # exception that is raised here would be a `SystemError` then.
+        raise_interrupt(number, frame)
+
+
+raise_interrupt = _signal.default_int_handler
 
 
 def opened(descriptor):

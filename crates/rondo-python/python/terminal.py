@@ -18,7 +18,11 @@ class Terminal:
             duplicate_onto(self.descriptor, standard)
         self.is_lent = True
         # Where it is there, `input` has its keys and its history, as at the prompt of `python3`.
-        attempt(stdlib, "readline")
+        _, missing = attempt(stdlib, "readline")
+        resized = int(_signal.SIGWINCH)
+        if missing is not None and _signal.getsignal(resized) == _signal.SIG_DFL:
+            # A signal that nobody handles wakes no read; readline handles this one by itself.
+            _signal.signal(resized, lambda number, frame: None)
 
     def take_back(self, streams, mark):
         """Writes `mark` behind all that was written, and has the streams be what they are otherwise."""

@@ -196,6 +196,14 @@ impl Interpreter {
         }
     }
 
+    /// Has a read look for signals that came just before it, as Python looks only before it reads and
+    /// when a signal comes meanwhile.
+    pub(crate) fn wake(&self) {
+        if let Some(leader) = self.child.id() {
+            unix::wake(leader);
+        }
+    }
+
     /// Ends the interpreter and its process group.
     pub(crate) fn kill(&mut self) {
         if let Some(leader) = self.child.id() {

@@ -4,18 +4,25 @@ use crate::capture::Capture;
 use crate::cell::OutputStream;
 use crate::interpreter::Interpreter;
 use crate::job::Typed;
-use crate::terminal::{CellTerminal, Mark, TerminalSize};
+use crate::terminal::{CTRL_C, CellTerminal, Mark, TerminalSize};
 use std::future::pending;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the end of a cell's output is waited for once the cell has ended: the kernel passes it on by
 /// itself, so this is more than enough.
 const MARK_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a read that may not have noticed a Ctrl-C waits until it is woken.
+const WAKE_EVERY: Duration = Duration::from_millis(50);
+/// How often it is woken after a Ctrl-C; the code may have taken it, and go on.
+const WAKES_MAX: u32 = 20;
+
 /// The terminal of the cell under way.
 pub(crate) struct Lent {
     person: CellTerminal,
+    /// When a read is woken next, and how often still.
+    wake: (Instant, u32),
     mark: Mark,
     /// How much was typed, in bytes.
     typed: usize,
@@ -25,6 +32,8 @@ pub(crate) struct Lent {
 pub(crate) enum FromPerson {
     Keys(Vec<u8>),
     Size(TerminalSize),
+    /// Nothing came for a while after a Ctrl-C.
+    Wake,
 }
 
 impl Lent {
@@ -35,6 +44,7 @@ impl Lent {
         terminal.resize(*person.size.borrow_and_update());
         Some(Self {
             person,
+            wake: (Instant::now(), 0),
             mark: Mark::new(),
             typed: 0,
         })
@@ -49,7 +59,9 @@ impl Lent {
     /// Cancel safe: nothing is taken before it is returned.
     async fn next(&mut self) -> FromPerson {
         let (keys, size) = (&mut self.person.keys, &mut self.person.size);
+        let (wake_at, wakes) = self.wake;
         tokio::select! {
+            () = sleep_until(wake_at), if wakes > 0 => FromPerson::Wake,
             Some(keys) = keys.recv() => FromPerson::Keys(keys),
             Ok(()) = size.changed() => FromPerson::Size(*size.borrow_and_update()),
             else => pending().await,
@@ -58,13 +70,23 @@ impl Lent {
 
     /// Passes on what comes from the person.
     pub(crate) fn pass_on(&mut self, what: FromPerson, interpreter: Option<&mut Interpreter>) {
-        let Some(terminal) = interpreter.and_then(|it| it.terminal.as_mut()) else {
+        let Some(interpreter) = interpreter else {
+            return;
+        };
+        let Some(terminal) = interpreter.terminal.as_mut() else {
             return;
         };
         match what {
+            FromPerson::Wake => {
+                self.wake = (Instant::now() + WAKE_EVERY, self.wake.1.saturating_sub(1));
+                interpreter.wake();
+            }
             FromPerson::Size(size) => terminal.resize(size),
             FromPerson::Keys(keys) => {
                 self.typed += keys.len();
+                if keys.contains(&CTRL_C) {
+                    self.wake = (Instant::now() + WAKE_EVERY, WAKES_MAX);
+                }
                 if terminal.typed(&keys) {
                     self.person.interrupted.notify_one();
                 }

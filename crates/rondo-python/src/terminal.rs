@@ -16,7 +16,7 @@ const READ_BYTES: usize = 16 << 10;
 const UNREAD_BYTES_MAX: usize = 16 << 10;
 /// The bound on input that the terminal does not take yet, in bytes, up to one piece of keys.
 const OUTBOX_BYTES_MAX: usize = 4 << 10;
-const CTRL_C: u8 = 3;
+pub(crate) const CTRL_C: u8 = 3;
 
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -112,6 +112,14 @@ pub(crate) fn interrupt(leader: u32) {
     tell_group(leader, Signal::INT);
 }
 
+/// Interrupts a system call of the interpreter, and nothing else: the terminal of a program may change
+/// its size at any time, so the signal of that does no harm.
+pub(crate) fn wake(leader: u32) {
+    if let Some(leader) = pid(leader) {
+        let _ = rustix::process::kill_process(leader, Signal::WINCH);
+    }
+}
+
 /// Ends the interpreter and all that it runs.
 pub(crate) fn kill(leader: u32) {
     tell_group(leader, Signal::KILL);
