@@ -7,7 +7,9 @@ use anyhow::{Context, Result, bail};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 /// Programs that tests start, and the Debian packages that hold them.
 const PROGRAMS: [(&str, &str); 7] = [
@@ -32,6 +34,10 @@ const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
 /// What is read of one line of output before it counts as several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// How long the tests may say nothing before what runs is ended: one that hangs must not take the rest
+/// with it. The longest takes two minutes.
+const SILENCE_MAX: Duration = Duration::from_mins(10);
 
 /// Arguments of the task.
 #[derive(Default, clap::Args)]
@@ -134,26 +140,76 @@ fn stream_tests(features: &[&str], extra: &[String]) -> Result<(TestOutput, bool
         .spawn()
         .context("failed to start cargo")?;
     let stdout = child.stdout.take().context("cargo has no output")?;
-    let output = copy_lines(stdout, io::stdout())?;
+    let cargo = child.id();
+    let end_tests = || {
+        println!(
+            "\nNo test ended for {} s: what runs is ended.",
+            SILENCE_MAX.as_secs()
+        );
+        end_children(cargo)
+    };
+    let output = copy_lines(stdout, io::stdout(), SILENCE_MAX, end_tests)?;
     Ok((output, child.wait()?.success()))
 }
 
-fn copy_lines(from: impl Read, mut to: impl Write) -> Result<TestOutput> {
-    let mut from = BufReader::new(from);
-    let (mut output, mut line) = (TestOutput::default(), Vec::new());
-    loop {
-        line.clear();
-        if from
-            .by_ref()
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)?
-            == 0
-        {
-            return Ok(output);
-        }
+/// Ends the test binary that cargo runs; cargo goes on with the next one.
+fn end_children(parent: u32) -> Result<()> {
+    let parent = parent.to_string();
+    let status = Command::new("pkill")
+        .args(["-KILL", "-P", &parent])
+        .status();
+    status.context("failed to start pkill")?;
+    Ok(())
+}
+
+/// Copies what is read and understands it. Each time that nothing came for so long, calls `on_silence`,
+/// and counts a failure: a binary that is ended counts none itself.
+fn copy_lines(
+    from: impl Read + Send + 'static,
+    mut to: impl Write,
+    silence_max: Duration,
+    on_silence: impl Fn() -> Result<()>,
+) -> Result<TestOutput> {
+    let (sender, lines) = mpsc::channel();
+    let reader = thread::spawn(move || read_lines(from, &sender));
+    let mut output = TestOutput::default();
+    while let Some(line) = next_line(&lines, silence_max, || {
+        output.totals.failed += 1;
+        on_silence()
+    })? {
         to.write_all(&line)?;
         to.flush()?;
         output.line(String::from_utf8_lossy(&line).trim_end());
+    }
+    match reader.join() {
+        Ok(read) => read?,
+        Err(_) => bail!("the reader of the output failed"),
+    }
+    Ok(output)
+}
+
+fn next_line(
+    lines: &Receiver<Vec<u8>>,
+    silence_max: Duration,
+    mut on_silence: impl FnMut() -> Result<()>,
+) -> Result<Option<Vec<u8>>> {
+    loop {
+        match lines.recv_timeout(silence_max) {
+            Ok(line) => return Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => on_silence()?,
+        }
+    }
+}
+
+fn read_lines(from: impl Read, to: &Sender<Vec<u8>>) -> io::Result<()> {
+    let mut from = BufReader::new(from);
+    loop {
+        let mut line = Vec::new();
+        let mut rest = from.by_ref().take(LINE_BYTES_MAX);
+        if rest.read_until(b'\n', &mut line)? == 0 || to.send(line).is_err() {
+            return Ok(());
+        }
     }
 }
 
@@ -242,8 +298,25 @@ mod tests {
     #[test]
     fn lines_without_an_end_are_still_read() {
         let (text, mut copy) = (&b"test a ... ok\ntest b ... FAILED"[..], Vec::new());
-        let output = copy_lines(text, &mut copy).unwrap();
+        let output = copy_lines(text, &mut copy, SILENCE_MAX, || Ok(())).unwrap();
         assert_eq!((output.tests.len(), copy.as_slice()), (2, text));
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_ended_and_counts_as_failed() {
+        let mut script = Command::new("bash");
+        script.args([
+            "-c",
+            "echo 'test a ... ok'; bash -c 'read; :'; echo 'test b ... ok'",
+        ]);
+        let (hangs, _held) = io::pipe().unwrap();
+        script.stdin(hangs).stdout(Stdio::piped());
+        let mut child = script.spawn().unwrap();
+        let (stdout, parent) = (child.stdout.take().unwrap(), child.id());
+        let silence_max = Duration::from_millis(500);
+        let output = copy_lines(stdout, io::sink(), silence_max, || end_children(parent)).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!((output.tests.len(), output.totals.failed), (2, 1));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! An engine implements [`Engine`] and names its constructor in [`engine_tests!`](crate::engine_tests), which makes
 //! one test of each check:
 //!
-//! ```ignore
+//! ```text
 //! mod postgres {
 //!     rondo_conformance::engine_tests!(Postgres::new());
 //! }

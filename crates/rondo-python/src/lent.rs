@@ -7,7 +7,7 @@ use crate::job::Typed;
 use crate::terminal::{CTRL_C, CellTerminal, Mark, TerminalSize};
 use std::future::pending;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Interval, interval, timeout};
 
 /// How long the end of a cell's output is waited for once the cell has ended: the kernel passes it on by
 /// itself, so this is more than enough.
@@ -21,8 +21,10 @@ const WAKES_MAX: u32 = 20;
 /// The terminal of the cell under way.
 pub(crate) struct Lent {
     person: CellTerminal,
-    /// When a read is woken next, and how often still.
-    wake: (Instant, u32),
+    /// When a read is woken next.
+    wakes: Interval,
+    /// How often still.
+    wakes_left: u32,
     mark: Mark,
     /// How much was typed, in bytes.
     typed: usize,
@@ -44,7 +46,8 @@ impl Lent {
         terminal.resize(*person.size.borrow_and_update());
         Some(Self {
             person,
-            wake: (Instant::now(), 0),
+            wakes: interval(WAKE_EVERY),
+            wakes_left: 0,
             mark: Mark::new(),
             typed: 0,
         })
@@ -59,9 +62,8 @@ impl Lent {
     /// Cancel safe: nothing is taken before it is returned.
     async fn next(&mut self) -> FromPerson {
         let (keys, size) = (&mut self.person.keys, &mut self.person.size);
-        let (wake_at, wakes) = self.wake;
         tokio::select! {
-            () = sleep_until(wake_at), if wakes > 0 => FromPerson::Wake,
+            _ = self.wakes.tick(), if self.wakes_left > 0 => FromPerson::Wake,
             Some(keys) = keys.recv() => FromPerson::Keys(keys),
             Ok(()) = size.changed() => FromPerson::Size(*size.borrow_and_update()),
             else => pending().await,
@@ -78,14 +80,15 @@ impl Lent {
         };
         match what {
             FromPerson::Wake => {
-                self.wake = (Instant::now() + WAKE_EVERY, self.wake.1.saturating_sub(1));
+                self.wakes_left = self.wakes_left.saturating_sub(1);
                 interpreter.wake();
             }
             FromPerson::Size(size) => terminal.resize(size),
             FromPerson::Keys(keys) => {
                 self.typed += keys.len();
                 if keys.contains(&CTRL_C) {
-                    self.wake = (Instant::now() + WAKE_EVERY, WAKES_MAX);
+                    self.wakes.reset();
+                    self.wakes_left = WAKES_MAX;
                 }
                 if terminal.typed(&keys) {
                     self.person.interrupted.notify_one();
