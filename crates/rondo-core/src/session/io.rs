@@ -54,8 +54,6 @@ pub enum Standing {
         turn: TurnId,
         /// All that it asked.
         questions: Vec<Question>,
-        /// The answers that are recorded.
-        answers: Vec<Answer>,
     },
 }
 
@@ -102,6 +100,12 @@ pub enum Input {
         /// The run.
         run: Run,
     },
+    /// The turn could not be begun or carried on, such as for want of a key, and nothing was done. Its message
+    /// still waits.
+    NotStarted {
+        /// The run.
+        run: Run,
+    },
     /// The turn waits for answers, and its run is over.
     Parked {
         /// The run.
@@ -111,7 +115,7 @@ pub enum Input {
         /// What it waits for; never empty.
         questions: Vec<Question>,
     },
-    /// A question was answered.
+    /// An answer is in the mailbox. It stays there until the turn takes it.
     Answered(Answer),
     /// A timer of the session is due: questions may have expired.
     Due,
@@ -136,8 +140,6 @@ pub enum Action {
         /// The message.
         message: Box<QueuedMessage>,
     },
-    /// Record an answer.
-    Record(Answer),
     /// Go on with the turn that was cut off or parked; then as [`Action::Start`].
     Resume {
         /// The run that begins.

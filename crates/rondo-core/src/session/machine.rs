@@ -104,6 +104,8 @@ impl SessionMachine {
             Input::NotTaken => self.lost(out),
             Input::Steered { run, ticket } => self.steered(run, &ticket, out),
             Input::TurnEnded { run } => self.ended(run),
+            Input::NotStarted { run } if self.runs(run) => self.release(out),
+            Input::NotStarted { .. } => {}
             Input::Parked {
                 run,
                 turn,
@@ -309,14 +311,10 @@ impl SessionMachine {
         self.turn = match standing {
             Standing::Idle => Turn::Over,
             Standing::CutOff { turn } => Turn::CutOff(turn),
-            Standing::Parked {
+            Standing::Parked { turn, questions } => Turn::Parked(Parked {
                 turn,
                 questions,
-                answers,
-            } => Turn::Parked(Parked {
-                turn,
-                questions,
-                answers,
+                answers: Vec::new(),
             }),
         };
         match &self.turn {
@@ -440,7 +438,6 @@ impl Parked {
             return out.push(Action::Refuse(Refusal::Changed { question }));
         }
         let actor = answer.actor.clone();
-        out.push(Action::Record(answer.clone()));
         out.push(Action::Tell(SessionEvent::Answered { question, actor }));
         self.answers.push(answer);
     }

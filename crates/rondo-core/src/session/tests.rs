@@ -63,7 +63,6 @@ fn parked(names: &[&str]) -> Standing {
     Standing::Parked {
         turn: turn(),
         questions: names.iter().map(|name| question(name)).collect(),
-        answers: Vec::new(),
     }
 }
 
@@ -227,21 +226,18 @@ fn a_parked_turn_holds_nothing_and_goes_on_once_every_question_is_answered() {
         [Action::Take]
     );
     let taken = done(&mut machine, owned(parked(&["q1", "q2"]), &[]));
-    assert_eq!(taken, [Action::Record(approve("q1")), Action::Release]);
+    assert_eq!(taken, [Action::Release]);
 
+    // Both are in the mailbox.
+    machine.handle(NOW, Input::Answered(approve("q1")));
     machine.handle(NOW, Input::Answered(approve("q2")));
-    let standing = Standing::Parked {
-        turn: turn(),
-        questions: vec![question("q1"), question("q2")],
-        answers: vec![approve("q1")],
-    };
     let resume = Action::Resume {
         run: Run(2),
         turn: turn(),
         answers: vec![approve("q1"), approve("q2")],
     };
-    let taken = done(&mut machine, owned(standing, &["next"]));
-    assert_eq!(taken, [Action::Record(approve("q2")), resume]);
+    let taken = done(&mut machine, owned(parked(&["q1", "q2"]), &["next"]));
+    assert_eq!(taken, [resume]);
 }
 
 #[test]
@@ -267,7 +263,6 @@ fn an_answer_to_what_changed_or_is_answered_already_changes_nothing() {
         taken,
         [
             Action::Refuse(Refusal::Changed { question: id("q") }),
-            Action::Record(approve("q")),
             refused(id("q")),
             refused(id("other")),
             resume,
@@ -313,7 +308,7 @@ fn stopping_a_parked_turn_denies_what_it_asks_and_ends_it() {
         answers: vec![denied.clone()],
     };
     let stop = Action::CancelTurn { run: Run(1) };
-    assert_eq!(taken, [Action::Record(denied), resume, stop]);
+    assert_eq!(taken, [resume, stop]);
 }
 
 #[test]
@@ -330,7 +325,6 @@ fn a_turn_that_parks_while_it_is_stopped_is_ended_all_the_same() {
         matches!(
             actions[..],
             [
-                Action::Record(_),
                 Action::Resume { run: Run(2), .. },
                 Action::CancelTurn { run: Run(2) }
             ]
@@ -415,12 +409,16 @@ struct World {
     runs: Vec<(usize, Run)>,
     /// Rows of the mailbox, oldest first.
     rows: VecDeque<QueuedMessage>,
+    /// Answers in the mailbox, oldest first.
+    answers: Vec<Answer>,
     standing: Standing,
     now: u64,
     submitted: u32,
     delivered: Vec<TicketId>,
     withdrawn: HashSet<TicketId>,
     turns: u32,
+    /// The message of the turn that runs, until something is recorded of it.
+    begun_by: Option<QueuedMessage>,
 }
 
 impl World {
@@ -431,12 +429,14 @@ impl World {
             owner: None,
             runs: Vec::new(),
             rows: VecDeque::new(),
+            answers: Vec::new(),
             standing: Standing::Idle,
             now: 0,
             submitted: 0,
             delivered: Vec::new(),
             withdrawn: HashSet::new(),
             turns: 0,
+            begun_by: None,
         }
     }
 
@@ -455,6 +455,7 @@ impl World {
             Action::Take if self.owner.is_some() => inputs.push_back(Input::NotTaken),
             Action::Take => {
                 self.owner = Some(process);
+                inputs.extend(self.answers.iter().cloned().map(Input::Answered));
                 inputs.push_back(Input::Taken {
                     standing: self.standing.clone(),
                     waiting: self.rows.iter().cloned().collect(),
@@ -466,12 +467,14 @@ impl World {
                 let row = self.rows.iter().position(|it| it.ticket == message.ticket);
                 assert_eq!(row, Some(0), "a message began out of order");
                 self.deliver(&message.ticket);
+                self.begun_by = Some(*message);
                 self.turns += 1;
                 let turn = TurnId::new(format!("t{}", self.turns));
                 self.standing = Standing::CutOff { turn };
             }
             Action::Resume { run, turn, answers } => {
                 self.begins(process, run);
+                self.begun_by = None;
                 let asked = match &self.standing {
                     Standing::CutOff { turn: open } => {
                         assert_eq!(*open, turn);
@@ -480,22 +483,16 @@ impl World {
                     Standing::Parked {
                         turn: open,
                         questions,
-                        answers: recorded,
                     } => {
-                        assert_eq!((open, recorded), (&turn, &answers));
+                        assert_eq!(*open, turn);
                         questions.len()
                     }
                     Standing::Idle => panic!("nothing is open"),
                 };
                 assert_eq!(answers.len(), asked);
+                // The turn takes the rows of what it was given.
+                self.answers.clear();
                 self.standing = Standing::CutOff { turn };
-            }
-            Action::Record(answer) => {
-                assert_eq!(self.owner, Some(process));
-                let Standing::Parked { answers, .. } = &mut self.standing else {
-                    panic!("nothing is asked");
-                };
-                answers.push(answer);
             }
             Action::Release => {
                 assert_eq!(self.owner, Some(process));
@@ -585,7 +582,7 @@ impl World {
 
     fn answer(&mut self, process: usize) {
         let Standing::Parked { questions, .. } = &self.standing else {
-            return self.input(process, Input::Answered(approve("none")));
+            return self.submit_answer(process, approve("none"));
         };
         let at = usize::try_from(self.dice.roll(questions.len() as u64)).unwrap();
         let name = questions[at].id.0.clone();
@@ -596,7 +593,16 @@ impl World {
             },
             _ => approve(&name),
         };
-        self.input(process, Input::Answered(answer));
+        self.submit_answer(process, answer);
+    }
+
+    fn submit_answer(&mut self, process: usize, answer: Answer) {
+        self.answers.push(answer.clone());
+        match self.owner {
+            Some(owner) => self.input(owner, Input::Answered(answer)),
+            // The session is taken, and the answer is found then.
+            None => self.input(process, Input::Due),
+        }
     }
 
     /// The turn that runs goes on: takes steering, parks or ends.
@@ -607,6 +613,7 @@ impl World {
         let steering = self.rows.iter().find(|it| it.delivery == Delivery::Steer);
         match (self.dice.roll(4), steering.cloned()) {
             (0, Some(message)) => {
+                self.begun_by = None;
                 let ticket = message.ticket;
                 let input = Input::Steered {
                     run,
@@ -619,6 +626,7 @@ impl World {
                 }
             }
             (1, _) => {
+                self.begun_by = None;
                 let Standing::CutOff { turn } = self.standing.clone() else {
                     panic!("no turn runs");
                 };
@@ -631,7 +639,6 @@ impl World {
                 self.standing = Standing::Parked {
                     turn: turn.clone(),
                     questions: questions.clone(),
-                    answers: Vec::new(),
                 };
                 self.input(
                     process,
@@ -642,8 +649,20 @@ impl World {
                     },
                 );
             }
+            (2, _) => self.not_started(process, run),
             _ => self.end(process, run),
         }
+    }
+
+    /// The turn needs what is not there, such as a key: its message, if a message began it, still waits.
+    fn not_started(&mut self, process: usize, run: Run) {
+        self.runs.clear();
+        if let Some(message) = self.begun_by.take() {
+            self.delivered.retain(|it| *it != message.ticket);
+            self.rows.push_front(message);
+            self.standing = Standing::Idle;
+        }
+        self.input(process, Input::NotStarted { run });
     }
 
     fn end(&mut self, process: usize, run: Run) {
