@@ -20,9 +20,9 @@ use std::sync::Arc;
 ///
 /// # What may run
 /// Without a gate of the program's own:
-/// - Tools that the program declares ([`AgentBuilder::tool`]) run without approval, except one that
-///   has the name of a built-in tool with effects (`exec`, `execute_command`, `write_file`,
-///   `edit_file`): it is judged like that tool.
+/// - Tools that the program declares ([`AgentBuilder::tool`]) run without approval, except those
+///   whose [kind](rondo_types::ToolKind) is `execute`, `edit`, `delete` or `move`: they are judged like the
+///   built-in tools of that kind.
 /// - Calls of all other tools (files, commands, [`AgentBuilder::judged_tools`]) run without
 ///   approval when they only read inside the given directories, and need approval otherwise.
 /// - Without an approver, a call that needs approval gets a `denied` result and the turn goes on.
@@ -247,7 +247,7 @@ impl AgentBuilder {
         }
         let (judge, directory) = installed.map(|it| (it.gate, it.directory)).unzip();
         let gate = self.gate.unwrap_or_else(|| {
-            let own = self.own.iter().map(|tool| tool.spec().name);
+            let own = self.own.iter().map(|tool| tool.spec());
             Arc::new(OwnToolsRun::new(own, judge))
         });
         let tools = Toolbox::new(self.own.into_iter().chain(self.judged))?;

@@ -3,14 +3,12 @@
 use async_trait::async_trait;
 use rondo_core::shown;
 use rondo_core::{Gate, GateRequest, Verdict};
-use rondo_types::Effects;
+use rondo_types::{Effects, ToolSpec};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Names of built-in tools with effects. A tool with one of them is always judged.
-const BUILT_IN: [&str; 4] = ["exec", "execute_command", "write_file", "edit_file"];
-
-/// Lets the program's own tools run, and passes calls of other tools to another gate.
+/// Lets the program's own tools run, and passes calls of other tools to another gate. So it does with tools that
+/// run commands or change files, whoever declares them.
 pub(crate) struct OwnToolsRun {
     own: HashSet<String>,
     /// Judges the other tools; without it, only read-only tools run without approval.
@@ -18,10 +16,14 @@ pub(crate) struct OwnToolsRun {
 }
 
 impl OwnToolsRun {
-    pub(crate) fn new(own: impl IntoIterator<Item = String>, judge: Option<Arc<dyn Gate>>) -> Self {
+    pub(crate) fn new(
+        own: impl IntoIterator<Item = ToolSpec>,
+        judge: Option<Arc<dyn Gate>>,
+    ) -> Self {
         let own = own
             .into_iter()
-            .filter(|name| !BUILT_IN.contains(&name.as_str()));
+            .filter(|spec| !spec.kind.changes_machine())
+            .map(|spec| spec.name);
         Self {
             own: own.collect(),
             judge,

@@ -10,7 +10,7 @@ use rondo_core::{
 use rondo_core::{Model, Tool};
 use rondo_exec::{ExecOptions, SupervisorCommand};
 use rondo_types::{CallId, ModelInfo, ModelRequest};
-use rondo_types::{Effects, Origin};
+use rondo_types::{Effects, Origin, ToolKind};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -107,10 +107,23 @@ async fn the_programs_own_tools_run_and_others_are_asked_about() {
 }
 
 #[tokio::test]
-async fn a_tool_with_a_built_in_name_is_judged_whoever_adds_it() {
-    let agent = Agent::builder(Mute).tool(named("exec")).build().unwrap();
-    let verdict = judged(&agent, "exec", Effects::Writes).await;
-    assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
+async fn a_tool_that_runs_commands_or_changes_files_is_judged_whoever_adds_it() {
+    for (kind, is_asked) in [
+        (ToolKind::Execute, true),
+        (ToolKind::Edit, true),
+        (ToolKind::Delete, true),
+        (ToolKind::Move, true),
+        (ToolKind::Read, false),
+        (ToolKind::Search, false),
+        (ToolKind::Think, false),
+        (ToolKind::Fetch, false),
+        (ToolKind::Other, false),
+    ] {
+        let own = named("mine").kind(kind);
+        let agent = Agent::builder(Mute).tool(own).build().unwrap();
+        let verdict = judged(&agent, "mine", Effects::Writes).await;
+        assert_eq!(matches!(verdict, Verdict::Ask { .. }), is_asked, "{kind}");
+    }
 }
 
 #[tokio::test]
@@ -267,6 +280,7 @@ fn question() -> ApprovalRequest {
         step: 1,
         call_id: CallId::new("c"),
         tool: "t".to_owned(),
+        kind: rondo_types::ToolKind::Other,
         arguments: json!({}),
         prompt: "may it?".to_owned(),
         can_edit: true,

@@ -231,6 +231,7 @@ mod tests {
             step: 1,
             call_id: CallId::new("c"),
             tool: "exec".into(),
+            kind: rondo_types::ToolKind::Execute,
             arguments: serde_json::Value::Null,
             prompt: "rm -rf /".into(),
             can_edit: true,

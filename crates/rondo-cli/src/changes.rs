@@ -139,6 +139,7 @@ mod tests {
             step: 1,
             call_id: CallId::new("c"),
             tool: "edit_file".to_owned(),
+            kind: rondo_types::ToolKind::Edit,
             arguments,
             prompt: String::new(),
             can_edit: true,

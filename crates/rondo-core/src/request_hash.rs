@@ -2,7 +2,7 @@
 
 use crate::ports::RequestParts;
 use data_encoding::HEXLOWER;
-use rondo_types::{Message, ModelRequest, ToolSpec, Transcript};
+use rondo_types::{Concurrency, Effects, Message, ModelRequest, Recovery, ToolSpec, Transcript};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::io;
@@ -51,6 +51,36 @@ impl<'a> Rest<'a> {
             response_schema: request.response_schema.as_ref(),
         }
     }
+}
+
+/// What a hash covers of a tool: what all versions of the records know. What else a spec says no model reads, so
+/// records of before it was known have the same hash.
+#[derive(Serialize)]
+struct HashedTool<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a serde_json::Value,
+    effects: Effects,
+    concurrency: Concurrency,
+    recovery: Recovery,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    polls: bool,
+}
+
+/// Returns the tools as a hash covers them.
+pub(crate) fn hashed_tools(tools: &[ToolSpec]) -> impl Serialize + '_ {
+    fn hashed(tool: &ToolSpec) -> HashedTool<'_> {
+        HashedTool {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+            effects: tool.effects,
+            concurrency: tool.concurrency,
+            recovery: tool.recovery,
+            polls: tool.polls,
+        }
+    }
+    tools.iter().map(hashed).collect::<Vec<_>>()
 }
 
 impl RequestHasher {
@@ -107,7 +137,7 @@ impl RequestHasher {
         match &self.tools {
             Some((known, digest)) if Arc::ptr_eq(known, tools) => *digest,
             _ => {
-                let digest = digest(&[], tools.as_ref());
+                let digest = digest(&[], &hashed_tools(tools));
                 self.tools = Some((Arc::clone(tools), digest));
                 digest
             }
@@ -193,6 +223,38 @@ mod tests {
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 6);
+    }
+
+    #[test]
+    fn what_no_model_reads_of_a_tool_is_in_no_hash() {
+        let hash = |spec: ToolSpec| {
+            let tools = Arc::new(vec![spec]);
+            let request = ModelRequest {
+                tools,
+                ..request(&[])
+            };
+            RequestHasher::default().hash(&request).whole
+        };
+        let plain = ToolSpec::default();
+        // The form of versions 1 and 2: the spec's own JSON, as long as that says nothing new.
+        let form = |spec: &ToolSpec| digest(&[], &[spec]);
+        assert_eq!(
+            form(&plain),
+            digest(&[], &hashed_tools(std::slice::from_ref(&plain)))
+        );
+        let told = ToolSpec {
+            kind: rondo_types::ToolKind::Edit,
+            hints: rondo_types::ToolHints::looks_only(),
+            timeout: Some(std::time::Duration::from_secs(1)),
+            ..plain.clone()
+        };
+        assert_ne!(form(&plain), form(&told));
+        assert_eq!(hash(plain.clone()), hash(told));
+        let polls = ToolSpec {
+            polls: true,
+            ..plain.clone()
+        };
+        assert_ne!(hash(plain), hash(polls));
     }
 
     #[test]

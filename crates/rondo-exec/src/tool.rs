@@ -12,7 +12,9 @@ use rondo_launch::{
 };
 use rondo_policy::CommandEnvironment;
 use rondo_policy::Workdir;
-use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
+};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -114,6 +116,8 @@ const EXECUTE_COMMAND_DESCRIPTION: &str =
 const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
 
 impl ExecTool {
+    /// The names of [`Self::exec`] and [`Self::execute_command`].
+    pub const NAMES: [&str; 2] = ["exec", "execute_command"];
     /// The longest `timeout` argument, in seconds.
     pub const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
@@ -357,7 +361,9 @@ impl Tool for ExecTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
-            polls: false,
+            kind: ToolKind::Execute,
+            hints: ToolHints::new(true, false, true),
+            ..ToolSpec::default()
         }
     }
 

@@ -246,6 +246,6 @@ fn probe_tool() -> ToolSpec {
         effects: Effects::ReadOnly,
         concurrency: Concurrency::Shared,
         recovery: Recovery::ReadOnly,
-        polls: false,
+        ..ToolSpec::default()
     }
 }

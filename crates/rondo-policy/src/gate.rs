@@ -19,14 +19,13 @@ const WORDS_CHARS_MAX: usize = 200;
 
 /// Decides by what a call would do: read-only calls are allowed, all others are asked about.
 ///
-/// Commands are parsed, not matched as text. A denial takes precedence over everything that allows the call.
+/// Commands ([`ToolKind::command_line`](rondo_types::ToolKind::command_line)) are parsed, not matched as text. A denial takes precedence over everything that allows the call.
 /// The gate decides before a call runs; it is not a sandbox around it.
 #[derive(Debug, Clone)]
 pub struct StandardGate {
     dirs: AllowedDirs,
     workdir: Option<Workdir>,
     environment: CommandEnvironment,
-    exec_tools: Vec<String>,
     yolo: bool,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
@@ -43,8 +42,6 @@ pub struct GateOptions {
     pub workdir: Option<Workdir>,
     /// The variables that the shell tool gives its commands.
     pub environment: CommandEnvironment,
-    /// Tools whose argument `command` is a shell command.
-    pub exec_tools: Vec<String>,
     /// Allows every call that `disallowed_tools` and `forbidden_programs` do not deny.
     pub yolo: bool,
     /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
@@ -65,7 +62,6 @@ impl GateOptions {
             dirs,
             workdir: None,
             environment: CommandEnvironment::default(),
-            exec_tools: vec!["exec".to_owned(), "execute_command".to_owned()],
             yolo: false,
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
@@ -150,7 +146,6 @@ impl StandardGate {
             dirs: options.dirs,
             workdir: options.workdir,
             environment: options.environment,
-            exec_tools: options.exec_tools,
             yolo: options.yolo,
             forbidden_programs: options.forbidden_programs,
         })
@@ -158,17 +153,14 @@ impl StandardGate {
 
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
-        let name = request.spec.name.as_str();
         let allows_all =
             self.yolo && self.disallowed_tools.is_empty() && self.forbidden_programs.is_empty();
-        allows_all || !self.exec_tools.iter().any(|tool| tool == name)
+        allows_all || request.spec.kind.command_line(&request.arguments).is_none()
     }
 
     fn judge(&self, request: &GateRequest) -> Verdict {
         let tool = request.spec.name.as_str();
-        if self.exec_tools.iter().any(|name| name == tool)
-            && let Some(command) = request.arguments.get("command").and_then(Value::as_str)
-        {
+        if let Some(command) = request.spec.kind.command_line(&request.arguments) {
             return self.judge_command(tool, command, &request.arguments);
         }
         if self

@@ -1,7 +1,7 @@
 //! The functions of a Python session that a model may call.
 
 use crate::path;
-use rondo_types::{Concurrency, Effects, Recovery, ToolSpec};
+use rondo_types::{Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 
 /// A function that a model may call.
@@ -100,6 +100,10 @@ impl Capability {
             ),
             false => (Effects::ReadOnly, Concurrency::Shared, Recovery::ReadOnly),
         };
+        let (kind, hints) = match self.runs_code() {
+            true => (ToolKind::Execute, ToolHints::new(true, false, true)),
+            false => (ToolKind::Read, ToolHints::looks_only()),
+        };
         ToolSpec {
             name: self.name().to_owned(),
             description: self.description().to_owned(),
@@ -107,7 +111,9 @@ impl Capability {
             effects,
             concurrency,
             recovery,
-            polls: false,
+            kind,
+            hints,
+            ..ToolSpec::default()
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function that evaluates anything.
-const EVALUATES: &str = "eval_expr";
+const EVALUATES: Capability = Capability::EvalExpr;
 /// Names the interpreter, where it is not that of the virtual environment or the search path.
 const PROGRAM: &str = "RONDO_PYTHON";
 /// What cannot be found is told when it is first needed.
@@ -78,7 +78,7 @@ pub fn looks(profile: &Profile, settings: &Settings) -> Looks {
 
 fn evaluates_freely(profile: &Profile, settings: &Settings) -> bool {
     let values = &settings.values;
-    let named = |names: &[String]| names.iter().any(|it| it == EVALUATES);
+    let named = |names: &[String]| names.iter().any(|it| it == EVALUATES.name());
     let listed = |names: &Option<Vec<String>>| named(names.as_deref().unwrap_or_default());
     let is_allowed = named(&profile.allowed_tools) || values.yolo == Some(true);
     (is_allowed || listed(&values.allowed_tools)) && !listed(&values.disallowed_tools)

@@ -16,16 +16,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The tools of this version.
-const TOOLS: [&str; 7] = [
-    "exec",
-    "execute_command",
-    "read_file",
-    "write_file",
-    "edit_file",
-    "list_files",
-    "search_files",
-];
 /// The pattern that forbids every tool.
 const ALL: &str = "*";
 /// The mode of directories that hold the output of commands.
@@ -73,7 +63,9 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
     named
         .map(|pattern| pattern.split('(').next().unwrap_or_default().trim())
         .filter(|name| {
-            let is_known = TOOLS.contains(name) || python::has(name);
+            let is_known = ExecTool::NAMES.contains(name)
+                || rondo_tools::TOOL_NAMES.contains(name)
+                || python::has(name);
             *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })
         .map(str::to_owned)

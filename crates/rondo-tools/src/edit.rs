@@ -10,7 +10,9 @@ use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
-use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -111,7 +113,9 @@ impl Tool for EditFile {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
-            polls: false,
+            kind: ToolKind::Edit,
+            hints: ToolHints::new(true, false, false),
+            ..ToolSpec::default()
         }
     }
 

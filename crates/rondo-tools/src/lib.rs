@@ -46,6 +46,15 @@ pub use write::WriteFile;
 use rondo_core::ports::Tool;
 use std::sync::Arc;
 
+/// The names of the five file tools, in the order they are offered.
+pub const TOOL_NAMES: [&str; 5] = [
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search_files",
+];
+
 /// Returns the five file tools over one workspace, in the order they are offered.
 #[must_use]
 pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {

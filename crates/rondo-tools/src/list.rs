@@ -6,7 +6,9 @@ use crate::walk::{Found, VISITED_MAX, Walk};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
-use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -77,7 +79,9 @@ impl Tool for ListFiles {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
-            polls: false,
+            kind: ToolKind::Search,
+            hints: ToolHints::looks_only(),
+            ..ToolSpec::default()
         }
     }
 

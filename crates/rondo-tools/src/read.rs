@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{
-    Concurrency, Effects, Media, MediaKind, MediaSource, Recovery, ToolOutcome, ToolOutput,
-    ToolSpec,
+    Concurrency, Effects, Media, MediaKind, MediaSource, Recovery, ToolHints, ToolKind,
+    ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,7 +82,9 @@ impl Tool for ReadFile {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
-            polls: false,
+            kind: ToolKind::Read,
+            hints: ToolHints::looks_only(),
+            ..ToolSpec::default()
         }
     }
 

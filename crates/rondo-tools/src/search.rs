@@ -12,7 +12,9 @@ use grep_searcher::{
     SinkMatch,
 };
 use rondo_core::ports::{Tool, ToolInvocation};
-use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -100,7 +102,9 @@ impl Tool for SearchFiles {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
-            polls: false,
+            kind: ToolKind::Search,
+            hints: ToolHints::looks_only(),
+            ..ToolSpec::default()
         }
     }
 

@@ -9,7 +9,9 @@ use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
 use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
-use rondo_types::{Concurrency, Effects, Recovery, ToolOutcome, ToolOutput, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io::Read;
@@ -74,7 +76,9 @@ impl Tool for WriteFile {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Checkable,
-            polls: false,
+            kind: ToolKind::Edit,
+            hints: ToolHints::new(true, true, false),
+            ..ToolSpec::default()
         }
     }
 

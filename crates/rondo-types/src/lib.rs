@@ -36,8 +36,8 @@ pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    Concurrency, Effects, InDoubtDecision, Recovery, ToolError, ToolErrorCode, ToolOutcome,
-    ToolOutput, ToolSpec,
+    Concurrency, Effects, InDoubtDecision, Recovery, ToolError, ToolErrorCode, ToolHints, ToolKind,
+    ToolOutcome, ToolOutput, ToolSpec,
 };
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,

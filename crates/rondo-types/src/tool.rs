@@ -1,11 +1,16 @@
 //! Tool specifications and the outcomes of tool calls.
 
 use crate::Media;
+use crate::time::optional_duration_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
+use std::time::Duration;
 
 /// The specification of a tool: what the model reads, and what the engine needs to run it.
+///
+/// Its default has no name and is as careful as can be: calls have effects, run alone, and never run again after a
+/// crash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name the model calls it by. Every provider accepts `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
@@ -25,6 +30,149 @@ pub struct ToolSpec {
     /// limits apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls: bool,
+    /// What a call does. Hosts show calls and the gate judges them by this, never by the name. No model reads it.
+    #[serde(default, skip_serializing_if = "ToolKind::is_other")]
+    pub kind: ToolKind,
+    /// What else is known of its effects. No model reads it.
+    #[serde(default, skip_serializing_if = "ToolHints::is_empty")]
+    pub hints: ToolHints,
+    /// The longest time that one call may run; it can only shorten
+    /// [`Limits::tool_timeout`](crate::Limits::tool_timeout) and the turn's own time.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "timeout_ms",
+        with = "optional_duration_ms"
+    )]
+    pub timeout: Option<Duration>,
+}
+
+impl Default for ToolSpec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            parameters: serde_json::json!({"type": "object"}),
+            effects: Effects::Writes,
+            concurrency: Concurrency::Exclusive,
+            recovery: Recovery::AtMostOnce,
+            polls: false,
+            kind: ToolKind::Other,
+            hints: ToolHints::default(),
+            timeout: None,
+        }
+    }
+}
+
+/// What the calls of a tool do, in the words of the Agent Client Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Reads files or data.
+    Read,
+    /// Changes files or their content.
+    Edit,
+    /// Removes files or data.
+    Delete,
+    /// Moves or renames files.
+    Move,
+    /// Searches for information.
+    Search,
+    /// Runs commands or code. Where the arguments have a text `command`, it is a command line of this machine's
+    /// shell, and the gate judges what that command would do.
+    Execute,
+    /// Reasons or plans, and has no effect.
+    Think,
+    /// Gets data from outside, such as a web page.
+    Fetch,
+    /// Anything else; also what a later version knows and this one does not.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+impl ToolKind {
+    /// Returns the word for it in records and protocols.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Search => "search",
+            Self::Execute => "execute",
+            Self::Think => "think",
+            Self::Fetch => "fetch",
+            Self::Other => "other",
+        }
+    }
+
+    /// Returns whether nothing is said of it.
+    #[must_use]
+    pub fn is_other(&self) -> bool {
+        *self == Self::Other
+    }
+
+    /// Returns whether its calls change files or run code on this machine: what no call does without being judged.
+    #[must_use]
+    pub fn changes_machine(self) -> bool {
+        matches!(self, Self::Edit | Self::Delete | Self::Move | Self::Execute)
+    }
+
+    /// Returns the command line that a call of this kind runs in a shell: the text `command` of its arguments.
+    #[must_use]
+    pub fn command_line(self, arguments: &Value) -> Option<&str> {
+        match self {
+            Self::Execute => arguments.get("command")?.as_str(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known of the effects of a tool's calls; nothing is promised where a hint is absent. A hint is a statement of
+/// the tool's author, so it may make a host more careful and never less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct ToolHints {
+    /// Whether a call may remove or overwrite something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Whether a second call with the same arguments changes nothing more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// Whether a call may reach what is outside of this machine, such as the web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl ToolHints {
+    /// Says all three, in the order of the fields: `destructive`, `idempotent`, `open_world`.
+    #[must_use]
+    pub fn new(destructive: bool, idempotent: bool, open_world: bool) -> Self {
+        Self {
+            destructive: Some(destructive),
+            idempotent: Some(idempotent),
+            open_world: Some(open_world),
+        }
+    }
+
+    /// The hints of a tool that changes nothing and stays on this machine.
+    #[must_use]
+    pub fn looks_only() -> Self {
+        Self::new(false, true, false)
+    }
+
+    /// Returns whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Whether a tool may change anything outside the conversation.
@@ -206,4 +354,54 @@ pub struct ToolError {
     /// Further details: an object, or null. Includes the output that was produced before a timeout.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_spec_from_before_kinds_is_read_and_written_as_it_was() {
+        let old = r#"{"name":"t","description":"","parameters":{"type":"object"},"effects":"writes","concurrency":"exclusive","recovery":"at_most_once"}"#;
+        let spec: ToolSpec = serde_json::from_str(old).unwrap();
+        let name = "t".to_owned();
+        assert_eq!(
+            spec,
+            ToolSpec {
+                name,
+                ..ToolSpec::default()
+            }
+        );
+        assert_eq!(serde_json::to_string(&spec).unwrap(), old);
+    }
+
+    #[test]
+    fn kind_hints_and_timeout_are_kept_and_a_kind_of_a_later_version_is_other() {
+        let spec = ToolSpec {
+            kind: ToolKind::Fetch,
+            hints: ToolHints::new(false, true, true),
+            timeout: Some(Duration::from_millis(1500)),
+            ..ToolSpec::default()
+        };
+        let mut json = serde_json::to_value(&spec).unwrap();
+        assert_eq!(
+            (&json["kind"], &json["timeout_ms"]),
+            (&json!("fetch"), &json!(1500))
+        );
+        let read: ToolSpec = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(read, spec);
+        json["kind"] = json!("teleport");
+        let read: ToolSpec = serde_json::from_value(json).unwrap();
+        assert_eq!(read.kind, ToolKind::Other);
+    }
+
+    #[test]
+    fn only_a_text_command_of_a_tool_that_executes_is_a_command_line() {
+        let command = json!({"command": "ls"});
+        assert_eq!(ToolKind::Execute.command_line(&command), Some("ls"));
+        assert_eq!(ToolKind::Other.command_line(&command), None);
+        let list = json!({"command": ["ls"]});
+        assert_eq!(ToolKind::Execute.command_line(&list), None);
+    }
 }

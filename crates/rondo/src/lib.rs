@@ -92,7 +92,7 @@
 //!             effects: Effects::ReadOnly,
 //!             concurrency: Concurrency::Shared,
 //!             recovery: Recovery::ReadOnly,
-//!             polls: false,
+//!             ..ToolSpec::default()
 //!         }
 //!     }
 //!
@@ -236,7 +236,8 @@ pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
     CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,
-    StopReason, ToolErrorCode, ToolOutcome, ToolSpec, Transcript, TurnEvent, TurnId,
+    StopReason, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec, Transcript, TurnEvent,
+    TurnId,
 };
 #[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};

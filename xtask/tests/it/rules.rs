@@ -33,7 +33,7 @@ const DEVELOPMENT: [&str; 3] = [
     "xtask/",
 ];
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -155,6 +155,33 @@ const RULES: [Rule; 13] = [
         sample: "map.get(\"tool_call_id\")",
     },
     Rule {
+        what: "what becomes of a call, and how it is shown, depends on its tool's kind and hints, not on its name",
+        words: &[
+            "\"exec\"",
+            "\"execute_command\"",
+            "\"read_file\"",
+            "\"write_file\"",
+            "\"edit_file\"",
+            "\"list_files\"",
+            "\"search_files\"",
+            "\"eval_expr\"",
+            "\"run_code\"",
+        ],
+        view: View::Strings,
+        only_in: &[],
+        // Tools know their own names, designs those that they are told by; a command line has words like them, and the
+        // built-in model is shown an example of a call.
+        not_in: &[
+            "crates/rondo-exec/",
+            "crates/rondo-python/",
+            "crates/rondo-tools/",
+            "crates/rondo-designs/",
+            "crates/rondo-policy/src/analysis/",
+            "crates/rondo-local/src/prompt/examples",
+        ],
+        sample: "if call.name == \"exec\" {}",
+    },
+    Rule {
         what: "the vocabulary, the codecs and the machine do no input or output and never wait",
         words: &[
             "async",
@@ -200,7 +227,12 @@ impl Rule {
         let code = rust_text::code_only(source);
         let text = match self.view {
             View::Code => rust_text::without_tests(&code, &code),
-            View::Strings => rust_text::without_tests(&rust_text::without_comments(source), &code),
+            View::Strings => {
+                let text = rust_text::without_comments(source);
+                // A feature has the name of the tool that it brings.
+                let text = text.replace("feature = \"exec\"", "feature = ______");
+                rust_text::without_tests(&text, &code)
+            }
             View::Everything => code,
         };
         self.words

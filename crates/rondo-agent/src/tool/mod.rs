@@ -16,11 +16,14 @@ use async_trait::async_trait;
 use failure::{BoxError, described, ended_early};
 use futures_util::future::BoxFuture;
 use rondo_core::{Tool, ToolInvocation};
-use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome, ToolSpec};
+use rondo_types::{
+    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 type ToolFn = dyn Fn(ToolInvocation) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
@@ -90,7 +93,7 @@ where
         effects: Effects::Writes,
         concurrency: Concurrency::Exclusive,
         recovery: Recovery::AtMostOnce,
-        polls: false,
+        ..ToolSpec::default()
     };
     let work = move |mut call: ToolInvocation| -> BoxFuture<'static, ToolOutcome> {
         let arguments = std::mem::take(&mut call.arguments);
@@ -176,6 +179,28 @@ impl FnTool {
     #[must_use]
     pub fn polls(mut self) -> Self {
         self.spec.polls = true;
+        self
+    }
+
+    /// Says what its calls do, for hosts to show them by and for the gate. A tool that runs commands or changes files
+    /// is judged like a built-in one ([`ToolKind::changes_machine`]).
+    #[must_use]
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.spec.kind = kind;
+        self
+    }
+
+    /// Says what else is known of its effects.
+    #[must_use]
+    pub fn hints(mut self, hints: ToolHints) -> Self {
+        self.spec.hints = hints;
+        self
+    }
+
+    /// Bounds the time of one call. The limits of the turn apply besides.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.spec.timeout = Some(timeout);
         self
     }
 

@@ -158,6 +158,7 @@ mod tests {
             step: 1,
             call_id: CallId::new("c"),
             tool: "exec".into(),
+            kind: rondo_types::ToolKind::Execute,
             arguments,
             prompt: String::new(),
             can_edit: true,

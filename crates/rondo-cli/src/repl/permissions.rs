@@ -4,34 +4,17 @@ use crate::error::Result;
 use async_trait::async_trait;
 use rondo_core::{ApprovalRequest, Gate, GateRequest, Verdict};
 use rondo_policy::GateOptions;
-use rondo_policy::analysis::{has_subcommands, is_wrapper};
+use rondo_policy::analysis::{has_subcommands, is_second_wrapper, is_wrapper};
 use rondo_runtime::SetupError;
 use rondo_runtime::tools::standard_gate;
-use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bound on patterns that are remembered.
 const PATTERNS_MAX: usize = 256;
 /// A longer pattern says too little in too many words.
 const PATTERN_CHARS_MAX: usize = 60;
-/// Tools whose argument is a command.
-const EXEC_TOOLS: [&str; 2] = ["exec", "execute_command"];
 /// What makes of a line more than one command, or hides what it runs.
 const COMPOUND: &str = "|&;<>()$`\n\\\"'*?[]{}#!~=";
-/// Second words behind which anything may stand.
-const RUNNING: [&str; 10] = [
-    "bisect",
-    "config",
-    "dlx",
-    "eval",
-    "exec",
-    "rebase",
-    "run",
-    "shell",
-    "submodule",
-    "x",
-];
-
 /// Tools and commands that run without asking from now on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Permissions(Arc<Mutex<Vec<String>>>);
@@ -100,10 +83,9 @@ impl Gate for RememberingGate {
 /// where it is not certain what it would allow.
 pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
     let tool = request.tool.as_str();
-    if !EXEC_TOOLS.contains(&tool) {
+    let Some(command) = request.kind.command_line(&request.arguments) else {
         return Some(tool.to_owned());
-    }
-    let command = request.arguments.get("command").and_then(Value::as_str)?;
+    };
     if command.contains(|c: char| COMPOUND.contains(c)) {
         return None;
     }
@@ -113,8 +95,9 @@ pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
     if is_wrapper(name) {
         return None;
     }
-    let is_plain =
-        |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && !RUNNING.contains(word);
+    let is_plain = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase()) && !is_second_wrapper(word)
+    };
     let second = has_subcommands(name).then(|| words.next());
     let pattern = match second {
         None => format!("{tool}({program} *)"),
@@ -127,17 +110,18 @@ pub(super) fn pattern_for(request: &ApprovalRequest) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rondo_types::CallId;
-    use serde_json::json;
+    use rondo_types::{CallId, ToolKind};
+    use serde_json::{Value, json};
 
     #[track_caller]
-    fn check(tool: &str, arguments: Value, expected: Option<&str>) {
+    fn check((tool, kind): (&str, ToolKind), arguments: Value, expected: Option<&str>) {
         let request = ApprovalRequest {
             session: rondo_types::SessionId::new("s"),
             turn: rondo_types::TurnId::new("s-1"),
             step: 1,
             call_id: CallId::new("c"),
             tool: tool.into(),
+            kind,
             arguments,
             prompt: String::new(),
             can_edit: true,
@@ -148,9 +132,15 @@ mod tests {
     #[test]
     fn a_pattern_is_as_wide_as_what_was_asked_and_no_wider() {
         let command = |line: &str| json!({"command": line});
-        check("write_file", json!({"path": "a"}), Some("write_file"));
-        check("exec", command("touch a b"), Some("exec(touch *)"));
-        check("exec", command("git push origin"), Some("exec(git push *)"));
+        let write = ("write_file", ToolKind::Edit);
+        check(write, json!({"path": "a"}), Some("write_file"));
+        let run_code = ("run_code", ToolKind::Execute);
+        check(run_code, json!({"code": "1"}), Some("run_code"));
+        let other = ("remote", ToolKind::Other);
+        check(other, command("touch a"), Some("remote"));
+        let exec = ("sh", ToolKind::Execute);
+        check(exec, command("touch a b"), Some("sh(touch *)"));
+        check(exec, command("git push origin"), Some("sh(git push *)"));
         for line in [
             "git -C / push",
             "git",
@@ -180,7 +170,7 @@ mod tests {
             "FOO=1 touch a",
             "",
         ] {
-            check("exec", command(line), None);
+            check(exec, command(line), None);
         }
     }
 

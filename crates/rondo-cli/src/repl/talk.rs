@@ -117,7 +117,7 @@ impl AgentChat {
             return Err(CliError::new(Exit::Input, gone(directory)).hint(GO_ELSEWHERE));
         }
         let plan = self.plan()?;
-        if plan.tool_names.iter().any(|name| is_python(name)) {
+        if plan.tool_names.iter().any(|name| python::has(name)) {
             self.python()?;
         }
         let message = self.message(question)?;
@@ -210,7 +210,7 @@ impl AgentChat {
         let has_tools = !plan.tool_names.is_empty();
         let forbidden = self.session.settings.values.disallowed_tools.as_deref();
         let forbidden = forbidden.unwrap_or_default();
-        let is_there = plan.tool_names.iter().any(|name| is_python(name));
+        let is_there = plan.tool_names.iter().any(|name| python::has(name));
         if !has_tools || is_there {
             return;
         }
@@ -379,11 +379,6 @@ fn has_calls(history: &[Arc<Message>]) -> bool {
         Part::ToolCall(_) | Part::ToolResult(_) | Part::Media(_) => true,
         Part::Text(_) | Part::Reasoning(_) | Part::Refusal(_) | Part::Opaque(_) => false,
     })
-}
-
-fn is_python(tool: &str) -> bool {
-    let names = Capability::ALL.map(Capability::name);
-    names.contains(&tool)
 }
 
 fn nothing_cut_off() -> CliError {

@@ -377,17 +377,18 @@ impl Driver {
             return;
         }
         let call_id = call.call_id.clone();
+        let spec = self.setup.tools.spec(&call.name);
         let request = ApprovalRequest {
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             step: self.machine.steps(),
             call_id: call.call_id,
+            kind: spec.as_ref().map(|spec| spec.kind).unwrap_or_default(),
             tool: call.name,
             arguments: call.arguments,
             prompt,
             can_edit: !self.repeats.contains_key(&call_id),
         };
-        let spec = self.setup.tools.spec(&request.tool);
         let judge = self.judge();
         let answer = self.answer(request.clone(), until);
         let can_park = self.batch.keeps_records();

@@ -5,7 +5,7 @@ use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{
     AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Seq, settled,
 };
-use crate::request_hash::{RequestHasher, digest};
+use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
 use rondo_types::{
     Answer, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Question,
@@ -109,7 +109,7 @@ impl RecordBatch {
         let body = RecordBody::TurnStarted {
             profile: Arc::clone(&setup.profile),
             seed: setup.seed,
-            tools_hash: HEXLOWER.encode(&digest(&[], setup.tools.specs().as_ref())),
+            tools_hash: HEXLOWER.encode(&digest(&[], &hashed_tools(&setup.tools.specs()))),
             models: self.models.clone(),
             addresses: addresses(setup),
             turn_number: setup.turn_number,

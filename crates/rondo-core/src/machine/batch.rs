@@ -40,6 +40,9 @@ pub(super) struct BatchCall {
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) edited: bool,
+    /// The tool's own bound on the time of a call.
+    #[serde(default)]
+    pub(super) timeout: Option<std::time::Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -406,7 +409,10 @@ impl BatchCall {
             name: self.name.clone(),
             arguments: self.arguments.clone(),
             recovery: self.recovery,
-            timeout,
+            timeout: match (self.timeout, timeout) {
+                (Some(own), Some(left)) => Some(own.min(left)),
+                (own, left) => own.or(left),
+            },
             end_by,
         }
     }

@@ -145,6 +145,7 @@ fn ready(call: ToolCall, spec: &ToolSpec, arguments: Value) -> BatchCall {
     BatchCall {
         arguments,
         recovery: spec.recovery,
+        timeout: spec.timeout,
         ..blank(call, CallState::Planned)
     }
 }
@@ -186,6 +187,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         state,
         reported: false,
         edited: false,
+        timeout: None,
     }
 }
 

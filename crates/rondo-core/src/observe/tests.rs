@@ -148,7 +148,7 @@ impl Tool for HangingTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::Confirm,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

@@ -4,8 +4,8 @@ use super::mailbox::MailId;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, ToolSpec,
-    TurnId,
+    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, ToolKind,
+    ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,6 +104,8 @@ pub struct ApprovalRequest {
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
+    /// What its calls do.
+    pub kind: ToolKind,
     /// The arguments.
     pub arguments: Value,
     /// The question.
@@ -144,6 +146,7 @@ impl ApprovalRequest {
             prompt,
             can_edit,
             step: _,
+            kind: _,
         } = self;
         let call = (session, turn, call_id, tool, arguments, prompt, can_edit);
         // Plain data with string keys can always be written.

@@ -1,7 +1,7 @@
 //! Compares a replayed request with the recorded one.
 
 use crate::ports::RequestParts;
-use crate::request_hash::{RequestHash, Rest};
+use crate::request_hash::{RequestHash, Rest, hashed_tools};
 use rondo_types::{Message, ModelRequest, Part};
 use serde::Serialize;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn system(request: &ModelRequest) -> String {
 }
 
 fn tools(request: &ModelRequest) -> String {
-    pretty(request.tools.as_ref())
+    pretty(&hashed_tools(&request.tools))
 }
 
 fn settings(request: &ModelRequest) -> String {

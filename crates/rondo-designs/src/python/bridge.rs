@@ -162,7 +162,7 @@ impl Tool for CapabilityTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::AtMostOnce,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

@@ -193,7 +193,7 @@ pub(super) fn specs(tools: Vec<FunctionDeclaration>) -> Vec<ToolSpec> {
         effects: Effects::Writes,
         concurrency: Concurrency::Exclusive,
         recovery: Recovery::AtMostOnce,
-        polls: false,
+        ..ToolSpec::default()
     };
     tools.into_iter().map(spec).collect()
 }

@@ -53,7 +53,7 @@ impl rondo_core::Tool for Wrapped {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::AtMostOnce,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

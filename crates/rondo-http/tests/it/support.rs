@@ -135,6 +135,6 @@ pub(crate) fn tool() -> ToolSpec {
         effects: Effects::ReadOnly,
         concurrency: Concurrency::Shared,
         recovery: Recovery::ReadOnly,
-        polls: false,
+        ..ToolSpec::default()
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn tool(name: &str, description: &str) -> ToolSpec {
         effects: Effects::ReadOnly,
         concurrency: Concurrency::Shared,
         recovery: Recovery::ReadOnly,
-        polls: false,
+        ..ToolSpec::default()
     }
 }
 

@@ -361,6 +361,7 @@ fn tools(stage: &Arc<Stage>, offered: &[String]) -> Result<Toolbox, Failure> {
             },
             recovery,
             polls: name == "watch",
+            ..ToolSpec::default()
         };
         let stage = Arc::clone(stage);
         Arc::new(Prop { spec, stage }) as Arc<dyn Tool>

@@ -26,7 +26,7 @@ impl Tool for Outside {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: self.recovery,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) fn exec() -> ToolSpec {
         effects: Effects::Writes,
         concurrency: Concurrency::Exclusive,
         recovery: Recovery::AtMostOnce,
-        polls: false,
+        ..ToolSpec::default()
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn tool(name: &str, parameters: &Value) -> ToolSpec {
         effects: Effects::Writes,
         concurrency: Concurrency::Exclusive,
         recovery: Recovery::AtMostOnce,
-        polls: false,
+        ..ToolSpec::default()
     }
 }
 

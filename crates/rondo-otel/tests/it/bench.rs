@@ -225,7 +225,7 @@ impl Tool for Timed {
             effects: Effects::ReadOnly,
             concurrency: Concurrency::Shared,
             recovery: Recovery::ReadOnly,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

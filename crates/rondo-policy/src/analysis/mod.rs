@@ -29,7 +29,7 @@ mod wrappers;
 pub use complete::is_complete;
 pub(crate) use found::Analysis;
 pub use paths::AllowedDirs;
-pub use wrappers::{has_subcommands, is_wrapper};
+pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
 /// The longest command that is analysed, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 8 << 10;

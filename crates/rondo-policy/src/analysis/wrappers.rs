@@ -392,6 +392,27 @@ const CHANGES_SHELL: &[&str] = &[
     "unset",
 ];
 
+/// Subcommands behind which anything may stand.
+const SECOND_WRAPPERS: [&str; 10] = [
+    "bisect",
+    "config",
+    "dlx",
+    "eval",
+    "exec",
+    "rebase",
+    "run",
+    "shell",
+    "submodule",
+    "x",
+];
+
+/// Returns whether a subcommand runs what follows it, so that allowing it would allow everything: `npm exec`,
+/// `docker run`.
+#[must_use]
+pub fn is_second_wrapper(word: &str) -> bool {
+    SECOND_WRAPPERS.contains(&word)
+}
+
 /// Returns whether a program has subcommands, as in `cargo test`.
 #[must_use]
 pub fn has_subcommands(name: &str) -> bool {

@@ -1,6 +1,6 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
 use rondo_policy::{AllowedDirs, GateOptions, StandardGate, Variables, Workdir};
-use rondo_types::{CallId, Concurrency, Effects, Recovery, ToolSpec};
+use rondo_types::{CallId, Effects, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,25 +19,35 @@ impl Fixture {
     }
 
     async fn exec(&self, command: &str) -> Verdict {
-        self.tool("exec", Effects::Writes, json!({ "command": command }))
+        self.of_kind(ToolKind::Execute, "exec", json!({ "command": command }))
             .await
     }
 
+    async fn of_kind(&self, kind: ToolKind, name: &str, arguments: Value) -> Verdict {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            kind,
+            ..ToolSpec::default()
+        };
+        self.check(spec, arguments).await
+    }
+
     async fn tool(&self, name: &str, effects: Effects, arguments: Value) -> Verdict {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            effects,
+            ..ToolSpec::default()
+        };
+        self.check(spec, arguments).await
+    }
+
+    async fn check(&self, spec: ToolSpec, arguments: Value) -> Verdict {
         let request = GateRequest {
             session: rondo_types::SessionId::new("s"),
             turn: rondo_types::TurnId::new("s-1"),
             step: 1,
             call_id: CallId::new("c"),
-            spec: Arc::new(ToolSpec {
-                name: name.to_owned(),
-                description: String::new(),
-                parameters: json!({}),
-                effects,
-                concurrency: Concurrency::Exclusive,
-                recovery: Recovery::Checkable,
-                polls: false,
-            }),
+            spec: Arc::new(spec),
             arguments,
         };
         StandardGate::new(self.options.clone())
@@ -53,6 +63,18 @@ fn is_ask(verdict: &Verdict) -> bool {
 
 fn is_deny(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Deny { .. })
+}
+
+#[tokio::test]
+async fn a_command_line_is_known_by_the_tools_kind_and_not_by_its_name() {
+    let fixture = Fixture::new();
+    let command = || json!({ "command": "ls" });
+    let sh = fixture.of_kind(ToolKind::Execute, "sh", command()).await;
+    assert_eq!(sh, Verdict::Allow);
+    let named = fixture.of_kind(ToolKind::Other, "exec", command()).await;
+    assert!(is_ask(&named), "{named:?}");
+    let code = fixture.of_kind(ToolKind::Execute, "run_code", json!({ "code": "ls" }));
+    assert!(is_ask(&code.await));
 }
 
 #[tokio::test]
@@ -304,7 +326,7 @@ async fn a_working_directory_counts() {
     std::fs::create_dir(fixture.work.path().join("sub")).unwrap();
     let run = |directory: &'static str, command: &'static str| {
         let arguments = json!({ "command": command, "working_directory": directory });
-        fixture.tool("exec", Effects::Writes, arguments)
+        fixture.of_kind(ToolKind::Execute, "exec", arguments)
     };
     assert_eq!(run("sub", "ls ..").await, Verdict::Allow);
     assert!(is_ask(&run("sub", "ls ../..").await));
@@ -365,7 +387,7 @@ async fn the_question_about_a_long_command_names_its_programs_and_shows_its_end(
 async fn the_question_shows_what_else_a_command_is_given() {
     let fixture = Fixture::new();
     let arguments = json!({ "timeout": 7, "command": "touch \u{e0041}x" });
-    let prompt = asked(fixture.tool("exec", Effects::Writes, arguments)).await;
+    let prompt = asked(fixture.of_kind(ToolKind::Execute, "exec", arguments)).await;
     assert!(
         prompt.contains("\n  command: touch \\u{e0041}x\n  timeout: 7\n"),
         "{prompt}"

@@ -1,8 +1,8 @@
 use crate::bench::Bench;
 use rondo_core::toolbox::Toolbox;
 use rondo_schema::{Prepared, Validator, prepare};
-use rondo_tools::file_tools;
-use rondo_types::{Concurrency, Effects, Recovery};
+use rondo_tools::{TOOL_NAMES, file_tools};
+use rondo_types::{Concurrency, Effects, Recovery, ToolHints, ToolKind};
 
 #[test]
 fn each_tool_says_what_it_does_to_the_world() {
@@ -30,6 +30,17 @@ fn each_tool_says_what_it_does_to_the_world() {
     ]
     .map(|(name, (effects, concurrency, recovery))| (name, effects, concurrency, recovery));
     assert_eq!(found, expected);
+    assert_eq!(expected.map(|it| it.0), TOOL_NAMES);
+    let kinds: Vec<_> = specs.iter().map(|it| (it.kind, it.hints)).collect();
+    let looks = ToolHints::looks_only();
+    let expected = [
+        (ToolKind::Read, looks),
+        (ToolKind::Edit, ToolHints::new(true, true, false)),
+        (ToolKind::Edit, ToolHints::new(true, false, false)),
+        (ToolKind::Search, looks),
+        (ToolKind::Search, looks),
+    ];
+    assert_eq!(kinds, expected);
 }
 
 #[test]

@@ -239,7 +239,7 @@ pub(crate) fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
         effects: Effects::ReadOnly,
         concurrency: Concurrency::Shared,
         recovery: Recovery::ReadOnly,
-        polls: false,
+        ..ToolSpec::default()
     }
 }
 

@@ -162,7 +162,8 @@ async fn an_approval_names_its_session_turn_and_step() {
     let seen = Arc::clone(&asked);
     let exec = rondo::tool("exec", "Runs.", |_: NoArgs, _cx| async {
         Ok::<_, String>(())
-    });
+    })
+    .kind(rondo::ToolKind::Execute);
     let agent = Agent::builder(model(&server, ModelCard::new("m")))
         .tool(exec)
         .approve_with(move |request: ApprovalRequest| {

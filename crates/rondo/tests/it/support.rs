@@ -272,7 +272,7 @@ impl FnTool {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: Recovery::AtMostOnce,
-            polls: false,
+            ..ToolSpec::default()
         };
         Self {
             spec,

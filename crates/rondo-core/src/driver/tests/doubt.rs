@@ -33,7 +33,7 @@ impl Tool for Silent {
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
             recovery: self.0,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

@@ -163,7 +163,7 @@ impl Tool for FakeTool {
                 Concurrency::Exclusive
             },
             recovery: Recovery::AtMostOnce,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

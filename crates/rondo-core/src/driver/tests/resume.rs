@@ -155,7 +155,7 @@ impl Tool for Worker {
                 Concurrency::Exclusive
             },
             recovery: self.recovery,
-            polls: false,
+            ..ToolSpec::default()
         }
     }
 

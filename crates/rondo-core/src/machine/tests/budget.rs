@@ -119,6 +119,24 @@ fn a_slice_of_the_turns_time_is_held_back_for_the_answer() {
 }
 
 #[test]
+fn a_tools_own_timeout_shortens_its_calls_and_lengthens_none() {
+    let timeouts = |own: u64, of_profile: Option<u64>| {
+        let mut sim = restless("python");
+        sim.profile.limits.tool_timeout = of_profile.map(Duration::from_secs);
+        for tool in &mut sim.tools {
+            tool.timeout = Some(Duration::from_secs(own));
+        }
+        let ran = sim.run();
+        let timeouts = ran.runs.iter().flatten().map(|call| call.timeout.unwrap());
+        timeouts.map(|it| it.as_millis()).collect::<Vec<_>>()
+    };
+    let of_the_turn = timeouts(u64::MAX, None);
+    assert!(of_the_turn.iter().all(|it| *it > 5_000), "{of_the_turn:?}");
+    assert!(timeouts(5, None).iter().all(|it| *it == 5_000));
+    assert!(timeouts(5, Some(3)).iter().all(|it| *it == 3_000));
+}
+
+#[test]
 fn tool_time_counts_and_no_call_may_outlive_the_deadline() {
     let mut sim = restless("python");
     sim.tool_time = Duration::from_secs(7);

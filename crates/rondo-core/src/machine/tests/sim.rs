@@ -67,6 +67,7 @@ pub(super) struct Sim {
     /// How long each model request and each tool call takes.
     pub(super) model_time: Duration,
     pub(super) tool_time: Duration,
+    pub(super) tools: Vec<ToolSpec>,
 }
 
 /// What came of it.
@@ -93,6 +94,7 @@ impl Sim {
             approve: Box::new(|_| Approval::Approved),
             model_time: Duration::from_millis(10),
             tool_time: Duration::from_millis(10),
+            tools: tools(),
         }
     }
 
@@ -118,7 +120,7 @@ impl Sim {
             fallbacks: self.fallbacks.clone(),
             profile: self.profile.clone().into(),
             system: vec!["system".into()],
-            tools: Arc::new(tools()),
+            tools: Arc::new(self.tools.clone()),
             response_schema: None,
             seed: 7,
         }
@@ -244,7 +246,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
         effects,
         concurrency,
         recovery: Recovery::AtMostOnce,
-        polls: false,
+        ..ToolSpec::default()
     };
     vec![
         spec("look", Effects::ReadOnly, Concurrency::Shared),
