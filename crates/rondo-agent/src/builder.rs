@@ -7,7 +7,9 @@ use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
 use crate::turn::TurnParts;
 use rondo_core::profile::{self, ProfileError};
-use rondo_core::{Approval, ApprovalRequest, Approver, Gate, Model, Tool, Toolbox, ToolboxError};
+use rondo_core::{
+    Approval, ApprovalRequest, Approver, Gate, Interceptor, Model, Tool, Toolbox, ToolboxError,
+};
 use rondo_schema::Validator;
 use rondo_types::{Limits, LoopGuard, Profile, Sampling};
 use serde_json::Value;
@@ -35,6 +37,7 @@ pub struct AgentBuilder {
     built_in: BuiltIn,
     gate: Option<Arc<dyn Gate>>,
     approver: Arc<dyn Approver>,
+    interceptors: Vec<Arc<dyn Interceptor>>,
     profile: Result<Profile, ProfileError>,
     /// Whether the program chose the profile, so that its system prompt is sent.
     is_profile_chosen: bool,
@@ -113,6 +116,7 @@ impl AgentBuilder {
             built_in: BuiltIn::default(),
             gate: None,
             approver: Arc::new(Nobody),
+            interceptors: Vec::new(),
             profile: profile::builtin("default"),
             is_profile_chosen: false,
             system: Vec::new(),
@@ -183,6 +187,13 @@ impl AgentBuilder {
         R: Future<Output = Approval> + Send + 'static,
     {
         self.approver(Asks(ask))
+    }
+
+    /// Adds an interceptor: it may deny or change calls before the gate judges them, change what the model reads of
+    /// results, add to steps and stop turns. Several are asked in the order in which they were added.
+    pub fn interceptor(mut self, interceptor: impl Interceptor + 'static) -> Self {
+        self.interceptors.push(Arc::new(interceptor));
+        self
     }
 
     /// Sets the profile. Its list of tools is ignored: tools are added with this builder.
@@ -259,6 +270,7 @@ impl AgentBuilder {
             tools,
             gate,
             approver: self.approver,
+            interceptors: self.interceptors,
             profile: Arc::new(profile),
             system: self.system,
         };

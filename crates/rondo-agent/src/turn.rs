@@ -2,7 +2,7 @@
 
 use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::Commit;
-use rondo_core::{Approver, Gate, Journal, Model, Toolbox, TurnSetup};
+use rondo_core::{Approver, Gate, Interceptor, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct TurnParts {
     pub gate: Arc<dyn Gate>,
     /// Answers when the gate asks for approval.
     pub approver: Arc<dyn Approver>,
+    /// May deny or change calls, results and steps, in order.
+    pub interceptors: Vec<Arc<dyn Interceptor>>,
     /// Limits, rendering and texts.
     pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
@@ -62,6 +64,7 @@ impl TurnParts {
             tools: self.tools,
             gate: self.gate,
             approver: self.approver,
+            interceptors: self.interceptors,
             journal: new.journal,
             profile: self.profile,
             system: self.system,

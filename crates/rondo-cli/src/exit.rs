@@ -214,6 +214,7 @@ impl Exit {
             | StopReason::InvalidResponse
             | StopReason::NoProgress
             | StopReason::Refused
+            | StopReason::Intercepted
             | StopReason::Cancelled
             | StopReason::Error => outcome
                 .error

@@ -4,7 +4,7 @@ use crate::machine::{
     Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, TurnConfig, TurnMachine,
 };
 use crate::pairing::paired_with;
-use crate::ports::{Record, RecordBody};
+use crate::ports::{Interception, Record, RecordBody};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -227,6 +227,7 @@ impl Drive<'_> {
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. } => Ok(()),
+            RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
             RecordBody::CallResolved { .. }
             | RecordBody::AnswerRefused { .. }
             | RecordBody::MessageAdded { .. }
@@ -302,6 +303,29 @@ impl Drive<'_> {
         };
         self.steer(at, rest);
         self.input(at, input);
+        Ok(())
+    }
+
+    /// What it is about is taken back; the machine asks for it again as it is then.
+    fn intercepted(&mut self, at: TimeMs, what: &Interception, rest: &[Record]) -> Step {
+        let open = &mut self.state.open;
+        match what {
+            Interception::Allowed { call_id }
+            | Interception::Rewritten { call_id, .. }
+            | Interception::Denied { call_id, .. } => {
+                take(&mut open.gates, call_id).ok_or("an interceptor's decision")?;
+                self.steer(at, rest);
+            }
+            Interception::ResultRewritten { call_id, .. } if open.runs(call_id) => {}
+            Interception::Added { .. } | Interception::Stopped { .. }
+                if open.model.is_some() && self.state.sent == 0 =>
+            {
+                open.model = None;
+            }
+            _ => return Err("an interceptor's decision"),
+        }
+        let what = what.clone();
+        self.input(at, Input::Intercepted { what });
         Ok(())
     }
 

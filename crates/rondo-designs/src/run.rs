@@ -73,6 +73,7 @@ impl Run {
             tools: self.tools,
             gate: self.gate,
             approver: Arc::new(Nobody),
+            interceptors: Vec::new(),
             profile: self.profile.into(),
             system: self.system,
         };

@@ -144,6 +144,7 @@ impl TurnContext<'_> {
             system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
+            interceptors: Vec::new(),
             profile: Arc::new(profile.clone()),
         };
         let now = Clock::system().now();

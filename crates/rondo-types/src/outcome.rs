@@ -97,6 +97,8 @@ pub enum StopReason {
     NoProgress,
     /// The model refused, or the provider's filter blocked the prompt or the answer.
     Refused,
+    /// An interceptor of the program stopped the turn.
+    Intercepted,
     /// The user or the program cancelled the turn.
     Cancelled,
     /// A model request failed for good, or the runtime did.
@@ -118,6 +120,7 @@ impl StopReason {
             Self::InvalidResponse => "invalid_response",
             Self::NoProgress => "no_progress",
             Self::Refused => "refused",
+            Self::Intercepted => "intercepted",
             Self::Cancelled => "cancelled",
             Self::Error => "error",
         }

@@ -71,6 +71,15 @@ pub enum EventBody {
         /// The changes, one line each.
         diff: Vec<String>,
     },
+    /// An interceptor changed the arguments before the call was judged.
+    ToolCallRewritten {
+        /// The call.
+        id: CallId,
+        /// The interceptors that changed them, in order; never empty.
+        by: Vec<String>,
+        /// The arguments as they are judged, and run if they may.
+        arguments: Value,
+    },
     /// The call needs approval.
     ApprovalRequested {
         /// The call.

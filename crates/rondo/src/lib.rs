@@ -164,6 +164,7 @@
 //!     profile: Arc::new(profile),
 //!     response_schema: None,
 //!     answer_check: None,
+//!     interceptors: Vec::new(),
 //!     opening: Commit::default(),
 //!     seed: 1,
 //! };
@@ -216,8 +217,8 @@ pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, EventSender, Gate,
-    GateRequest, Journal, Model, ModelStream, ParkedTurn, Tool, ToolInvocation, Toolbox,
-    ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict, control, run_turn,
+    GateRequest, Interceptor, Journal, Model, ModelStream, ParkedTurn, Tool, ToolInvocation,
+    Toolbox, ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict, control, run_turn,
 };
 #[cfg(feature = "designs")]
 pub use rondo_designs as design;

@@ -465,6 +465,10 @@ impl View for TextView {
                 self.gone_on(&body)?;
             }
             EventBody::Steered { text } => self.steered(&text)?,
+            EventBody::ToolCallRewritten { by, arguments, .. } => self.aside(&format!(
+                "{} changed the arguments to {arguments}",
+                by.join(", ")
+            )),
             EventBody::ArgumentsRepaired { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }

@@ -138,6 +138,7 @@ pub(crate) async fn record(
             system: vec!["Be brief.".into()],
             response_schema: None,
             answer_check: None,
+            interceptors: Vec::new(),
             opening: rondo_core::ports::Commit::default(),
             seed: 1,
         };

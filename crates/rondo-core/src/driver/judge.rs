@@ -1,6 +1,7 @@
 //! The gate's verdicts, within a bound.
 
 use super::guarded;
+use super::intercept::Interceptors;
 use crate::ports::{Approval, ApprovalRequest, Gate, GateRequest, Verdict};
 use rondo_types::ToolSpec;
 use std::sync::Arc;
@@ -48,10 +49,11 @@ impl Judge {
         }
     }
 
-    /// Lets an answer with other arguments stand unless the gate denies those. What it would have
+    /// Lets an answer with other arguments stand unless an interceptor or the gate denies those. What it would have
     /// asked about is answered already.
     pub(super) async fn check_edit(
         self,
+        interceptors: Interceptors,
         request: &ApprovalRequest,
         spec: Option<Arc<ToolSpec>>,
         answer: Approval,
@@ -67,6 +69,9 @@ impl Judge {
             spec,
             arguments: arguments.clone(),
         };
+        if let Some(reason) = interceptors.denies(edited.clone()).await {
+            return Approval::Denied { reason };
+        }
         match self.verdict(edited).await {
             Verdict::Allow | Verdict::Ask { .. } => answer,
             Verdict::Deny { reason } => Approval::Denied { reason },

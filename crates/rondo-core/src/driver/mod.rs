@@ -4,6 +4,7 @@
 //! model request, a tool call, a question) all that happened so far is appended to the journal.
 //!
 //! # Layout
+//! - `intercept`: what the interceptors say of calls, results and steps.
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `resume`: how a turn that was cut off goes on, from its records.
@@ -14,6 +15,7 @@
 //! - `park`: how a turn lets go while its questions wait for an answer.
 
 mod control;
+mod intercept;
 mod judge;
 mod model_work;
 mod park;
@@ -36,8 +38,8 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Gate, GateRequest, Journal, MailId,
-    Model, Tool, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Gate, GateRequest, Interception,
+    Interceptor, Journal, MailId, Model, Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
@@ -45,7 +47,7 @@ use model_work::ModelWork;
 use record_batch::RecordBatch;
 use rondo_types::{
     Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
-    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, Transcript, TurnId,
+    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolSpec, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -74,6 +76,8 @@ pub struct TurnSetup {
     pub gate: Arc<dyn Gate>,
     /// Who is asked where the gate does not know.
     pub approver: Arc<dyn Approver>,
+    /// Who may deny or change calls, results and steps, in order.
+    pub interceptors: Vec<Arc<dyn Interceptor>>,
     /// Where everything is recorded first.
     pub journal: Arc<dyn Journal>,
     /// Limits, rendering and texts; shared, so that many turns hold one.
@@ -155,6 +159,10 @@ struct Driver {
     repeats: HashMap<CallId, resume::Repeat>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
+    /// What interceptors were asked about.
+    decided: intercept::Decided,
+    /// A request that waits for what they say of its step.
+    held: Option<ModelCall>,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
     is_resumed_idle: bool,
 }
@@ -185,6 +193,8 @@ impl Driver {
             questions: Vec::new(),
             repeats: HashMap::new(),
             cleared_before: HashSet::new(),
+            decided: intercept::Decided::default(),
+            held: None,
             is_resumed_idle: false,
         })
     }
@@ -232,6 +242,15 @@ impl Driver {
                     let (at, step) = (self.clock.now(), self.machine.steps());
                     self.batch.note_answered(at, step, answer, mail);
                     break input;
+                }
+                TaskEnd::Rewritten { what, input } => {
+                    self.ready.push_front(input);
+                    break Input::Intercepted { what };
+                }
+                TaskEnd::StepJudged(said) => {
+                    if let Some(input) = self.step_judged(said).await {
+                        break input;
+                    }
                 }
                 TaskEnd::Later(question) => {
                     self.questions.push(question);
@@ -310,6 +329,12 @@ impl Driver {
     }
 
     async fn call_model(&mut self, call: ModelCall) {
+        if let Some(call) = self.ask_about_step(call) {
+            self.send(call).await;
+        }
+    }
+
+    async fn send(&mut self, call: ModelCall) {
         self.batch.note_request(self.at, &call);
         if self.flush().await {
             let model = self.setup.model_at(call.model);
@@ -342,21 +367,34 @@ impl Driver {
                 });
                 continue;
             };
-            let call_id = call.call_id;
-            let request = GateRequest {
-                session: self.setup.session.clone(),
-                turn: self.setup.turn.clone(),
-                step: self.machine.steps(),
-                call_id: call_id.clone(),
-                spec,
-                arguments: call.arguments,
-            };
+            let call_id = call.call_id.clone();
+            let request = self.gate_request(spec, &call);
+            if !self.setup.interceptors.is_empty() && self.decided.calls.insert(call_id.clone()) {
+                let interceptors = self.interceptors();
+                let asked = async move {
+                    let what = interceptors.before_tool(request).await;
+                    TaskEnd::Input(Input::Intercepted { what })
+                };
+                self.tasks.spawn(asked.in_current_span());
+                continue;
+            }
             let judge = self.judge();
             let judging = async move {
                 let verdict = judge.verdict(request).await;
                 TaskEnd::Input(Input::Gate { call_id, verdict })
             };
             self.tasks.spawn(judging.in_current_span());
+        }
+    }
+
+    fn gate_request(&self, spec: Arc<ToolSpec>, call: &PlannedCall) -> GateRequest {
+        GateRequest {
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            step: self.machine.steps(),
+            call_id: call.call_id.clone(),
+            spec,
+            arguments: call.arguments.clone(),
         }
     }
 
@@ -389,7 +427,7 @@ impl Driver {
             prompt,
             can_edit: !self.repeats.contains_key(&call_id),
         };
-        let judge = self.judge();
+        let (judge, interceptors) = (self.judge(), self.interceptors());
         let answer = self.answer(request.clone(), until);
         let can_park = self.batch.keeps_records();
         let asked = async move {
@@ -406,7 +444,9 @@ impl Driver {
                     (not_approved(reason), None)
                 }
             };
-            let approval = judge.check_edit(&request, spec, approval).await;
+            let approval = judge
+                .check_edit(interceptors, &request, spec, approval)
+                .await;
             let input = Input::Approval { call_id, approval };
             match given {
                 Some((answer, mail)) => TaskEnd::Given {
@@ -477,9 +517,14 @@ impl Driver {
         };
         self.events.observe(&Moment::ToolStarted(&call));
         let span = spans::tool_call(&call);
-        let work = self.tool_work(tool, call);
-        let work = async move { TaskEnd::Input(work.run().await) };
-        self.tasks.spawn(work.instrument(span));
+        let (tool_name, arguments) = (call.name.clone(), call.arguments.clone());
+        let work = self.tool_work(tool, call).run().instrument(span);
+        let interceptors = self.interceptors();
+        let work = async move {
+            let input = work.await;
+            interceptors.after(input, tool_name, arguments).await
+        };
+        self.tasks.spawn(work.in_current_span());
     }
 
     fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> tool_work::ToolWork {
@@ -514,6 +559,9 @@ impl Driver {
         self.tasks_cancel.cancel();
         self.wait = None;
         self.deny_questions(CANCELLED);
+        if self.held.take().is_some() {
+            self.ready.push_back(resume::cancelled_request());
+        }
         if let Some(work) = self.model.take() {
             self.batch.note_told(work.told());
             self.ready.push_back(work.cancelled());
@@ -610,6 +658,7 @@ impl Driver {
         let result = Box::new(ResultEvent::from_outcome(&outcome));
         self.emit(EventBody::Result(result));
         self.events.observe(&Moment::Ended(&outcome));
+        intercept::tell_end(&self.setup.interceptors, &outcome).await;
         TurnEnd::Done(Box::new(outcome))
     }
 }
@@ -624,6 +673,10 @@ enum TaskEnd {
         answer: Answer,
         mail: Option<MailId>,
     },
+    /// A call ended whose result reads otherwise.
+    Rewritten { what: Interception, input: Input },
+    /// What the interceptors say of the request that is held back.
+    StepJudged(Option<Interception>),
     /// A question will be answered later.
     Later(Question),
 }

@@ -177,6 +177,7 @@ impl RecordBatch {
                 call_id: call_id.clone(),
                 approval: approval.clone(),
             },
+            Input::Intercepted { what } => RecordBody::Intercepted(what.clone()),
             Input::Cancel => RecordBody::Cancelled,
             Input::Fault { error } => RecordBody::Faulted {
                 error: error.clone(),

@@ -1,5 +1,6 @@
 //! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
+use super::intercept::Decided;
 use super::tool_work::idempotency_key;
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
@@ -7,7 +8,7 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
-use crate::ports::{Approval, DoubtfulCall, GateRequest, Reconciled, Record, RecordBody, Verdict};
+use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody, Verdict};
 use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
 use crate::shown;
 use crate::toolbox::Toolbox;
@@ -96,6 +97,7 @@ pub async fn resume_turn(
     let history = crate::pairing::paired(history);
     let redriven = redrive(config, &driver.catalog, history, records)?;
     driver.cleared_before = cleared(records);
+    driver.decided = Decided::recorded(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
     }
@@ -337,24 +339,25 @@ impl Driver {
         self.ready.push_back(Input::Approval { call_id, approval });
     }
 
-    /// Returns what the gate of now says of a call.
+    /// Returns what the gate of now says of a call, and before it the interceptors of now where no record holds what
+    /// interceptors said.
     fn verdict(&self, call: &PlannedCall) -> impl Future<Output = Verdict> + Send + use<> {
         let judge = self.judge();
         let spec = self.setup.tools.spec(&call.name);
-        let request = spec.map(|spec| GateRequest {
-            session: self.setup.session.clone(),
-            turn: self.setup.turn.clone(),
-            step: self.machine.steps(),
-            call_id: call.call_id.clone(),
-            spec,
-            arguments: call.arguments.clone(),
-        });
+        let request = spec.map(|spec| self.gate_request(spec, call));
         let missing = format!("there is no tool `{}` any more", call.name);
+        let is_decided = self.decided.calls.contains(&call.call_id);
+        let interceptors = (!is_decided).then(|| self.interceptors());
         async move {
-            match request {
-                Some(request) => judge.verdict(request).await,
-                None => Verdict::Deny { reason: missing },
+            let Some(request) = request else {
+                return Verdict::Deny { reason: missing };
+            };
+            if let Some(interceptors) = interceptors
+                && let Some(reason) = interceptors.denies(request.clone()).await
+            {
+                return Verdict::Deny { reason };
             }
+            judge.verdict(request).await
         }
     }
 
@@ -427,11 +430,18 @@ impl Driver {
         let call = settled.call;
         self.cleared_before.remove(&call.call_id);
         match (settled.decision, settled.outcome) {
-            (InDoubtDecision::Done, Some(outcome)) => self.ready.push_back(Input::ToolFinished {
-                call_id: call.call_id,
-                outcome,
-                duration_ms: 0,
-            }),
+            (InDoubtDecision::Done, Some(outcome)) => {
+                let input = Input::ToolFinished {
+                    call_id: call.call_id,
+                    outcome,
+                    duration_ms: 0,
+                };
+                if self.setup.interceptors.is_empty() {
+                    return self.ready.push_back(input);
+                }
+                let seen = self.interceptors().after(input, call.name, call.arguments);
+                self.tasks.spawn(seen.in_current_span());
+            }
             (InDoubtDecision::Retry, _) if settled.goes_on => self.start_tool(call),
             (InDoubtDecision::Retry, _) => self.run_again(call).await,
             (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
@@ -581,7 +591,7 @@ async fn reconciled(
     known.unwrap_or(Reconciled::Unknown)
 }
 
-fn cancelled_request() -> Input {
+pub(super) fn cancelled_request() -> Input {
     Input::ReplyFailed {
         error: ModelError::new(ErrorClass::Cancelled, "the request was cancelled"),
         partial: String::new(),

@@ -3,7 +3,7 @@
 use super::OpenTurn;
 use crate::machine::judge::{Judged, judge};
 use crate::machine::{PAUSES_MAX, assign_ids, render};
-use crate::ports::{Approval, Purpose, Record, RecordBody, Seq};
+use crate::ports::{Approval, Interception, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
     CallId, Candidate, EmptyReply, Message, ModelInfo, Origin, Profile, Question, Reply,
     ResultRendering, ToolCall, ToolErrorCode, ToolOutcome, ToolResult, Transcript, TurnId,
@@ -58,6 +58,12 @@ pub(super) struct TurnFold {
     /// Those that a person changed the arguments of, with the new ones.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     edits: HashMap<CallId, String>,
+    /// Those that interceptors changed the arguments of: who did, and the new ones.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    rewrites: HashMap<CallId, (Vec<String>, String)>,
+    /// What is read in place of results that follow.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    reads: HashMap<CallId, String>,
     /// What it waits for, where it is parked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     questions: Vec<Question>,
@@ -93,6 +99,8 @@ impl TurnFold {
             calls: Vec::new(),
             begun: None,
             edits: HashMap::new(),
+            rewrites: HashMap::new(),
+            reads: HashMap::new(),
             questions: Vec::new(),
         }
     }
@@ -142,6 +150,17 @@ impl TurnFold {
                     self.edits.insert(call_id.clone(), arguments.to_string());
                 }
             }
+            RecordBody::Intercepted(Interception::Rewritten {
+                call_id,
+                by,
+                arguments,
+            }) => {
+                let rewrite = (by.clone(), arguments.to_string());
+                self.rewrites.insert(call_id.clone(), rewrite);
+            }
+            RecordBody::Intercepted(Interception::ResultRewritten { call_id, text, .. }) => {
+                self.reads.insert(call_id.clone(), text.clone());
+            }
             RecordBody::Compacted(compaction) => {
                 self.commit(transcript);
                 let before = self.before(transcript);
@@ -161,6 +180,7 @@ impl TurnFold {
             | RecordBody::ApprovalResolved { .. }
             | RecordBody::AnswerRefused { .. }
             | RecordBody::Answered { .. }
+            | RecordBody::Intercepted(_)
             | RecordBody::Cancelled
             | RecordBody::Faulted { .. }
             | RecordBody::CellStarted { .. }
@@ -217,7 +237,11 @@ impl TurnFold {
     fn settle(&mut self, call_id: &rondo_types::CallId, outcome: &ToolOutcome, synthetic: bool) {
         let call = self.calls.iter_mut().find(|(call, _)| call.id == *call_id);
         if let Some((_, settled)) = call {
-            *settled = Some((outcome.clone(), synthetic));
+            let outcome = match self.reads.remove(call_id) {
+                Some(text) => render::with_text(outcome.clone(), text),
+                None => outcome.clone(),
+            };
+            *settled = Some((outcome, synthetic));
         }
     }
 
@@ -239,6 +263,8 @@ impl TurnFold {
         let calls = std::mem::take(&mut self.calls);
         let begun = self.begun.take();
         let edits = std::mem::take(&mut self.edits);
+        let rewrites = std::mem::take(&mut self.rewrites);
+        self.reads.clear();
         let never_began = |call: &ToolCall| {
             let known = begun.as_ref().filter(|_| unbegun == Unbegun::NotRun);
             known.is_some_and(|begun| !begun.contains(&call.id))
@@ -247,26 +273,22 @@ impl TurnFold {
         let results = calls.into_iter().filter_map(|(call, settled)| {
             let settled = settled.or_else(|| never_began(&call).then(|| (not_run(), true)));
             let (outcome, synthetic) = settled?;
-            let edit = edits.get(&call.id);
-            Some(self.result(call, &outcome, synthetic, edit))
+            let id = call.id.clone();
+            let mut result = self.result(call, &outcome, synthetic);
+            if let Some(arguments) = edits.get(&id) {
+                render::note_edit(&mut result.content, arguments);
+            } else if let Some((by, arguments)) = rewrites.get(&id) {
+                render::note_rewrite(&mut result.content, by, arguments);
+            }
+            Some(result)
         });
         Message::tool_results(results.collect())
     }
 
-    fn result(
-        &self,
-        call: ToolCall,
-        outcome: &ToolOutcome,
-        synthetic: bool,
-        edit: Option<&String>,
-    ) -> ToolResult {
+    fn result(&self, call: ToolCall, outcome: &ToolOutcome, synthetic: bool) -> ToolResult {
         let ToolCall {
             id, wire_id, name, ..
         } = call;
-        let mut result = render::result(self.results, id, wire_id, name, outcome, synthetic);
-        if let Some(arguments) = edit {
-            render::note_edit(&mut result.content, arguments);
-        }
-        result
+        render::result(self.results, id, wire_id, name, outcome, synthetic)
     }
 }

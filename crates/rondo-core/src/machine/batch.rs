@@ -43,6 +43,12 @@ pub(super) struct BatchCall {
     /// The tool's own bound on the time of a call.
     #[serde(default)]
     pub(super) timeout: Option<std::time::Duration>,
+    /// Who besides changed the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) rewritten_by: Vec<String>,
+    /// What is read in place of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reads: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -202,7 +208,7 @@ impl TurnMachine {
         self.run_stage_if_cleared(cx);
     }
 
-    fn run_stage_if_cleared(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn run_stage_if_cleared(&mut self, cx: &mut Cx<'_>) {
         let time = self.call_time(cx.at);
         let out_of_time = self.is_out_of_time(cx.at);
         let Phase::Batch(batch) = &mut self.phase else {
@@ -251,6 +257,10 @@ impl TurnMachine {
     ) {
         let Some(call) = self.call_in(call_id, &CallState::Running) else {
             return;
+        };
+        let outcome = match call.reads.take() {
+            Some(text) => render::with_text(outcome, text),
+            None => outcome,
         };
         call.state = CallState::Done {
             outcome,
@@ -333,6 +343,8 @@ impl TurnMachine {
             );
             if call.edited {
                 render::note_edit(&mut result.content, &call.raw);
+            } else if !call.rewritten_by.is_empty() {
+                render::note_rewrite(&mut result.content, &call.rewritten_by, &call.raw);
             }
             if outcome.is_ok() {
                 let (id, tool) = (result.call_id.clone(), result.name.clone());
@@ -356,11 +368,15 @@ impl TurnMachine {
         self.commit_results(cx);
     }
 
-    fn call_time(&self, at: rondo_types::TimeMs) -> CallTime {
+    pub(super) fn call_time(&self, at: rondo_types::TimeMs) -> CallTime {
         (self.tool_timeout(at), self.work_deadline())
     }
 
-    fn call_in(&mut self, call_id: &CallId, state: &CallState) -> Option<&mut BatchCall> {
+    pub(super) fn call_in(
+        &mut self,
+        call_id: &CallId,
+        state: &CallState,
+    ) -> Option<&mut BatchCall> {
         let Phase::Batch(batch) = &mut self.phase else {
             return None;
         };
@@ -371,7 +387,7 @@ impl TurnMachine {
             .filter(|call| call.state == *state)
     }
 
-    fn report_if_done(&mut self, cx: &mut Cx<'_>, call_id: &CallId, duration_ms: u64) {
+    pub(super) fn report_if_done(&mut self, cx: &mut Cx<'_>, call_id: &CallId, duration_ms: u64) {
         let rendering = self.config.profile.results;
         let Phase::Batch(batch) = &mut self.phase else {
             return;
@@ -391,6 +407,11 @@ impl BatchCall {
     /// Takes other arguments, which must fit like the model's; what they say is not put in question.
     fn edit(&mut self, check: &dyn Arguments, arguments: &Value) {
         self.edited = true;
+        self.replace(check, arguments);
+    }
+
+    /// Checks other arguments and takes them; the call is cleared if they fit, and over if not.
+    pub(super) fn replace(&mut self, check: &dyn Arguments, arguments: &Value) {
         self.raw = arguments.to_string();
         match check.prepare(&self.name, &self.raw) {
             PreparedCall::Ready { arguments, .. } => {
@@ -403,7 +424,7 @@ impl BatchCall {
         }
     }
 
-    fn planned(&self, (timeout, end_by): CallTime) -> PlannedCall {
+    pub(super) fn planned(&self, (timeout, end_by): CallTime) -> PlannedCall {
         PlannedCall {
             call_id: self.call_id.clone(),
             name: self.name.clone(),

@@ -285,6 +285,15 @@ impl TurnMachine {
         self.grade(with_next > max, with_both > max, StopReason::MaxCost)
     }
 
+    /// Returns whether the request that is about to be sent fits the tokens and the money that are left.
+    pub(super) fn next_allowance(&self) -> Allowance {
+        let verdicts = [self.tokens_allowance(), self.cost_allowance()];
+        let mut nothing = verdicts
+            .into_iter()
+            .filter(|it| matches!(it, Allowance::Nothing(_)));
+        nothing.next().unwrap_or(Allowance::Step)
+    }
+
     /// Returns whether no further request fits the tokens.
     pub(super) fn is_out_of_tokens(&self) -> bool {
         matches!(self.tokens_allowance(), Allowance::Nothing(_))

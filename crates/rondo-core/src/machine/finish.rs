@@ -18,6 +18,8 @@ pub(super) struct Ending {
     answer: Option<String>,
     degraded: bool,
     error: Option<ModelError>,
+    /// What the turn stopped for, where that says more than the reason.
+    limit: Option<String>,
 }
 
 impl Ending {
@@ -27,6 +29,7 @@ impl Ending {
             answer: Some(text),
             degraded: false,
             error: None,
+            limit: None,
         }
     }
 
@@ -36,6 +39,7 @@ impl Ending {
             answer: Some(text),
             degraded: true,
             error: None,
+            limit: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl Ending {
             answer: Some(text),
             degraded: true,
             error: None,
+            limit: None,
         }
     }
 
@@ -54,11 +59,20 @@ impl Ending {
             answer: None,
             degraded: true,
             error: None,
+            limit: None,
         }
     }
 
     pub(super) fn failed(error: ModelError) -> Self {
         Self::stopped(StopReason::Error).because(error)
+    }
+
+    /// Ends a turn for a reason in words of its own.
+    pub(super) fn worded(reason: StopReason, limit: String) -> Self {
+        Self {
+            limit: Some(limit),
+            ..Self::stopped(reason)
+        }
     }
 
     pub(super) fn because(mut self, error: ModelError) -> Self {
@@ -75,9 +89,9 @@ impl TurnMachine {
         self.phase = Phase::Done;
         let answered = ending.answer.is_some();
         let cut_off = answered && self.last_finish == Some(FinishReason::Length);
-        let text = match ending.answer {
-            Some(text) => text,
-            None => self.built_answer(ending.reason, ending.error.as_ref()),
+        let text = match &ending.answer {
+            Some(text) => text.clone(),
+            None => self.built_answer(&ending),
         };
         let outcome = Outcome {
             text,
@@ -101,12 +115,14 @@ impl TurnMachine {
 
     /// Builds the answer of a turn without one: why it stopped, the model's last text, and what the tools
     /// returned.
-    fn built_answer(&self, reason: StopReason, error: Option<&ModelError>) -> String {
+    fn built_answer(&self, ending: &Ending) -> String {
         let texts = &self.config.profile.texts;
+        let error = ending.error.as_ref();
         let silent = error.filter(|error| is_silence(error.class));
-        let stopped = match silent {
-            Some(error) => texts.stopped.replace("{limit}", &error.message),
-            None => self.text_with_limit(&texts.stopped, reason),
+        let limit = ending.limit.as_ref().or(silent.map(|error| &error.message));
+        let stopped = match limit {
+            Some(limit) => texts.stopped.replace("{limit}", limit),
+            None => self.text_with_limit(&texts.stopped, ending.reason),
         };
         let mut paragraphs = vec![stopped];
         if let Some(error) = error.filter(|_| silent.is_none()) {
@@ -170,6 +186,7 @@ impl TurnMachine {
             StopReason::InvalidResponse => "the model's replies could not be used".to_owned(),
             StopReason::NoProgress => "the same calls kept returning the same results".to_owned(),
             StopReason::Refused => "the request was refused".to_owned(),
+            StopReason::Intercepted => "an interceptor stopped the turn".to_owned(),
             StopReason::Cancelled => "the turn was cancelled".to_owned(),
             StopReason::Error => "a model request failed".to_owned(),
         }

@@ -1,6 +1,6 @@
 //! The inputs and actions of the machine, and its configuration.
 
-use crate::ports::{Approval, Purpose, RecordBody, Verdict};
+use crate::ports::{Approval, Interception, Purpose, RecordBody, Verdict};
 use rondo_types::{
     CallId, EventBody, InitEvent, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile,
     Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
@@ -136,6 +136,12 @@ pub enum Input {
         /// The answer.
         approval: Approval,
     },
+    /// Interceptors decided about a call or the request that are about to begin, or about a result that follows. The
+    /// action that it is about is taken back, and comes again as it is then, if at all.
+    Intercepted {
+        /// What.
+        what: Interception,
+    },
     /// A call ended.
     ToolFinished {
         /// The call.
@@ -169,9 +175,9 @@ pub enum Action {
     Emit(EventBody),
     /// Record a change that the machine made to the transcript, durable with the next action.
     Record(Box<RecordBody>),
-    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`].
+    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Intercepted`].
     CallModel(ModelCall),
-    /// Judge these calls; then one [`Input::Gate`] each.
+    /// Judge these calls; then one [`Input::Gate`] each, or [`Input::Intercepted`].
     CheckGate(Vec<PlannedCall>),
     /// Ask the approver; then [`Input::Approval`].
     Ask {

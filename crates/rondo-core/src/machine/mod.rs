@@ -14,6 +14,7 @@
 //! - `compact`: when older messages are summarised, dropped or shortened.
 //! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
 //! - `guard`: detects calls that are repeated without progress.
+//! - `intercept`: what interceptors decided.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
 
@@ -23,6 +24,7 @@ mod compact;
 mod failure;
 mod finish;
 mod guard;
+mod intercept;
 mod io;
 pub(crate) mod judge;
 mod plan_calls;

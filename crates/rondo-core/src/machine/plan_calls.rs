@@ -188,6 +188,8 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         reported: false,
         edited: false,
         timeout: None,
+        rewritten_by: Vec::new(),
+        reads: None,
     }
 }
 

@@ -39,10 +39,31 @@ pub(crate) fn result(
 /// Tells the model that the user changed the arguments of its call. The message with the call still has the
 /// original ones.
 pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str) {
-    let note = format!(
-        "the user changed the arguments to {}",
-        bounded_text(arguments)
+    let arguments = bounded_text(arguments);
+    note(
+        content,
+        format!("the user changed the arguments to {arguments}"),
     );
+}
+
+/// The same for what interceptors changed.
+pub(crate) fn note_rewrite(content: &mut ToolContent, by: &[String], arguments: &str) {
+    let (by, arguments) = (by.join(", "), bounded_text(arguments));
+    note(
+        content,
+        format!("{by} changed the arguments to {arguments}"),
+    );
+}
+
+/// Returns the outcome with other words and nothing besides them.
+pub(crate) fn with_text(outcome: ToolOutcome, text: String) -> ToolOutcome {
+    match outcome {
+        ToolOutcome::Ok(_) => ToolOutcome::text(text),
+        ToolOutcome::Error(error) => ToolOutcome::error(error.code, text),
+    }
+}
+
+fn note(content: &mut ToolContent, note: String) {
     match content {
         ToolContent::Json(Value::Object(map)) => {
             map.insert("note".to_owned(), Value::String(note));

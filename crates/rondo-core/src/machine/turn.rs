@@ -195,6 +195,7 @@ impl TurnMachine {
             } => {
                 self.tool_finished(cx, &call_id, outcome, duration_ms);
             }
+            Input::Intercepted { what } => self.intercepted(cx, what),
             Input::Steer { text } => self.steer(text),
             Input::Cancel => self.cancel(cx),
             Input::Fault { error } => self.fault(cx, error),

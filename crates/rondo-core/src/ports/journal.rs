@@ -2,6 +2,7 @@
 
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
+use super::interceptor::Interception;
 use super::mailbox::MailId;
 use super::process::ProcessEnd;
 use crate::compaction::Compaction;
@@ -414,6 +415,8 @@ pub enum RecordBody {
         /// The answer.
         answer: Answer,
     },
+    /// Interceptors decided about a call, a result or a step. From version 3 on.
+    Intercepted(Interception),
     /// The turn was cancelled.
     Cancelled,
     /// The runtime could not go on.
@@ -477,7 +480,7 @@ pub enum RecordBody {
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 27] = [
+    pub const KINDS: [&str; 28] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -498,6 +501,7 @@ impl RecordBody {
         "approval_resolved",
         "parked",
         "answered",
+        "intercepted",
         "cancelled",
         "faulted",
         "final",

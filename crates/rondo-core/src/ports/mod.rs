@@ -2,6 +2,7 @@
 
 mod cell;
 mod gate;
+mod interceptor;
 mod journal;
 mod mailbox;
 mod memory_journal;
@@ -12,6 +13,10 @@ mod tool;
 
 pub use cell::{CellEnding, CodeChange};
 pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
+pub use interceptor::{
+    CallDecision, FinishedCall, INTERCEPT_TIMEOUT, Interception, Interceptor, NOTE_BYTES_MAX, Note,
+    REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, ResultDecision, StepContext, StepDecision,
+};
 pub use journal::{
     AppendError, ChainHash, Commit, Fence, Head, Journal, Purpose, Record, RecordBody,
     RequestParts, Seq, settled,

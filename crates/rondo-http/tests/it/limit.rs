@@ -183,6 +183,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        interceptors: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     };

@@ -163,6 +163,7 @@ fn setup(
         system: vec!["Be brief.".to_owned()],
         response_schema: play.response_schema,
         answer_check: play.answer_check,
+        interceptors: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     })

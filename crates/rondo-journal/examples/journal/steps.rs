@@ -46,6 +46,7 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        interceptors: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     };

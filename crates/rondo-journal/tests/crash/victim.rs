@@ -143,6 +143,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        interceptors: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     }

@@ -1,6 +1,7 @@
 //! Agents: the library's front door, over real sockets.
 
 use futures_util::StreamExt as _;
+use rondo::rondo_core::ports::{CallDecision, FinishedCall, ResultDecision};
 use rondo::types::{Origin, Role};
 use rondo::{
     Agent, AgentBuilder, Endpoint, EventBody, HttpModel, JsonSchema, Model, ModelCard, ModelInfo,
@@ -81,6 +82,41 @@ async fn a_typed_tool_is_described_checked_and_run() {
             "required": ["a", "b"],
         })
     );
+}
+
+/// Adds one to `b` of each call, and hides the sum.
+struct Odd;
+
+#[rondo::async_trait]
+impl rondo::Interceptor for Odd {
+    fn name(&self) -> &str {
+        "odd"
+    }
+
+    async fn before_tool(&self, call: &rondo::GateRequest) -> CallDecision {
+        let mut arguments = call.arguments.clone();
+        arguments["b"] = json!(arguments["b"].as_i64().unwrap_or_default() + 1);
+        CallDecision::Rewrite { arguments }
+    }
+
+    async fn after_tool(&self, call: &FinishedCall) -> ResultDecision {
+        let text = format!("{} of {}", call.tool, call.arguments);
+        ResultDecision::Rewrite { text }
+    }
+}
+
+#[tokio::test]
+async fn an_interceptor_of_the_program_changes_a_call_and_what_is_read_of_its_result() {
+    let server = Server::start([calls("add", &json!({"a": 17, "b": 25})), says("Odd.")]).await;
+    let add = rondo::tool("add", "Adds.", |args: Add, _cx| async move {
+        assert_eq!((args.a, args.b), (17, 26));
+        Ok::<_, Failure>(args.a + args.b)
+    });
+    let agent = agent(&server).tool(add).interceptor(Odd).build().unwrap();
+    assert_eq!(agent.run("17 + 25?").await.unwrap().text, "Odd.");
+    let note = r#"[odd changed the arguments to {"a":17,"b":26}]"#;
+    let read = format!("{note}\nadd of {{\"a\":17,\"b\":26}}");
+    assert_eq!(sent(&server, 1).last(), Some(&read));
 }
 
 #[tokio::test]

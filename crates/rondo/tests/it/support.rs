@@ -133,6 +133,7 @@ impl Bench {
             system: self.system,
             response_schema: self.response_schema,
             answer_check: None,
+            interceptors: Vec::new(),
             opening: rondo::rondo_core::ports::Commit::default(),
             seed: 1,
         };

@@ -25,10 +25,11 @@ surface! {
         Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
         ModelInfo, ModelRequest, NoArgs, NoJournal, OpenError, Outcome, OutputSink, ParkedTurn, Profile, Quirks, Run,
-        Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolInvocation, ToolOutcome, ToolSpec,
+        Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
+        ToolOutcome, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
-    traits: Approver, Gate, Journal, Model, Tool;
+    traits: Approver, Gate, Interceptor, Journal, Model, Tool;
     functions: approvals, control, run_turn, tool;
 }
 

@@ -132,6 +132,7 @@ pub(crate) fn stopped_by(reason: StopReason) -> &'static str {
         StopReason::InvalidResponse => "the model's replies could not be used",
         StopReason::NoProgress => "the model went in circles",
         StopReason::Refused => "the model or its provider refused",
+        StopReason::Intercepted => "an interceptor stopped the turn",
         StopReason::Cancelled => "the turn was stopped",
         StopReason::Error => "a request failed",
     }

@@ -152,7 +152,7 @@ fn outcome(end: StopReason) -> &'static str {
         | StopReason::MaxCost => "at a limit",
         StopReason::Deadline | StopReason::StepTimeout => "timed out",
         StopReason::Refused => "refused",
-        StopReason::Cancelled => "stopped",
+        StopReason::Cancelled | StopReason::Intercepted => "stopped",
         StopReason::InvalidResponse | StopReason::NoProgress | StopReason::Error => "failed",
     }
 }

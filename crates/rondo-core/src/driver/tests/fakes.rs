@@ -7,8 +7,9 @@ use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Journal,
-    MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation, Verdict,
+    ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Interceptor,
+    Journal, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation,
+    Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -224,6 +225,7 @@ pub(super) struct Bench {
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) gate: Arc<dyn Gate>,
     pub(super) approver: Arc<dyn Approver>,
+    pub(super) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(super) system: Vec<String>,
     pub(super) response_schema: Option<serde_json::Value>,
     pub(super) journal: Arc<dyn Journal>,
@@ -247,6 +249,7 @@ impl Bench {
             tools: vec![],
             gate: Arc::new(AllowAll),
             approver: Arc::new(NobodyThere),
+            interceptors: vec![],
             system: vec![],
             response_schema: None,
             journal: Arc::clone(&journal) as Arc<dyn Journal>,
@@ -356,6 +359,7 @@ impl Bench {
             system: self.system,
             response_schema: self.response_schema,
             answer_check: None,
+            interceptors: self.interceptors,
             opening: Commit::default(),
             seed: 1,
         };

@@ -34,6 +34,7 @@ pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::ToolInDoubt { .. } => "tool_in_doubt",
             RecordBody::Parked { .. } => "parked",
             RecordBody::Answered { .. } => "answered",
+            RecordBody::Intercepted(_) => "intercepted",
             RecordBody::Cancelled => "cancelled",
             RecordBody::RequestQueued => "request_queued",
             RecordBody::Faulted { .. } => "faulted",

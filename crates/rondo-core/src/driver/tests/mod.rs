@@ -6,6 +6,7 @@ mod doubt;
 mod fakes;
 mod fallback;
 mod given_up;
+mod intercept;
 mod journal;
 mod parking;
 mod queue;

@@ -3,11 +3,13 @@
 use super::fakes::{AllowAll, AskAlways, Beat, ScriptedModel, answer, calls, lines};
 use crate::driver::{ResumeError, TurnEnd, TurnSetup, control, resume_turn, run_turn};
 use crate::events;
+use crate::history::History;
 use crate::joined::joined;
 use crate::ports::{
-    AppendError, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence, Gate, Head,
-    Journal, MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody, Seq, Tool,
-    ToolInvocation,
+    AppendError, ApprovalReply, ApprovalRequest, Approver, CallDecision, Commit, DoubtfulCall,
+    Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, Journal, MemoryJournal, Model,
+    ModelStream, Reconciled, Record, RecordBody, ResultDecision, Seq, StepContext, StepDecision,
+    Tool, ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -16,8 +18,8 @@ use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use rondo_types::{
     Answer, AnswerValue, Concurrency, Effects, EventBody, InDoubtDecision, Message, ModelInfo,
-    ModelRequest, Outcome, Recovery, SessionId, StopReason, ToolOutcome, ToolSpec, Transcript,
-    TurnEvent, TurnId,
+    ModelRequest, Outcome, Recovery, SessionId, StopReason, ToolContent, ToolOutcome, ToolSpec,
+    Transcript, TurnEvent, TurnId,
 };
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -44,6 +46,8 @@ struct World {
     requests: Mutex<usize>,
     /// Whether every call is asked about, and answered by another process while the turn is parked.
     parks: bool,
+    /// Whether an interceptor changes every call, result and step.
+    intercepts: bool,
     /// The hashes of the questions that were answered with yes.
     approved: Mutex<HashSet<String>>,
 }
@@ -164,6 +168,9 @@ impl Tool for Worker {
         if self.process.death == Death::BeforeEffect(n) {
             self.process.die().await;
         }
+        if self.process.world.intercepts {
+            assert_eq!(invocation.arguments.get("by"), Some(&json!("hook")));
+        }
         let key = invocation.idempotency_key;
         let effects = &self.process.world.effects;
         *effects.lock().unwrap().entry(key).or_default() += 1;
@@ -183,6 +190,58 @@ impl Tool for Worker {
         match effects.get(&call.idempotency_key) {
             Some(_) => Reconciled::Done(ToolOutcome::text(format!("{} did", self.name))),
             None => Reconciled::NotDone,
+        }
+    }
+}
+
+/// Changes everything that it sees, and is never asked for what is recorded.
+struct Hook(Arc<World>);
+
+impl Hook {
+    fn check(&self, is_that: impl Fn(&Record) -> bool) {
+        let records = self.0.records.lock().unwrap();
+        assert!(!records.iter().any(is_that), "it is asked twice");
+    }
+}
+
+#[async_trait]
+impl Interceptor for Hook {
+    fn name(&self) -> &str {
+        "hook"
+    }
+
+    async fn turn_start(&self, _: &StepContext) -> StepDecision {
+        self.check(|it| matches!(it.body, RecordBody::ModelRequested { .. }));
+        StepDecision::Add {
+            text: "be brief".to_owned(),
+        }
+    }
+
+    async fn step_start(&self, step: &StepContext) -> StepDecision {
+        self.check(|it| {
+            let is_asked = matches!(it.body, RecordBody::ModelRequested { .. });
+            is_asked && it.step >= step.step
+        });
+        StepDecision::Add {
+            text: format!("step {}", step.step),
+        }
+    }
+
+    async fn before_tool(&self, call: &GateRequest) -> CallDecision {
+        self.check(|it| match &it.body {
+            RecordBody::Intercepted(what) => what.judged_call() == Some(&call.call_id),
+            RecordBody::GateJudged { call_id, .. } => *call_id == call.call_id,
+            _ => false,
+        });
+        let mut arguments = call.arguments.clone();
+        arguments["by"] = json!("hook");
+        CallDecision::Rewrite { arguments }
+    }
+
+    async fn after_tool(&self, call: &FinishedCall) -> ResultDecision {
+        self.check(|it| matches!(&it.body, RecordBody::ToolFinished { call_id, .. } if *call_id == call.call_id));
+        ResultDecision::Rewrite {
+            text: format!("{} was seen", call.tool),
         }
     }
 }
@@ -259,6 +318,10 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         system: vec![],
         response_schema: None,
         answer_check: None,
+        interceptors: match process.world.intercepts {
+            true => vec![Arc::new(Hook(Arc::clone(&process.world)))],
+            false => vec![],
+        },
         opening: Commit::default(),
         seed: 1,
     }
@@ -372,7 +435,10 @@ fn check(world: &World, outcome: &Outcome, deaths: &[Death]) {
 
 /// Lives through one death after another, then to the end.
 async fn live_through(deaths: &[Death]) {
-    let world = Arc::new(World::default());
+    live_through_in(Arc::default(), deaths).await;
+}
+
+async fn live_through_in(world: Arc<World>, deaths: &[Death]) {
     for death in deaths {
         if !is_over(&world) {
             live(&world, *death).await;
@@ -391,8 +457,13 @@ async fn live_through(deaths: &[Death]) {
 /// Does the same with a turn that is parked for each call, and answered by another process. Returns the number of
 /// lives and of points at which they could have died.
 async fn live_through_questions(deaths: &[Death]) -> (usize, usize) {
+    live_through_questions_in(false, deaths).await
+}
+
+async fn live_through_questions_in(intercepts: bool, deaths: &[Death]) -> (usize, usize) {
     let world = Arc::new(World {
         parks: true,
+        intercepts,
         ..World::default()
     });
     let (mut lives, mut points) = (0, 0);
@@ -494,6 +565,52 @@ async fn a_turn_cut_off_twice_goes_on_and_replays_all_the_same() {
     for first in deaths(10) {
         for second in deaths(10) {
             live_through(&[first, second]).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_calls_are_intercepted_is_cut_off_anywhere_and_does_each_as_it_was_rewritten()
+{
+    let world = || {
+        Arc::new(World {
+            intercepts: true,
+            ..World::default()
+        })
+    };
+    let whole = world();
+    let life = live(&whole, Death::Never).await;
+    let outcome = life.outcome().unwrap();
+    check(&whole, &outcome, &[]);
+    let records = whole.records.lock().unwrap().clone();
+    assert_eq!(History::of(&records).transcript(), outcome.transcript);
+    let results = outcome.transcript.iter().flat_map(|it| it.results());
+    for result in results {
+        let ToolContent::Text(text) = &result.content else {
+            panic!("{result:?}")
+        };
+        assert!(text.starts_with("[hook changed the arguments"), "{text}");
+        assert!(text.ends_with(" was seen"), "{text}");
+    }
+    let points = life.points;
+    check_replayed(&whole, Some(life), &[]);
+    for first in deaths(points) {
+        live_through_in(world(), &[first]).await;
+        for second in deaths(points) {
+            live_through_in(world(), &[first, second]).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_turn_whose_calls_are_intercepted_asks_about_each_once() {
+    let (lives, points) = live_through_questions_in(true, &[]).await;
+    assert_eq!(lives, 6);
+    for place in 0..lives {
+        for death in deaths(points) {
+            let mut deaths = vec![Death::Never; place];
+            deaths.push(death);
+            live_through_questions_in(true, &deaths).await;
         }
     }
 }
