@@ -62,14 +62,18 @@ pub fn shown(parts: &[Part]) -> Vec<EventBody> {
     all
 }
 
-fn is_left_out(body: &EventBody) -> bool {
+/// Returns whether an event is in no record, so that [`joined`] leaves it out.
+#[must_use]
+pub fn is_left_out(body: &EventBody) -> bool {
     match body {
         EventBody::ToolOutputDelta { .. } | EventBody::DeltasDropped { .. } => true,
         other => text(other).is_some_and(String::is_empty),
     }
 }
 
-fn text(body: &EventBody) -> Option<&String> {
+/// Returns the text of an answer's or a reasoning's delta, which [`joined`] may append to the one before it.
+#[must_use]
+pub fn text(body: &EventBody) -> Option<&String> {
     match body {
         EventBody::TextDelta { text } | EventBody::ReasoningDelta { text } => Some(text),
         _ => None,

@@ -167,6 +167,18 @@ impl Store {
         self.writer().syncs()
     }
 
+    /// Returns a number that changes with each commit to the file, of this process or another: SQLite's
+    /// `data_version`, as the reading connection sees it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn version(&self) -> Result<u64, StoreError> {
+        let version = self
+            .reader()
+            .query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0))?;
+        Ok(version.unsigned_abs())
+    }
+
     pub(crate) fn dir(&self) -> &Path {
         &self.shared.dir
     }

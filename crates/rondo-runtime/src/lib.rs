@@ -18,6 +18,7 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`parking`]: questions that wait for an answer.
+//! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
@@ -43,6 +44,7 @@ pub mod replay;
 mod request_limits;
 pub mod runtime;
 pub mod secrets;
+pub mod service;
 pub mod session;
 pub mod sessions;
 pub mod settings;

@@ -30,11 +30,15 @@ pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approve
     match values.approval.unwrap_or(ApprovalMode::Ask) {
         ApprovalMode::Ask => host,
         ApprovalMode::Deny => Arc::new(Refusing),
-        ApprovalMode::Park => {
-            let expiry = values.question_expiry.map(|it| it.0);
-            Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
-        }
+        ApprovalMode::Park => parking(settings),
     }
+}
+
+/// Returns what has each question wait, until the setting `question_expiry`.
+#[must_use]
+pub fn parking(settings: &Settings) -> Arc<dyn Approver> {
+    let expiry = settings.values.question_expiry.map(|it| it.0);
+    Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
 }
 
 struct Refusing;
@@ -78,7 +82,7 @@ impl Approver for SessionApprover {
         if let Some(given) = self.answers.iter().find(|it| it.answer.hash == hash) {
             return ApprovalReply::Given {
                 answer: given.answer.clone(),
-                mail: Some(given.mail),
+                mail: given.mail,
             };
         }
         let asked_before = self.questions.iter().find(|it| it.hash == hash);
@@ -250,7 +254,8 @@ impl Parked {
 #[derive(Debug, Clone)]
 pub(crate) struct GivenAnswer {
     pub(crate) answer: Answer,
-    pub(crate) mail: MailId,
+    /// Its row; none where the session itself answered.
+    pub(crate) mail: Option<MailId>,
 }
 
 impl GivenAnswer {
@@ -269,7 +274,7 @@ pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<GivenAns
     let answers = mail.filter_map(|mail| match mail.body {
         MailBody::Answer { answer } => Some(GivenAnswer {
             answer,
-            mail: mail.id,
+            mail: Some(mail.id),
         }),
         MailBody::Message { .. } | MailBody::Cancel => None,
     });

@@ -114,6 +114,12 @@ impl Runtime {
         }
     }
 
+    /// Returns the environment that the settings are read from.
+    #[must_use]
+    pub fn env(&self) -> &Env {
+        &self.0.env
+    }
+
     /// Returns the receiver of notes for the user.
     #[must_use]
     pub fn notices(&self) -> &dyn Notices {

@@ -2,7 +2,7 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::parking::{self, has_expired};
+use crate::parking::{self, GivenAnswer, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
 use crate::sessions::{self, Conversation, LastAsked};
@@ -13,7 +13,7 @@ use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
 use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Outcome, Question, TurnEvent};
+use rondo_types::{Message, Outcome, Question, SessionId, TurnEvent};
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
@@ -188,6 +188,8 @@ pub struct Session {
     conversation: Option<Conversation>,
     store: Option<Store>,
     runtime: Runtime,
+    /// The id that its record begins under; none where a new one is made.
+    id: Option<SessionId>,
 }
 
 impl Session {
@@ -199,6 +201,27 @@ impl Session {
             conversation: None,
             store: None,
             runtime,
+            id: None,
+        }
+    }
+
+    /// One in a journal that is open already.
+    pub(crate) fn stored(runtime: Runtime, settings: Settings, store: Store) -> Self {
+        Self {
+            store: Some(store),
+            ..Self::new(runtime, settings)
+        }
+    }
+
+    /// Has its record begin under this id.
+    pub(crate) fn begins_as(&mut self, id: SessionId) {
+        self.id = Some(id);
+    }
+
+    /// Has the turn that waits for answers be given these, in place of those of the mailbox.
+    pub(crate) fn give(&mut self, answers: Vec<GivenAnswer>) {
+        if let Some(conversation) = &mut self.conversation {
+            conversation.answers = answers;
         }
     }
 
@@ -265,7 +288,7 @@ impl Session {
             None => {
                 let directory = self.settings.directory.clone();
                 let store = self.store()?.clone();
-                let begun = Conversation::begin(&store, &directory, title)?;
+                let begun = Conversation::begin(&store, &directory, title, self.id.take())?;
                 calls::prune(&self.settings.paths, &begun.session, &store);
                 begun
             }

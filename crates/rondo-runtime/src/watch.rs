@@ -144,7 +144,7 @@ pub fn is_last(event: &EventBody) -> bool {
     matches!(event, EventBody::Result(_) | EventBody::Parked { .. })
 }
 
-fn unreadable(err: rondo_core::replay::ReplayError) -> SetupError {
+pub(crate) fn unreadable(err: rondo_core::replay::ReplayError) -> SetupError {
     let context = "failed to read the session's turns";
     SetupError::because(SetupErrorKind::Journal, context, err)
 }

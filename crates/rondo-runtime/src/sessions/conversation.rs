@@ -60,13 +60,18 @@ impl Conversation {
         Self::new(new_session(Clock::system().now()), journal)
     }
 
-    /// Begins a session that exists on disk from its first record on.
+    /// Begins a session that exists on disk from its first record on, under an id or a new one.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn begin(store: &Store, directory: &Path, title: String) -> Result<Self> {
+    pub fn begin(
+        store: &Store,
+        directory: &Path,
+        title: String,
+        id: Option<SessionId>,
+    ) -> Result<Self> {
         let at = Clock::system().now();
-        let session = new_session(at);
+        let session = id.unwrap_or_else(|| new_session(at));
         let new = NewSession {
             id: session.clone(),
             at,

@@ -6,6 +6,8 @@ use rondo_testkit::{CallScript, ReplyScript, Server, openai};
 use serde_json::json;
 use std::fs;
 
+mod service;
+
 #[path = "../../examples/host.rs"]
 #[expect(dead_code, reason = "its arguments come from the test")]
 mod host;

@@ -1,0 +1,576 @@
+//! Works on a session as long as there is something to do in it: does what the session machine says.
+
+use super::cursor::Place;
+use super::entry::Entry;
+use super::running::{Connected, RunProgress, Running, Step};
+use super::update::UpdateBody;
+use crate::calls;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::parking::GivenAnswer;
+use crate::plan::{ConnectedModel, TurnPlan};
+use crate::session::Session;
+use crate::sessions;
+use crate::turn::{TurnHost, TurnStart};
+use crate::{plan, secrets};
+use rondo_core::clock::Clock;
+use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
+use rondo_core::session::{
+    Action, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, Standing, TicketId,
+};
+use rondo_core::{Journal as _, TurnEnd};
+use rondo_journal::StoreError;
+use rondo_types::{Answer, EventBody, Message, QuestionId, TimeMs, TurnEvent, TurnId};
+use std::collections::{HashMap, VecDeque};
+use std::future::pending;
+use std::sync::{Arc, PoisonError};
+use tokio::task::spawn_blocking;
+
+pub(super) struct Actor {
+    entry: Arc<Entry>,
+    machine: SessionMachine,
+    /// While the machine owns it.
+    session: Option<Session>,
+    running: Option<Running>,
+    /// The rows of the mailbox that the machine knows, by their keys, with what they say where they are messages.
+    known: HashMap<String, Option<Message>>,
+    /// Messages that were handed to the turn that runs, in order.
+    handed: VecDeque<TicketId>,
+    /// What the machine is to be told next.
+    inputs: VecDeque<Input>,
+}
+
+impl Actor {
+    pub(super) fn new(entry: Arc<Entry>) -> Self {
+        Self {
+            entry,
+            machine: SessionMachine::new(),
+            session: None,
+            running: None,
+            known: HashMap::new(),
+            handed: VecDeque::new(),
+            inputs: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            let (look, resume) = self.entry.work().take();
+            if self.entry.drains() {
+                self.input(Input::Drain).await;
+            }
+            if resume {
+                self.input(Input::Due).await;
+            }
+            if look {
+                self.look().await;
+            }
+            if self.machine.is_at_rest() && self.entry.ends() {
+                return;
+            }
+            let lost = self.lost();
+            tokio::select! {
+                () = self.entry.wake.notified() => {}
+                step = next(&mut self.running) => self.step(step).await,
+                () = lost => {
+                    self.input(Input::OwnerLost).await;
+                    self.let_go();
+                }
+            }
+        }
+    }
+
+    /// Waits until another process owns the session.
+    fn lost(&self) -> impl Future<Output = ()> + use<> {
+        let conversation = self.session.as_ref().and_then(Session::conversation);
+        let lost = conversation.map(|it| it.journal.lost());
+        async move {
+            match lost {
+                Some(lost) => lost.cancelled().await,
+                None => pending().await,
+            }
+        }
+    }
+
+    /// Tells the machine what is new in the mailbox.
+    async fn look(&mut self) {
+        let Some(rows) = self.rows().await else {
+            return;
+        };
+        self.take_back(&rows).await;
+        for row in rows {
+            self.see(row).await;
+        }
+    }
+
+    async fn rows(&mut self) -> Option<Vec<Mail>> {
+        match self.entry.store().list(&self.entry.id).await {
+            Ok(rows) => {
+                let newest = rows.iter().map(|it| it.id).max();
+                let mut work = self.entry.work();
+                work.seen = work.seen.max(newest.unwrap_or_default());
+                Some(rows)
+            }
+            Err(error) => {
+                self.failed(&crate::parking::unkept(error));
+                None
+            }
+        }
+    }
+
+    /// Tells of messages that do not wait any more. Those that began a turn are gone with its first record.
+    async fn take_back(&mut self, rows: &[Mail]) {
+        let is_gone = |key: &String| rows.iter().all(|it| it.key != *key);
+        let gone: Vec<String> = self
+            .known
+            .keys()
+            .filter(|it| is_gone(it))
+            .cloned()
+            .collect();
+        let begun = Arc::clone(&self.entry);
+        for key in gone {
+            let known = self.known.remove(&key);
+            let has_begun = begun.begun.lock().await.remove(&key);
+            if known.flatten().is_some() && !has_begun {
+                let ticket = TicketId(key);
+                self.input(Input::Withdrawn { ticket }).await;
+            }
+        }
+    }
+
+    /// Tells the machine of a row, unless it knows it.
+    async fn see(&mut self, row: Mail) {
+        let known = self.known.get(&row.key);
+        let is_known = known.is_some();
+        let is_edited = known.is_some_and(|it| match &row.body {
+            MailBody::Message { message, .. } => it.as_ref() != Some(message),
+            MailBody::Answer { .. } | MailBody::Cancel => false,
+        });
+        if is_known && !is_edited {
+            return;
+        }
+        if is_edited && self.entry.begun.lock().await.contains(&row.key) {
+            return;
+        }
+        self.note(&row);
+        let ticket = TicketId(row.key.clone());
+        let queued = row.queued_message();
+        let input = match (row.body, queued) {
+            (MailBody::Message { message, .. }, _) if is_edited => {
+                Input::Edited { ticket, message }
+            }
+            (_, Some(queued)) => Input::Submitted(queued),
+            (MailBody::Answer { answer }, _) => Input::Answered(answer),
+            (MailBody::Cancel | MailBody::Message { .. }, None) => {
+                // Otherwise it stays for the process that owns the session.
+                if self.session.is_some() {
+                    self.drop_row(&row.key).await;
+                }
+                Input::Cancel
+            }
+        };
+        self.input(input).await;
+    }
+
+    fn note(&mut self, row: &Mail) {
+        let message = match &row.body {
+            MailBody::Message { message, .. } => Some(message.clone()),
+            MailBody::Answer { .. } | MailBody::Cancel => None,
+        };
+        self.known.insert(row.key.clone(), message);
+    }
+
+    /// Removes a row that was done and is in no record.
+    async fn drop_row(&mut self, key: &str) {
+        if let Err(error) = self.entry.store().withdraw(&self.entry.id, key).await {
+            self.failed(&crate::parking::unkept(error));
+        }
+        self.known.remove(key);
+    }
+
+    /// Tells the machine, and does what it says, and what follows from that.
+    async fn input(&mut self, input: Input) {
+        self.inputs.push_back(input);
+        while let Some(input) = self.inputs.pop_front() {
+            let actions = self.machine.handle(Clock::system().now(), input);
+            for action in actions {
+                self.act(action).await;
+            }
+        }
+    }
+
+    async fn act(&mut self, action: Action) {
+        match action {
+            Action::Take => self.take().await,
+            Action::Start { run, message } => self.start(run, *message).await,
+            Action::Resume { run, answers, .. } => self.resume(run, answers),
+            Action::Steer { message, .. } => self.steer(&message),
+            Action::CancelTurn { run } => self.cancel(run).await,
+            Action::Release => self.let_go(),
+            Action::Refuse(refusal) => self.refused(refusal).await,
+            // The turn's own event says so, and is recorded.
+            Action::Tell(SessionEvent::Parked { .. }) => {}
+            Action::Tell(SessionEvent::Lost) => {
+                self.let_go();
+                self.tell(UpdateBody::Session {
+                    event: SessionEvent::Lost,
+                });
+            }
+            Action::Tell(event) => self.tell(UpdateBody::Session { event }),
+        }
+    }
+
+    async fn take(&mut self) {
+        let entry = Arc::clone(&self.entry);
+        let taken = spawn_blocking(move || take(&entry)).await;
+        let taken = taken.map_err(|err| {
+            let context = "the thread that opens the session failed";
+            SetupError::because(SetupErrorKind::Other, context, err)
+        });
+        let session = match taken.flatten() {
+            Ok(session) => session,
+            Err(error) => {
+                self.failed(&error);
+                self.entry.work().retry = true;
+                return self.inputs.push_back(Input::NotTaken);
+            }
+        };
+        self.entry.work().retry = false;
+        self.known.clear();
+        let rows = self.rows().await.unwrap_or_default();
+        let mut waiting = Vec::new();
+        for row in rows {
+            self.note(&row);
+            match (row.queued_message(), row.body) {
+                (Some(message), _) => waiting.push(message),
+                (None, MailBody::Answer { answer }) => {
+                    self.inputs.push_back(Input::Answered(answer));
+                }
+                (None, _) => {
+                    self.drop_row(&row.key).await;
+                    self.inputs.push_back(Input::Cancel);
+                }
+            }
+        }
+        let standing = standing(&session);
+        self.session = Some(session);
+        self.inputs.push_back(Input::Taken { standing, waiting });
+    }
+
+    async fn start(&mut self, run: Run, message: QueuedMessage) {
+        let key = message.ticket.0;
+        let entry = Arc::clone(&self.entry);
+        // From here on it cannot be changed, and is as it is now.
+        let mut begun = entry.begun.lock().await;
+        let rows = self.rows().await.unwrap_or_default();
+        let row = rows.into_iter().find(|it| it.key == key);
+        let Some((id, message)) = row.and_then(|it| Some((it.id, it.queued_message()?.message)))
+        else {
+            self.known.remove(&key);
+            return self.inputs.push_back(Input::TurnEnded { run });
+        };
+        begun.insert(key);
+        drop(begun);
+        let planned = match self.session.as_ref().map(Session::plan) {
+            Some(Ok(plan)) => Ok(Some((plan, TurnStart::Queued(id, Box::new(message))))),
+            Some(Err(error)) => Err(error),
+            None => Ok(None),
+        };
+        self.connect(run, planned);
+    }
+
+    fn resume(&mut self, run: Run, answers: Vec<Answer>) {
+        let given = answers.into_iter().map(|answer| GivenAnswer {
+            mail: self.row_of(&answer),
+            answer,
+        });
+        let given = given.collect();
+        let planned = match &mut self.session {
+            Some(session) => {
+                session.give(given);
+                session.cut_off()
+            }
+            None => Ok(None),
+        };
+        self.connect(run, planned);
+    }
+
+    fn row_of(&self, answer: &Answer) -> Option<MailId> {
+        let session = self.session.as_ref()?.conversation()?;
+        let rows = session.answers.iter();
+        let mut rows = rows.filter(|it| it.answer == *answer);
+        rows.next().and_then(|it| it.mail)
+    }
+
+    /// Connects the model of a turn.
+    fn connect(&mut self, run: Run, planned: Result<Option<(TurnPlan, TurnStart)>>) {
+        let (plan, start) = match planned {
+            Ok(Some(planned)) => planned,
+            Ok(None) => return self.inputs.push_back(Input::TurnEnded { run }),
+            Err(error) => return self.not_started(run, &error),
+        };
+        let Some(session) = &self.session else {
+            return self.inputs.push_back(Input::NotStarted { run });
+        };
+        let (runtime, settings) = (session.runtime().clone(), session.settings.clone());
+        let connecting = async move {
+            let model = runtime.connect(&plan, &settings).await;
+            Box::new(Connected { plan, start, model })
+        };
+        self.running = Some(Running::connecting(run, connecting));
+    }
+
+    fn not_started(&mut self, run: Run, error: &SetupError) {
+        self.failed(error);
+        self.running = None;
+        self.inputs.push_back(Input::NotStarted { run });
+    }
+
+    async fn step(&mut self, step: Step) {
+        let Some(run) = self.running.as_ref().map(|it| it.run) else {
+            return;
+        };
+        match step {
+            Step::Connected(connected) => self.begin(run, *connected).await,
+            Step::Event(event) => self.happened(run, *event),
+            Step::End(end) => self.ended(run, end),
+        }
+        if let Some(input) = self.inputs.pop_front() {
+            self.input(input).await;
+        }
+    }
+
+    async fn begin(&mut self, run: Run, connected: Connected) {
+        let Connected { plan, start, model } = connected;
+        let turn = model.and_then(|model| self.turn(&plan, model, start));
+        let (turn, told) = match turn {
+            Ok(turn) => turn,
+            Err(error) => return self.not_started(run, &error),
+        };
+        let runtime = self.entry.service.runtime.clone();
+        let observe = async move |sender| runtime.observe(sender).await;
+        self.running = Some(Running::turn(run, turn, told, observe).await);
+    }
+
+    /// Puts the turn together, and says where its updates begin.
+    fn turn(
+        &mut self,
+        plan: &TurnPlan,
+        connected: ConnectedModel,
+        start: TurnStart,
+    ) -> Result<(crate::turn::Turn, RunProgress)> {
+        let none = || SetupError::new(SetupErrorKind::Other, "the session was let go of");
+        let session = self.session.as_mut().ok_or_else(none)?;
+        let (service, id) = (&self.entry.service, &self.entry.id);
+        let secrets = secrets::of_env(&session.settings).with(connected.key.clone());
+        let mut host = TurnHost::new(
+            service.host.approver(id, &session.settings),
+            secrets.clone(),
+        );
+        host.live = service.host.tools(id);
+        let asked = match &start {
+            TurnStart::Message(message) | TurnStart::Queued(_, message) => {
+                Some(secrets.message((**message).clone()))
+            }
+            TurnStart::CutOff(_) => None,
+        };
+        let runs = match &start {
+            TurnStart::CutOff(cut_off) => runs_of(&cut_off.records),
+            TurnStart::Message(_) | TurnStart::Queued(..) => 0,
+        };
+        let turn = session.turn(plan, connected, start, host)?;
+        let conversation = session.conversation().ok_or_else(none)?;
+        let number = (conversation.turns.saturating_add(1), runs);
+        let beginning = Place::beginning(number.0, number.1, TimeMs(0));
+        let mut ring = self.entry.ring();
+        ring.begin(conversation.journal.at(), beginning);
+        drop(ring);
+        Ok((turn, RunProgress::new(number, asked)))
+    }
+
+    fn happened(&mut self, run: Run, event: TurnEvent) {
+        let Some(progress) = self.running.as_mut().and_then(Running::progress) else {
+            return;
+        };
+        let (asked, place) = progress.pass(&event);
+        if let Some((place, message)) = asked {
+            let turn = event.turn.clone();
+            self.entry.tell(place, UpdateBody::Asked { turn, message });
+        }
+        if matches!(event.body, EventBody::Steered { .. })
+            && let Some(ticket) = self.handed.pop_front()
+        {
+            self.inputs.push_back(Input::Steered { run, ticket });
+        }
+        let event = Box::new(event);
+        self.entry.tell(place, UpdateBody::Turn { event });
+    }
+
+    fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
+        let running = self.running.take();
+        let turn = running.as_ref().and_then(Running::id).cloned();
+        self.handed.clear();
+        match end {
+            Ok(TurnEnd::Done(outcome)) => {
+                if let Some(session) = &mut self.session {
+                    session.finished(&outcome);
+                }
+                self.inputs.push_back(Input::TurnEnded { run });
+            }
+            Ok(TurnEnd::Parked(parked)) => {
+                let due = parked.questions.iter().filter_map(|it| it.expires).min();
+                self.entry.work().due = due;
+                self.inputs.push_back(Input::Parked {
+                    run,
+                    turn: turn.unwrap_or_else(|| TurnId::new("")),
+                    questions: parked.questions,
+                });
+            }
+            Err(error) => self.not_started(run, &error),
+        }
+    }
+
+    fn steer(&mut self, message: &QueuedMessage) {
+        let handle = self.running.as_ref().and_then(Running::handle);
+        if handle.is_some_and(|it| it.steer(message.message.text())) {
+            self.handed.push_back(message.ticket.clone());
+        }
+    }
+
+    async fn cancel(&mut self, run: Run) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        match running.handle() {
+            Some(handle) => handle.cancel(),
+            None => {
+                self.running = None;
+                self.inputs.push_back(Input::NotStarted { run });
+            }
+        }
+    }
+
+    async fn refused(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::NoQuestion { question } | Refusal::Changed { question } => {
+                self.drop_answers(&question).await;
+            }
+            // It stays in the mailbox, and is found when the session is taken next.
+            Refusal::QueueFull { .. } | Refusal::NotWaiting { .. } => {}
+        }
+    }
+
+    /// Removes answers to what is not asked any more.
+    async fn drop_answers(&mut self, question: &QuestionId) {
+        let Some(rows) = self.rows().await else {
+            return;
+        };
+        let open = self.session.as_ref().map(Session::open_questions);
+        let open = open.unwrap_or_default();
+        for row in rows {
+            let MailBody::Answer { answer } = &row.body else {
+                continue;
+            };
+            let is_open = open.iter().any(|it| it.hash == answer.hash);
+            if answer.question == *question && !is_open {
+                self.drop_row(&row.key).await;
+            }
+        }
+    }
+
+    /// Lets go of the session, and forgets what is known of it.
+    fn let_go(&mut self) {
+        let session = self.session.take();
+        let conversation = session.as_ref().and_then(Session::conversation);
+        if let Some(at) = conversation.map(|it| it.journal.at()) {
+            self.entry.ring().release(at);
+            self.entry.work().head = at;
+        }
+        self.running = None;
+        self.handed.clear();
+        self.known.clear();
+        if let Ok(mut begun) = self.entry.begun.try_lock() {
+            begun.clear();
+        }
+    }
+
+    fn failed(&self, error: &SetupError) {
+        self.tell(UpdateBody::Failed {
+            message: error.to_string(),
+            hint: error.hint.clone(),
+        });
+    }
+
+    /// Tells what is in no record, at the place of what was told last.
+    fn tell(&self, body: UpdateBody) {
+        let place = self.entry.ring().end();
+        self.entry.tell(place, body);
+    }
+}
+
+/// Waits for ever where nothing runs.
+async fn next(running: &mut Option<Running>) -> Step {
+    match running {
+        Some(running) => running.next().await,
+        None => pending().await,
+    }
+}
+
+/// Returns how many processes worked on a turn, by its records.
+fn runs_of(records: &[rondo_core::ports::Record]) -> u32 {
+    let began = |it: &&rondo_core::ports::Record| {
+        matches!(
+            it.body,
+            RecordBody::TurnStarted { .. } | RecordBody::Resumed { .. }
+        )
+    };
+    u32::try_from(records.iter().filter(began).count()).unwrap_or(u32::MAX)
+}
+
+fn standing(session: &Session) -> Standing {
+    let cut_off = session.conversation().and_then(|it| it.cut_off.clone());
+    match cut_off {
+        None => Standing::Idle,
+        Some(cut_off) if cut_off.questions.is_empty() => Standing::CutOff {
+            turn: cut_off.turn(),
+        },
+        Some(cut_off) => Standing::Parked {
+            turn: cut_off.turn(),
+            questions: cut_off.questions.clone(),
+        },
+    }
+}
+
+/// Takes a session, be it there or not.
+fn take(entry: &Entry) -> Result<Session> {
+    let (service, store) = (&entry.service, &entry.service.store);
+    let info = match store.session(&entry.id) {
+        Ok(info) => Some(info),
+        Err(StoreError::Unknown { .. }) => None,
+        Err(error) => return Err(sessions::failed(error)),
+    };
+    let mut settings = service.runtime.settings(entry.options.directory.clone())?;
+    if let Some(info) = info.as_ref().filter(|_| !entry.options.is_directory_named)
+        && let Some(own) = sessions::own_directory(info, &settings.directory)?
+    {
+        settings = service.runtime.settings(own)?;
+    }
+    let model = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
+    let model = model.clone();
+    if let Some(info) = info.as_ref().filter(|_| model.is_none())
+        && let Some(last) = sessions::LastAsked::last(store, info)?
+    {
+        plan::go_on_with(&last, &mut settings, service.runtime.notices())?;
+    }
+    if model.is_some() {
+        settings.values.model = model;
+    }
+    let mut session = Session::stored(service.runtime.clone(), settings, store.clone());
+    match info {
+        Some(info) => {
+            session.take(&info)?;
+            calls::prune(&session.settings.paths, &info.id, store);
+        }
+        None => session.begins_as(entry.id.clone()),
+    }
+    Ok(session)
+}

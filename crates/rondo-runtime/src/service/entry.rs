@@ -1,0 +1,174 @@
+//! What a service holds of one session: its latest updates, who listens, and whether an actor works on it.
+
+use super::Shared;
+use super::actor::Actor;
+use super::cursor::Place;
+use super::ring::Ring;
+use super::update::UpdateBody;
+use crate::session::SessionOptions;
+use rondo_core::ports::{MailId, Seq};
+use rondo_journal::Store;
+use rondo_types::{SessionId, TimeMs};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, watch};
+
+/// One session of a service.
+pub(super) struct Entry {
+    pub(super) id: SessionId,
+    pub(super) options: SessionOptions,
+    pub(super) service: Arc<Shared>,
+    /// The model that a host named for it.
+    pub(super) model: Mutex<Option<String>>,
+    /// Messages that began a turn and are in the mailbox still. Held while one is edited or taken back.
+    pub(super) begun: tokio::sync::Mutex<HashSet<String>>,
+    work: Mutex<Work>,
+    pub(super) wake: Notify,
+    ring: Mutex<Ring>,
+    changes: watch::Sender<u64>,
+    listeners: AtomicUsize,
+}
+
+/// What is to be done for a session.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Whether there is an actor.
+    is_running: bool,
+    /// Whether the mailbox is to be read.
+    pub(super) look: bool,
+    /// Whether the session is to be taken whatever waits, such as for a turn that was cut off.
+    pub(super) resume: bool,
+    /// Whether no further turn is to begin.
+    pub(super) drain: bool,
+    /// The newest row of the mailbox that was seen.
+    pub(super) seen: MailId,
+    /// Whether something waits that could not be done.
+    pub(super) retry: bool,
+    /// When the next question expires.
+    pub(super) due: Option<TimeMs>,
+    /// The last record that was told of.
+    pub(super) head: Seq,
+}
+
+impl Work {
+    /// Takes what is to be looked at now: whether at the mailbox, and whether at the session whatever waits.
+    pub(super) fn take(&mut self) -> (bool, bool) {
+        let look = std::mem::take(&mut self.look);
+        let resume = std::mem::take(&mut self.resume);
+        (look, resume)
+    }
+}
+
+impl Entry {
+    pub(super) fn new(service: Arc<Shared>, id: SessionId, options: SessionOptions) -> Self {
+        Self {
+            ring: Mutex::new(Ring::new(Arc::clone(&service.held))),
+            id,
+            options,
+            service,
+            model: Mutex::default(),
+            begun: tokio::sync::Mutex::default(),
+            work: Mutex::default(),
+            wake: Notify::new(),
+            changes: watch::Sender::default(),
+            listeners: AtomicUsize::default(),
+        }
+    }
+
+    pub(super) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.service.store
+    }
+
+    pub(super) fn service_number(&self) -> u64 {
+        self.service.number
+    }
+
+    pub(super) fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is to be done, and has an actor do it.
+    pub(super) fn ask(self: &Arc<Self>, change: impl FnOnce(&mut Work)) {
+        let mut work = self.work();
+        change(&mut work);
+        let is_running = std::mem::replace(&mut work.is_running, true);
+        drop(work);
+        if !is_running {
+            let actor = Actor::new(Arc::clone(self));
+            tokio::spawn(actor.run());
+        }
+        self.wake.notify_one();
+    }
+
+    /// Returns whether an actor works on it.
+    pub(super) fn is_running(&self) -> bool {
+        self.work().is_running
+    }
+
+    /// Returns whether no further turn is to begin.
+    pub(super) fn drains(&self) -> bool {
+        self.work().drain || self.service.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no actor works on it.
+    pub(super) async fn is_done(&self) {
+        let mut changes = self.changes.subscribe();
+        while self.is_running() {
+            // The sender lives as long as this.
+            let _ = changes.changed().await;
+        }
+    }
+
+    /// Has the actor end, unless there is something to do.
+    pub(super) fn ends(&self) -> bool {
+        let mut work = self.work();
+        work.is_running = work.look || work.resume;
+        let ends = !work.is_running;
+        drop(work);
+        if ends {
+            if !self.has_listeners() {
+                self.ring().forget();
+            }
+            self.changed();
+        }
+        ends
+    }
+
+    /// Tells those who listen.
+    pub(super) fn tell(&self, place: Place, body: UpdateBody) {
+        self.ring().push(place, body);
+        self.changed();
+    }
+
+    /// Says that there is something new, here or in the records.
+    pub(super) fn changed(&self) {
+        self.changes
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    pub(super) fn listen(&self) -> watch::Receiver<u64> {
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        self.changes.subscribe()
+    }
+
+    /// Forgets what is held for those who listen, once nobody does and nothing runs.
+    pub(super) fn leave(&self) {
+        let others = self.listeners.fetch_sub(1, Ordering::Relaxed);
+        if others == 1 && !self.is_running() {
+            self.ring().forget();
+        }
+    }
+
+    pub(super) fn has_listeners(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
+    }
+}

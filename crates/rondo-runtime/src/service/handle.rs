@@ -1,0 +1,248 @@
+//! What can be done in a session.
+
+use super::cursor::Cursor;
+use super::entry::Entry;
+use super::subscription::Subscription;
+use crate::error::Result;
+use crate::parking::{self, unkept};
+use crate::sessions;
+use rondo_core::clock::Clock;
+use rondo_core::ports::{MailBody, Mailbox as _, NewMail, Pushed};
+use rondo_core::session::{Delivery, TicketId};
+use rondo_journal::StoreError;
+use rondo_types::{Answer, Message, Question, SessionId};
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, PoisonError};
+
+/// A session of a [`SessionService`](super::SessionService). Clones are the same session; having one costs a few
+/// hundred bytes.
+#[derive(Clone)]
+pub struct SessionHandle {
+    entry: Arc<Entry>,
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionHandle").field(self.id()).finish()
+    }
+}
+
+/// A message that was submitted.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    /// Its name within the session, as updates have it.
+    pub id: TicketId,
+    session: SessionHandle,
+}
+
+impl Ticket {
+    /// Changes what the message says, as long as it waits. Returns `false` where it does not wait any more.
+    ///
+    /// # Errors
+    /// When the journal cannot be written, or the message is too long.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the message may or may not be changed.
+    pub async fn edit(&self, message: Message) -> Result<bool> {
+        self.session.edit(&self.id, message).await
+    }
+
+    /// Takes the message back, as long as it waits. Returns `false` where it does not wait any more.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the message may or may not be taken back.
+    pub async fn withdraw(&self) -> Result<bool> {
+        self.session.withdraw(&self.id).await
+    }
+}
+
+impl SessionHandle {
+    pub(super) fn new(entry: Arc<Entry>) -> Self {
+        Self { entry }
+    }
+
+    /// Returns its id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.entry.id
+    }
+
+    /// Submits a message of the user of this process. See [`submit_as`](Self::submit_as).
+    ///
+    /// # Errors
+    /// As [`submit_as`](Self::submit_as).
+    ///
+    /// # Cancel safety
+    /// As [`submit_as`](Self::submit_as).
+    pub async fn submit(&self, message: Message, delivery: Delivery) -> Result<Ticket> {
+        let key = format!("message-{}", unique());
+        self.submit_as(&key, &self.user(), message, delivery).await
+    }
+
+    /// Submits a message. Once this returns no crash loses it, and it begins a turn or joins one as soon as it can.
+    /// What is submitted again under the same key counts once.
+    ///
+    /// # Errors
+    /// When too much waits in the session, something is too long, or the journal cannot be written.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the message may or may not be submitted; under the same key it can be submitted again.
+    pub async fn submit_as(
+        &self,
+        key: &str,
+        actor: &str,
+        message: Message,
+        delivery: Delivery,
+    ) -> Result<Ticket> {
+        let body = MailBody::Message { message, delivery };
+        self.push(key, actor, body).await?;
+        Ok(Ticket {
+            id: TicketId(key.to_owned()),
+            session: self.clone(),
+        })
+    }
+
+    /// Changes what a message says, as long as it waits: [`Ticket::edit`] by its name.
+    ///
+    /// # Errors
+    /// As [`Ticket::edit`].
+    ///
+    /// # Cancel safety
+    /// As [`Ticket::edit`].
+    pub async fn edit(&self, ticket: &TicketId, message: Message) -> Result<bool> {
+        let begun = self.entry.begun.lock().await;
+        if begun.contains(&ticket.0) {
+            return Ok(false);
+        }
+        let edited = self.entry.store().edit(self.id(), &ticket.0, message).await;
+        drop(begun);
+        self.look();
+        edited.map_err(unkept)
+    }
+
+    /// Takes a message back, as long as it waits: [`Ticket::withdraw`] by its name.
+    ///
+    /// # Errors
+    /// As [`Ticket::withdraw`].
+    ///
+    /// # Cancel safety
+    /// As [`Ticket::withdraw`].
+    pub async fn withdraw(&self, ticket: &TicketId) -> Result<bool> {
+        let begun = self.entry.begun.lock().await;
+        if begun.contains(&ticket.0) {
+            return Ok(false);
+        }
+        let withdrawn = self.entry.store().withdraw(self.id(), &ticket.0).await;
+        drop(begun);
+        self.look();
+        withdrawn.map_err(unkept)
+    }
+
+    /// Stops the turn that runs, is parked or was cut off, wherever it is: what it asks is denied. Once this
+    /// returns, no crash loses that.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the turn may or may not be stopped.
+    pub async fn cancel(&self) -> Result<()> {
+        let key = format!("cancel-{}", unique());
+        self.push(&key, &self.user(), MailBody::Cancel).await
+    }
+
+    /// Answers a question of a parked turn. Once this returns no crash loses it; the turn goes on when all its
+    /// questions are answered.
+    ///
+    /// # Errors
+    /// When the journal cannot be written. An answer to what is not asked any more is dropped.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: the question may or may not be answered.
+    pub async fn answer(&self, answer: Answer) -> Result<()> {
+        let key = format!("answer-{}-{}", answer.question, unique());
+        let actor = answer.actor.clone();
+        self.push(&key, &actor, MailBody::Answer { answer }).await
+    }
+
+    /// Returns what the session's parked turn waits for; empty where no turn is parked.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn questions(&self) -> Result<Vec<Question>> {
+        match self.entry.store().history(self.id()) {
+            Ok(history) => Ok(history.open_turn().map_or_else(Vec::new, |it| it.questions)),
+            Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
+            Err(error) => Err(sessions::failed(error)),
+        }
+    }
+
+    /// Has a turn carried on that was cut off, and looks again at what waits.
+    pub fn resume(&self) {
+        self.entry.ask(|work| {
+            work.look = true;
+            work.resume = true;
+        });
+    }
+
+    /// Has the session's next turns ask another model, as `provider/model`; once one has, the session keeps to it.
+    pub fn set_model(&self, model: &str) {
+        let mut named = self
+            .entry
+            .model
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *named = Some(model.to_owned());
+    }
+
+    /// Listens from a cursor on: [`Cursor::START`] is told everything that ever happened, what is in no record
+    /// excepted.
+    #[must_use]
+    pub fn subscribe(&self, cursor: Cursor) -> Subscription {
+        Subscription::new(Arc::clone(&self.entry), cursor)
+    }
+
+    /// Waits until the turn that runs is over. No further one begins here; what waits stays in the mailbox.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the session stays closed for new turns.
+    pub async fn close(&self) {
+        self.entry.work().drain = true;
+        self.entry.wake.notify_one();
+        self.entry.is_done().await;
+    }
+
+    async fn push(&self, key: &str, actor: &str, body: MailBody) -> Result<()> {
+        let mail = NewMail {
+            session: self.id().clone(),
+            key: key.to_owned(),
+            actor: actor.to_owned(),
+            at_ms: Clock::system().now(),
+            body,
+        };
+        let pushed = self.entry.store().push(mail).await.map_err(unkept)?;
+        if matches!(pushed, Pushed::Accepted(_)) {
+            self.look();
+        }
+        Ok(())
+    }
+
+    fn look(&self) {
+        self.entry.ask(|work| work.look = true);
+    }
+
+    fn user(&self) -> String {
+        parking::user(self.entry.service.runtime.env())
+    }
+}
+
+/// Makes a text that names one submission.
+fn unique() -> String {
+    let now = Clock::system().now().0;
+    let random = RandomState::new().hash_one(now);
+    format!("{now:x}-{random:x}")
+}

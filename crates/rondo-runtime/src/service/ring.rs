@@ -1,0 +1,235 @@
+//! The latest updates of a session, held in memory for those who listen.
+
+use super::cursor::{LivePlace, Place};
+use super::update::UpdateBody;
+use rondo_core::ports::Seq;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The bound on the updates that are held of one session, in bytes of their text.
+pub const RING_BYTES_MAX: usize = 8 << 20;
+/// The bound on the updates that are held of all sessions of a service, in bytes of their text.
+pub const RINGS_BYTES_MAX: usize = 64 << 20;
+/// What an update takes beside its text, in bytes.
+const UPDATE_BYTES: usize = 256;
+
+/// How much the rings of a service hold together.
+#[derive(Debug, Default)]
+pub(super) struct Held(AtomicUsize);
+
+/// The latest updates of a session, without a gap.
+#[derive(Debug)]
+pub(super) struct Ring {
+    updates: VecDeque<HeldUpdate>,
+    /// The number of the first one that is held; numbers are never used twice.
+    first: u64,
+    /// The place before the first one that is held.
+    start: Place,
+    bytes: usize,
+    held: Arc<Held>,
+    /// Bytes of live output that is in no record, among all updates so far.
+    live_bytes: u64,
+    /// The records that there were when the session was let go of here; none while it is worked on.
+    until: Option<Seq>,
+    /// Whether an update that is held is in the records: others are at the place of the one before them.
+    has_recorded: bool,
+}
+
+#[derive(Debug)]
+struct HeldUpdate {
+    /// The place after it.
+    place: Place,
+    body: Arc<UpdateBody>,
+    bytes: usize,
+    /// Bytes of live output, this update included.
+    live_bytes: u64,
+}
+
+/// Where a listener stands in a ring.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stand {
+    /// The number of the update that comes next.
+    pub(super) next: u64,
+    /// Bytes of live output that came before it.
+    pub(super) live_bytes: u64,
+}
+
+/// What comes next in a ring.
+pub(super) enum Next {
+    /// An update, and the place before and after it.
+    Update(Place, Place, Arc<UpdateBody>),
+    /// Nothing yet.
+    Nothing,
+    /// It is not held any more.
+    Gone,
+}
+
+impl Ring {
+    pub(super) fn new(held: Arc<Held>) -> Self {
+        Self {
+            updates: VecDeque::new(),
+            first: 0,
+            start: Place::default(),
+            bytes: 0,
+            held,
+            live_bytes: 0,
+            until: Some(Seq(0)),
+            has_recorded: false,
+        }
+    }
+
+    /// Says that the session goes on here, at a run of which nothing was told yet. Where others worked on it
+    /// since, what is held is not what came before.
+    pub(super) fn begin(&mut self, at: Seq, run: Place) {
+        let goes_on = self.until.take().is_none_or(|until| until == at);
+        if self.has_recorded && !goes_on {
+            self.forget();
+            self.until = None;
+        }
+        if !self.has_recorded {
+            self.start = run;
+        }
+    }
+
+    /// Says that the session is let go of here, with so many records.
+    pub(super) fn release(&mut self, at: Seq) {
+        self.until = Some(at);
+    }
+
+    /// Holds one more, and lets go of the oldest where there is too much.
+    pub(super) fn push(&mut self, place: Place, body: UpdateBody) {
+        let bytes = body.text_bytes() + UPDATE_BYTES;
+        self.has_recorded |= place != self.end();
+        self.live_bytes += body.live_bytes();
+        self.updates.push_back(HeldUpdate {
+            place,
+            bytes,
+            live_bytes: self.live_bytes,
+            body: Arc::new(body),
+        });
+        self.bytes += bytes;
+        let all = self.held.0.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let too_much = all.saturating_sub(RINGS_BYTES_MAX);
+        let least = self.bytes.saturating_sub(RING_BYTES_MAX).max(too_much);
+        let mut gone = 0;
+        while gone < least && self.updates.len() > 1 {
+            gone += self.drop_first();
+        }
+    }
+
+    /// Lets go of everything: those who listen read the records.
+    pub(super) fn forget(&mut self) {
+        while !self.updates.is_empty() {
+            self.drop_first();
+        }
+        // Whoever stood at its end does not stand at what comes next.
+        self.first += 1;
+        self.has_recorded = false;
+    }
+
+    fn drop_first(&mut self) -> usize {
+        let Some(gone) = self.updates.pop_front() else {
+            return 0;
+        };
+        self.first += 1;
+        self.start = gone.place;
+        self.bytes -= gone.bytes;
+        self.held.0.fetch_sub(gone.bytes, Ordering::Relaxed);
+        gone.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.updates.is_empty()
+    }
+
+    /// The place before the first update that is held.
+    pub(super) fn start(&self) -> Place {
+        self.start
+    }
+
+    /// The place after what was told last.
+    pub(super) fn end(&self) -> Place {
+        self.updates.back().map_or(self.start, |it| it.place)
+    }
+
+    /// Returns whether a place is one of those that are held.
+    pub(super) fn covers(&self, place: Place) -> bool {
+        let mut places = self.updates.iter().map(|it| it.place);
+        !self.is_empty()
+            && self.start <= place
+            && place <= self.end()
+            && (place == self.start || places.any(|it| it.is_same_run(place)))
+    }
+
+    /// Stands before the first update that is later than a place, or that came since and is in no record.
+    pub(super) fn stand_after(&self, place: Place, since: u64) -> Stand {
+        let since = usize::try_from(since.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let mut before = self.updates.partition_point(|it| it.place <= place);
+        while let Some(last) = before.checked_sub(1).filter(|last| *last >= since) {
+            let earlier = last.checked_sub(1).and_then(|at| self.updates.get(at));
+            let earlier = earlier.map_or(self.start, |it| it.place);
+            if self.updates.get(last).is_some_and(|it| it.place > earlier) {
+                break;
+            }
+            before = last;
+        }
+        self.stand(before)
+    }
+
+    /// The number of the update that comes next.
+    pub(super) fn next_number(&self) -> u64 {
+        self.first + self.updates.len() as u64
+    }
+
+    /// Stands where a cursor of this service does, if that is still held.
+    pub(super) fn stand_at(&self, live: LivePlace) -> Option<Stand> {
+        let before = usize::try_from(live.number.checked_sub(self.first)?).ok()?;
+        (before <= self.updates.len()).then(|| self.stand(before))
+    }
+
+    fn stand(&self, before: usize) -> Stand {
+        let last = before.checked_sub(1).and_then(|at| self.updates.get(at));
+        Stand {
+            next: self.first + before as u64,
+            live_bytes: last.map_or_else(|| self.first_live_bytes(), |it| it.live_bytes),
+        }
+    }
+
+    /// Bytes of live output before the first update that is held.
+    fn first_live_bytes(&self) -> u64 {
+        self.updates.front().map_or(self.live_bytes, |it| {
+            it.live_bytes.saturating_sub(it.body.live_bytes())
+        })
+    }
+
+    /// Returns how many bytes of live output were let go of since someone stood somewhere.
+    pub(super) fn missed_since(&self, live_bytes: u64) -> u64 {
+        self.first_live_bytes().saturating_sub(live_bytes)
+    }
+
+    /// Returns what comes next, and steps behind it.
+    pub(super) fn next(&self, stand: &mut Stand) -> Next {
+        let Some(at) = stand.next.checked_sub(self.first) else {
+            return Next::Gone;
+        };
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        match self.updates.get(at) {
+            Some(update) => {
+                let before = at.checked_sub(1).and_then(|at| self.updates.get(at));
+                let before = before.map_or(self.start, |it| it.place);
+                stand.next += 1;
+                stand.live_bytes = update.live_bytes;
+                Next::Update(before, update.place, Arc::clone(&update.body))
+            }
+            None if at > self.updates.len() => Next::Gone,
+            None => Next::Nothing,
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.held.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

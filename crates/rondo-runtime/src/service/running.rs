@@ -1,0 +1,167 @@
+//! The turn that runs in a session: connecting its model, then its events, then its end.
+
+use super::cursor::{Place, Progress};
+use crate::error::Result;
+use crate::plan::{ConnectedModel, TurnPlan};
+use crate::turn::{Turn, TurnStart};
+use futures_util::future::BoxFuture;
+use rondo_core::session::Run;
+use rondo_core::{EventReceiver, EventSender, TurnEnd, TurnHandle, control, events};
+use rondo_types::{Message, TurnEvent, TurnId};
+
+/// A run of the session machine.
+pub(super) struct Running {
+    pub(super) run: Run,
+    state: State,
+}
+
+enum State {
+    /// The model is being connected, such as by fetching its weights.
+    Connecting(BoxFuture<'static, Box<Connected>>),
+    Turn(Box<RunningTurn>),
+}
+
+/// A plan, and its model where that could be connected.
+pub(super) struct Connected {
+    pub(super) plan: TurnPlan,
+    pub(super) start: TurnStart,
+    pub(super) model: Result<ConnectedModel>,
+}
+
+struct RunningTurn {
+    id: TurnId,
+    turn: BoxFuture<'static, Result<TurnEnd>>,
+    events: EventReceiver,
+    handle: TurnHandle,
+    /// The end, while events of before it wait.
+    end: Option<Result<TurnEnd>>,
+    told: RunProgress,
+}
+
+/// How far the updates of a run are.
+pub(super) struct RunProgress {
+    /// The turn's number, and the number of processes that worked on it before.
+    number: (u32, u32),
+    /// The message that begins the turn, until it is told.
+    asked: Option<Message>,
+    progress: Option<Progress>,
+}
+
+/// What a run has come to.
+pub(super) enum Step {
+    /// The model is connected, or cannot be.
+    Connected(Box<Connected>),
+    /// An event.
+    Event(Box<TurnEvent>),
+    /// The turn is over or parked, or cannot be carried on.
+    End(Result<TurnEnd>),
+}
+
+impl RunProgress {
+    pub(super) fn new(number: (u32, u32), asked: Option<Message>) -> Self {
+        Self {
+            number,
+            asked,
+            progress: None,
+        }
+    }
+
+    /// Returns the places after what an event tells: that of the message that began the turn, where it was not
+    /// told yet, and that of the event.
+    pub(super) fn pass(&mut self, event: &TurnEvent) -> (Option<(Place, Message)>, Place) {
+        let (turn, run) = self.number;
+        let progress = self
+            .progress
+            .get_or_insert_with(|| Progress::new(Place::beginning(turn, run, event.at)));
+        let asked = self.asked.take().map(|it| (progress.pass(), it));
+        (asked, progress.pass_event(&event.body))
+    }
+}
+
+impl Running {
+    pub(super) fn connecting(
+        run: Run,
+        connecting: impl Future<Output = Box<Connected>> + Send + 'static,
+    ) -> Self {
+        let state = State::Connecting(Box::pin(connecting));
+        Self { run, state }
+    }
+
+    /// Runs a turn. `observe` attaches those who measure it.
+    pub(super) async fn turn(
+        run: Run,
+        turn: Turn,
+        told: RunProgress,
+        observe: impl AsyncFnOnce(EventSender) -> EventSender,
+    ) -> Self {
+        let (sender, events) = events::channel(turn.session().clone(), turn.id());
+        let sender = observe(sender).await;
+        let (handle, control) = control();
+        let running = RunningTurn {
+            id: turn.id(),
+            turn: Box::pin(turn.run(sender, control)),
+            events,
+            handle,
+            end: None,
+            told,
+        };
+        let state = State::Turn(Box::new(running));
+        Self { run, state }
+    }
+
+    /// Returns the controls of the turn; none before it has begun.
+    pub(super) fn handle(&self) -> Option<&TurnHandle> {
+        match &self.state {
+            State::Turn(running) => Some(&running.handle),
+            State::Connecting(_) => None,
+        }
+    }
+
+    /// Returns the turn; none before it has begun.
+    pub(super) fn id(&self) -> Option<&TurnId> {
+        match &self.state {
+            State::Turn(running) => Some(&running.id),
+            State::Connecting(_) => None,
+        }
+    }
+
+    /// Returns how far its updates are; none before it has begun.
+    pub(super) fn progress(&mut self) -> Option<&mut RunProgress> {
+        match &mut self.state {
+            State::Turn(running) => Some(&mut running.told),
+            State::Connecting(_) => None,
+        }
+    }
+
+    /// Waits for what comes next. After [`Step::Connected`] and [`Step::End`] nothing does.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is lost.
+    pub(super) async fn next(&mut self) -> Step {
+        match &mut self.state {
+            State::Connecting(connecting) => Step::Connected(connecting.await),
+            State::Turn(running) => running.next().await,
+        }
+    }
+}
+
+impl RunningTurn {
+    async fn next(&mut self) -> Step {
+        loop {
+            if self.end.is_some() {
+                if let Some(event) = self.events.next().await {
+                    return Step::Event(Box::new(event));
+                }
+                if let Some(end) = self.end.take() {
+                    return Step::End(end);
+                }
+                return std::future::pending().await;
+            }
+            tokio::select! {
+                biased;
+                Some(event) = self.events.next() => return Step::Event(Box::new(event)),
+                end = &mut self.turn => self.end = Some(end),
+            }
+        }
+    }
+}

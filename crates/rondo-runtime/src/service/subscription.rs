@@ -1,0 +1,296 @@
+//! A listener of a session.
+
+use super::cursor::{Cursor, LivePlace, Place};
+use super::entry::Entry;
+use super::records::{ReadRun, ReadTurn, RecordReader};
+use super::ring::{Next, Stand};
+use super::update::{Update, UpdateBody};
+use crate::error::{Result, SetupError, SetupErrorKind};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+/// Listens to a session. It costs the session nothing: one that never reads holds a place, and reads the records
+/// when it comes back.
+///
+/// All listeners are told the same, up to how deltas are cut. What happens in other processes is told once it is
+/// recorded, with whole replies.
+pub struct Subscription {
+    entry: Arc<Entry>,
+    changes: watch::Receiver<u64>,
+    /// Where it stands by the records.
+    place: Place,
+    /// Bytes of live output before where it stands.
+    live_bytes: Option<u64>,
+    /// Where it stands among what the service holds; none while it reads the records.
+    stand: Option<Stand>,
+    /// What came since this number, and is in no record, is told.
+    since: u64,
+    /// What was read and not told yet.
+    read: VecDeque<(Place, UpdateBody)>,
+    /// Reads the records; none while it is told what the service holds.
+    records: Option<RecordReader>,
+    /// The last place of what was read.
+    read_to: Place,
+    /// Whether all records were read, with the state of the ring that was seen before.
+    has_read_all: Option<Place>,
+}
+
+impl Subscription {
+    pub(super) fn new(entry: Arc<Entry>, cursor: Cursor) -> Self {
+        let changes = entry.listen();
+        let mine = cursor
+            .live
+            .filter(|it| it.service == entry.service_number());
+        let ring = entry.ring();
+        let stand = mine.and_then(|it| ring.stand_at(it));
+        let since = ring.next_number();
+        drop(ring);
+        Self {
+            changes,
+            since,
+            place: cursor.place,
+            live_bytes: stand.map(|it| it.live_bytes),
+            stand,
+            read: VecDeque::new(),
+            records: None,
+            read_to: Place::default(),
+            has_read_all: None,
+            entry,
+        }
+    }
+
+    /// Returns the cursor after what was told last.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let number = self.stand.map(|it| it.next);
+        Cursor {
+            place: self.place,
+            live: number.map(|number| LivePlace {
+                service: self.entry.service_number(),
+                number,
+            }),
+        }
+    }
+
+    /// Waits for the next update.
+    ///
+    /// # Errors
+    /// When the session's records cannot be read; a later call tries again.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no update is lost.
+    pub async fn next(&mut self) -> Result<Update> {
+        loop {
+            if let Some((place, body)) = self.read.pop_front() {
+                self.place = place;
+                return Ok(self.update(body));
+            }
+            // What changes from here on is looked at again, but for what was read already.
+            if self.has_read_all.is_none() {
+                self.changes.borrow_and_update();
+            }
+            let told = match self.stand {
+                Some(stand) => self.next_held(stand),
+                None => self.catch_up().await?,
+            };
+            match told {
+                Step::Told(body) => return Ok(self.update(body)),
+                Step::Again => {}
+                Step::Wait => {
+                    // The sender is the entry's, which lives as long as this.
+                    let _ = self.changes.changed().await;
+                }
+            }
+        }
+    }
+
+    fn update(&self, body: UpdateBody) -> Update {
+        Update {
+            cursor: self.cursor(),
+            body,
+        }
+    }
+
+    /// Returns what comes next of what the service holds.
+    fn next_held(&mut self, mut stand: Stand) -> Step {
+        let next = self.entry.ring().next(&mut stand);
+        match next {
+            Next::Update(before, place, body) => {
+                self.stand = Some(stand);
+                self.since = stand.next;
+                self.live_bytes = Some(stand.live_bytes);
+                // A delta that was told in part, by its record or to an earlier listener.
+                let is_begun = self.place.is_same_run(place)
+                    && self.place.update == place.update
+                    && self.place.offset > 0;
+                let told = match is_begun && before.update == place.update {
+                    true => self.place.offset.saturating_sub(before.offset),
+                    false if is_begun => self.place.offset,
+                    false => 0,
+                };
+                let rest = body.after(told);
+                self.place = self.place.max(place);
+                rest.map_or(Step::Again, Step::Told)
+            }
+            Next::Nothing => Step::Wait,
+            Next::Gone => {
+                self.stand = None;
+                Step::Again
+            }
+        }
+    }
+
+    /// Reads the records, until the listener stands where the service holds what comes next.
+    async fn catch_up(&mut self) -> Result<Step> {
+        let Some(start) = self.has_read_all.take() else {
+            // Before the records are read: what is recorded after it is held.
+            let start = self.entry.ring().start();
+            let turn = self.read_turn().await?;
+            if turn.as_ref().is_none_or(|it| it.is_last) {
+                self.has_read_all = Some(start);
+            }
+            if let Some(turn) = turn {
+                self.take(turn);
+            }
+            return Ok(Step::Again);
+        };
+        Ok(self.join(start))
+    }
+
+    async fn read_turn(&mut self) -> Result<Option<ReadTurn>> {
+        let reader = match self.records.take() {
+            Some(reader) => reader,
+            None => {
+                self.read_to = Place::default();
+                RecordReader::new(self.entry.store().clone(), self.entry.id().clone())
+            }
+        };
+        let read = spawn_blocking(move || {
+            let mut reader = reader;
+            let turn = reader.turn();
+            (reader, turn)
+        });
+        let (reader, turn) = read.await.map_err(|err| {
+            let context = "the thread that reads the records failed";
+            SetupError::because(SetupErrorKind::Other, context, err)
+        })?;
+        let turn = turn?;
+        self.records = Some(reader);
+        Ok(turn)
+    }
+
+    /// Takes what is new in a turn that was read.
+    fn take(&mut self, turn: ReadTurn) {
+        if turn.number > self.place.turn {
+            self.reset_beyond_read();
+        }
+        let is_last_turn = turn.is_last;
+        let mut place = self.last_place();
+        let count = turn.runs.len();
+        for (index, run) in turn.runs.into_iter().enumerate() {
+            let is_last = is_last_turn && index + 1 == count;
+            place = self.take_run(run, place, is_last);
+        }
+    }
+
+    /// Takes what is new in a run, and returns the place after it.
+    fn take_run(&mut self, run: ReadRun, place: Place, is_last: bool) -> Place {
+        let (begins, end) = (run.beginning, run.end());
+        let earlier = std::mem::replace(&mut self.read_to, end);
+        let is_mine = (begins.turn, begins.run) == (place.turn, place.run);
+        if !is_mine && begins < place {
+            return place;
+        }
+        let is_other = is_mine && begins.began != place.began;
+        let is_beyond = is_mine && !is_other && place > end && !is_last;
+        let place = match (is_other, is_beyond) {
+            (true, _) => self.reset_to(earlier),
+            (_, true) => return self.reset_to(end),
+            _ => place,
+        };
+        let mut last = place;
+        for (after, body) in run.updates {
+            if place >= after && !is_other {
+                continue;
+            }
+            let is_begun = after.is_same_run(place) && after.update == place.update;
+            let told = if is_begun { place.offset } else { 0 };
+            if let Some(rest) = body.after(told) {
+                self.read.push_back((after, rest));
+            }
+            last = after;
+        }
+        last
+    }
+
+    /// The place after what was told and what is to be told.
+    fn last_place(&self) -> Place {
+        self.read.back().map_or(self.place, |it| it.0)
+    }
+
+    /// Where a later turn follows, what was told beyond the records is lost.
+    fn reset_beyond_read(&mut self) {
+        let place = self.last_place();
+        if place > self.read_to {
+            self.reset_to(self.read_to);
+        }
+    }
+
+    fn reset_to(&mut self, place: Place) -> Place {
+        self.read.push_back((place, UpdateBody::Reset));
+        place
+    }
+
+    /// All is read and told: goes on with what the service holds, or waits. `start` is where that began before
+    /// the records were read.
+    fn join(&mut self, start: Place) -> Step {
+        let ring = self.entry.ring();
+        if ring.start() != start {
+            return Step::Again;
+        }
+        let is_covered = ring.covers(self.place);
+        // It was told what is in no record yet, and what followed is not held any more.
+        let is_evicted = !ring.is_empty() && self.place.is_same_run(start) && self.place < start;
+        let is_beyond = self.place > self.read_to;
+        if is_beyond && !is_covered && !is_evicted {
+            drop(ring);
+            self.reset_to(self.read_to);
+            return Step::Again;
+        }
+        if ring.is_empty() {
+            return Step::Wait;
+        }
+        let missed = match self.live_bytes {
+            Some(live_bytes) if is_covered || start.is_beginning() => ring.missed_since(live_bytes),
+            Some(_) | None if is_covered || start.is_beginning() => 0,
+            // What it misses is in no record yet, and not held any more.
+            _ => start.offset.saturating_sub(self.place.offset).max(1),
+        };
+        let stand = ring.stand_after(self.place, self.since);
+        if !is_covered {
+            self.place = self.place.max(start);
+        }
+        drop(ring);
+        self.stand = Some(stand);
+        self.live_bytes = Some(stand.live_bytes);
+        self.records = None;
+        match missed {
+            0 => Step::Again,
+            bytes => Step::Told(UpdateBody::Missed { bytes }),
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.entry.leave();
+    }
+}
+
+enum Step {
+    Told(UpdateBody),
+    Again,
+    Wait,
+}
