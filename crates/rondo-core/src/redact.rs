@@ -9,7 +9,7 @@ pub use matcher::Redactor;
 use crate::ports::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};
 use async_trait::async_trait;
 use matcher::Matcher;
-use rondo_types::{Message, Part, ToolContent, ToolOutcome, ToolSpec};
+use rondo_types::{JobId, Message, Part, ToolContent, ToolOutcome, ToolSpec};
 use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,7 +104,16 @@ impl Secrets {
     #[must_use]
     pub fn outcome(&self, mut outcome: ToolOutcome) -> ToolOutcome {
         match &mut outcome {
-            ToolOutcome::Ok(output) => self.in_value(&mut output.value),
+            ToolOutcome::Ok(output) => {
+                self.in_value(&mut output.value);
+                for change in &mut output.changes {
+                    self.in_text(&mut change.path);
+                }
+                output.job = output
+                    .job
+                    .take()
+                    .map(|job| JobId::new(self.text(job.to_string())));
+            }
             ToolOutcome::Error(error) => {
                 self.in_text(&mut error.message);
                 self.in_value(&mut error.details);

@@ -5,7 +5,7 @@ use crate::change::{ChangeLog, FileChange, Old};
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
-use crate::recovery::{self, FileState, InterruptedCall};
+use crate::recovery::{self, FileState, InterruptedCall, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
@@ -218,7 +218,14 @@ fn again(
     let (after, _) = load(&Target::open(&place, false).ok()?, &place.shown()).ok()?;
     let before = undone(&interrupted.args, change, &after);
     let shown = place.shown();
-    Some(result(&shown, change.count, before.as_deref(), &after))
+    Some(ToolOutput {
+        changes: changed(
+            shown.clone(),
+            interrupted.evidence.before.clone(),
+            change.after.clone(),
+        ),
+        ..result(&shown, change.count, before.as_deref(), &after)
+    })
 }
 
 /// Returns the file as it was before the edit, where a diff is shown.
@@ -239,7 +246,15 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     }
     let content = plan.content.as_bytes();
     plan.target.write(content, &call.idempotency_key)?;
-    let result = result(shown, plan.count, Some(&plan.text), &plan.content);
+    let (before, after) = (plan.text.as_bytes(), plan.content.as_bytes());
+    let result = ToolOutput {
+        changes: changed(
+            shown.clone(),
+            FileState::with(before),
+            FileState::with(after),
+        ),
+        ..result(shown, plan.count, Some(&plan.text), &plan.content)
+    };
     call.note(|| plan.change());
     Ok(result)
 }

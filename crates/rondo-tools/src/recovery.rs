@@ -3,10 +3,10 @@
 
 use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
-use cap_std::fs::Metadata;
+use cap_std::fs::{File, Metadata};
 use data_encoding::HEXLOWER;
 use rondo_core::ports::{DoubtfulCall, Reconciled};
-use rondo_types::ToolOutput;
+use rondo_types::{ChangedFile, FileVersion, ToolOutput};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,6 +57,26 @@ impl FileState {
         })
     }
 
+    /// Returns the state as a result tells of it.
+    pub(crate) fn version(self) -> FileVersion {
+        match self {
+            Self::Absent => FileVersion::Absent,
+            Self::Content(hash) => FileVersion::Sha256(hash),
+            Self::Large { .. } | Self::Unusable => FileVersion::Unknown,
+        }
+    }
+
+    /// Returns the state of an open file.
+    pub(crate) fn of_open(file: File, metadata: &Metadata) -> Option<Self> {
+        if metadata.len() > HASHED_BYTES_MAX {
+            return Self::large(metadata);
+        }
+        let mut hash = Sha256::new();
+        // It may grow meanwhile.
+        io::copy(&mut file.take(HASHED_BYTES_MAX + 1), &mut hash).ok()?;
+        Some(Self::Content(HEXLOWER.encode(&hash.finalize())))
+    }
+
     fn find(workspace: &Workspace, path: &str) -> Option<Self> {
         let place = workspace.locate(path, Access::Write).ok()?;
         match place.dir().symlink_metadata(&place.relative) {
@@ -64,13 +84,19 @@ impl FileState {
             _ => {}
         }
         let (file, metadata) = place.open_file().ok()?;
-        if metadata.len() > HASHED_BYTES_MAX {
-            return Self::large(&metadata);
-        }
-        let mut hash = Sha256::new();
-        // It may grow meanwhile.
-        io::copy(&mut file.take(HASHED_BYTES_MAX + 1), &mut hash).ok()?;
-        Some(Self::Content(HEXLOWER.encode(&hash.finalize())))
+        Self::of_open(file, &metadata)
+    }
+}
+
+/// Returns the change of a file from one state to another, where it is one.
+pub(crate) fn changed(path: String, before: FileState, after: FileState) -> Vec<ChangedFile> {
+    match before == after {
+        true => Vec::new(),
+        false => vec![ChangedFile {
+            path,
+            before: before.version(),
+            after: after.version(),
+        }],
     }
 }
 

@@ -4,7 +4,7 @@ use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
 use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
-use crate::recovery::{self, FileState, InterruptedCall};
+use crate::recovery::{self, FileState, InterruptedCall, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
@@ -116,12 +116,24 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     let place = call.workspace.locate(&args.path, Access::Write)?;
     let target = Target::open(&place, args.create_parents.unwrap_or(true))?;
     call.proceed()?;
+    let state = state_before(&target);
     let before = call.is_watched().then(|| old(&target));
     target.write(args.content.as_bytes(), &call.idempotency_key)?;
     if let Some(before) = before {
         call.note(|| FileChange::new(place.shown(), leads_to(&place), before, &args.content));
     }
-    Ok(result(&place, args, target.is_new()))
+    Ok(result(&place, args, state))
+}
+
+/// Looks at what a write replaces.
+fn state_before(target: &Target) -> FileState {
+    if target.is_new() {
+        return FileState::Absent;
+    }
+    let state = target.read().ok();
+    state
+        .and_then(|(file, metadata)| FileState::of_open(file, &metadata))
+        .unwrap_or(FileState::Unusable)
 }
 
 /// Looks at what a call would do.
@@ -186,18 +198,23 @@ fn again(
     let place = workspace
         .locate(&interrupted.args.path, Access::Write)
         .ok()?;
-    let is_new = interrupted.evidence.before == FileState::Absent;
-    Some(result(&place, &interrupted.args, is_new))
+    let before = interrupted.evidence.before.clone();
+    Some(result(&place, &interrupted.args, before))
 }
 
-fn result(place: &WorkspacePath<'_>, args: &Args, is_new: bool) -> ToolOutput {
-    let status = if is_new { "created" } else { "replaced" };
+fn result(place: &WorkspacePath<'_>, args: &Args, before: FileState) -> ToolOutput {
+    let status = match before {
+        FileState::Absent => "created",
+        _ => "replaced",
+    };
+    let after = FileState::with(args.content.as_bytes());
     ToolOutput {
         value: json!({
             "path": place.shown(),
             "status": status,
             "bytes": args.content.len(),
         }),
+        changes: changed(place.shown(), before, after),
         ..ToolOutput::default()
     }
 }

@@ -49,6 +49,11 @@ string_id!(
     TurnId
 );
 string_id!(
+    /// Names a job: work that goes on after the call that started it.
+    #[derive(Deserialize)]
+    JobId
+);
+string_id!(
     /// Names a tool call within its session.
     ///
     /// Always assigned by the engine, never by the provider: a provider may send no id, the same

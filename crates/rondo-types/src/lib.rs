@@ -6,6 +6,7 @@
 //! request with its response and its tool results.
 #![warn(missing_docs)]
 
+mod commit;
 mod error;
 mod ids;
 mod limits;
@@ -21,8 +22,9 @@ mod tool;
 mod turn_event;
 mod usage;
 
+pub use commit::{Commit, MailId};
 pub use error::{ErrorClass, ModelError};
-pub use ids::{BadSessionId, CallId, SessionId, TurnId};
+pub use ids::{BadSessionId, CallId, JobId, SessionId, TurnId};
 pub use limits::{Limits, Overflow, RetryPolicy};
 pub use message::{
     Media, MediaKind, MediaSource, Message, Opaque, Origin, Part, ReasoningPart, Role, TextPart,
@@ -36,8 +38,8 @@ pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    Concurrency, Effects, InDoubtDecision, Recovery, ToolError, ToolErrorCode, ToolHints, ToolKind,
-    ToolOutcome, ToolOutput, ToolSpec,
+    ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, ToolError,
+    ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,

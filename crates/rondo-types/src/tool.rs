@@ -1,7 +1,7 @@
 //! Tool specifications and the outcomes of tool calls.
 
-use crate::Media;
 use crate::time::optional_duration_ms;
+use crate::{Commit, JobId, Media, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -342,6 +342,61 @@ pub struct ToolOutput {
     /// The path of the file that has the whole output, which the model can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
+    /// The files that the call changed, at most [`Self::CHANGES_MAX`]; no model reads this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangedFile>,
+    /// The session that the call started or asked, as a parent does with a child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
+    /// The job that the call started and that goes on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Whether it holds text from outside, such as a web page, a server's reply or another repository: text that the
+    /// user did not write and did not choose to trust. A tool that cannot know says nothing. Always set for tools of
+    /// the kind [`ToolKind::Fetch`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_outside: bool,
+    /// What becomes durable in the same transaction as the record of this output. Not part of the record.
+    #[serde(skip)]
+    pub effects: Commit,
+}
+
+impl ToolOutput {
+    /// The bound on [`Self::changes`].
+    pub const CHANGES_MAX: usize = 1000;
+
+    /// Leaves out what no record can hold: changes beyond the bound, and a child's id that no session could have.
+    #[must_use]
+    pub fn within_bounds(mut self) -> Self {
+        self.changes.truncate(Self::CHANGES_MAX);
+        self.child = self
+            .child
+            .filter(|child| SessionId::parse(child.as_str()).is_ok());
+        self
+    }
+}
+
+/// A file that a call changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// The file, relative to the working directory or absolute.
+    pub path: String,
+    /// What it held before the call.
+    pub before: FileVersion,
+    /// What it held after it.
+    pub after: FileVersion,
+}
+
+/// What a file held at some time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileVersion {
+    /// It did not exist.
+    Absent,
+    /// The SHA-256 of its content, in hex.
+    Sha256(String),
+    /// It existed, but was too large or could not be read.
+    Unknown,
 }
 
 /// The error of a tool call.
@@ -403,5 +458,64 @@ mod tests {
         assert_eq!(ToolKind::Other.command_line(&command), None);
         let list = json!({"command": ["ls"]});
         assert_eq!(ToolKind::Execute.command_line(&list), None);
+    }
+
+    #[test]
+    fn an_output_without_marks_is_written_as_before_and_effects_never_are() {
+        let plain = ToolOutcome::text("x");
+        let json = r#"{"status":"ok","value":"x"}"#;
+        assert_eq!(serde_json::to_string(&plain).unwrap(), json);
+        let effects = Commit::of(crate::MailId(3));
+        let output = ToolOutput {
+            value: json!("x"),
+            effects,
+            ..ToolOutput::default()
+        };
+        let told = ToolOutcome::Ok(output);
+        assert_eq!(serde_json::to_string(&told).unwrap(), json);
+        assert_eq!(serde_json::from_str::<ToolOutcome>(json).unwrap(), plain);
+    }
+
+    #[test]
+    fn the_marks_of_an_output_come_back() {
+        let output = ToolOutput {
+            value: json!(1),
+            changes: vec![ChangedFile {
+                path: "a".to_owned(),
+                before: FileVersion::Absent,
+                after: FileVersion::Sha256("00".to_owned()),
+            }],
+            child: Some(SessionId::new("s-child")),
+            job: Some(JobId::new("j")),
+            from_outside: true,
+            ..ToolOutput::default()
+        };
+        let json = serde_json::to_value(&output).unwrap();
+        let expected = json!({
+            "value": 1,
+            "changes": [{"path": "a", "before": "absent", "after": {"sha256": "00"}}],
+            "child": "s-child",
+            "job": "j",
+            "from_outside": true,
+        });
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<ToolOutput>(json).unwrap(), output);
+    }
+
+    #[test]
+    fn what_no_record_can_hold_is_left_out() {
+        let change = ChangedFile {
+            path: "a".to_owned(),
+            before: FileVersion::Unknown,
+            after: FileVersion::Absent,
+        };
+        let output = ToolOutput {
+            changes: vec![change; ToolOutput::CHANGES_MAX + 1],
+            child: Some(SessionId::new("../x")),
+            ..ToolOutput::default()
+        };
+        let bounded = output.within_bounds();
+        assert_eq!(bounded.changes.len(), ToolOutput::CHANGES_MAX);
+        assert_eq!(bounded.child, None);
     }
 }

@@ -1,8 +1,8 @@
 //! The events of a turn, as listeners and `stream-json` receive them.
 
 use crate::{
-    CallId, ErrorClass, Finding, InDoubtDecision, Limits, Question, SessionId, StopReason, TimeMs,
-    ToolErrorCode, TurnId, Usage,
+    CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, Question, SessionId,
+    StopReason, TimeMs, ToolErrorCode, TurnId, Usage,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -130,6 +130,18 @@ pub enum EventBody {
         spill: Option<String>,
         /// How long it ran, in milliseconds.
         duration_ms: u64,
+        /// The files that it changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<ChangedFile>,
+        /// The session that it started or asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<SessionId>,
+        /// The job that it started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
+        /// Whether the result holds text from outside, which the user did not write and did not choose to trust.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_outside: bool,
     },
     /// A failed request is sent again after a wait.
     RetryScheduled {
@@ -457,6 +469,10 @@ mod tests {
                 truncated: false,
                 spill: None,
                 duration_ms: 5,
+                changes: vec![],
+                child: None,
+                job: None,
+                from_outside: false,
             },
         };
         let line = serde_json::to_string(&event).unwrap();

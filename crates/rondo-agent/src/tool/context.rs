@@ -2,9 +2,10 @@
 
 use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
-use rondo_types::{CallId, SessionId, TurnId};
-use std::sync::Arc;
+use rondo_types::{CallId, SessionId, ToolOutput, TurnId};
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,7 @@ pub struct ToolContext {
     call: Arc<ToolInvocation>,
     deadline: Option<Instant>,
     watched: Arc<AtomicBool>,
+    output: Arc<Mutex<ToolOutput>>,
 }
 
 impl ToolContext {
@@ -24,6 +26,7 @@ impl ToolContext {
             deadline: call.timeout.map(|it| clock.instant(clock.now().after(it))),
             call: Arc::new(call),
             watched: Arc::default(),
+            output: Arc::default(),
         }
     }
 
@@ -72,6 +75,27 @@ impl ToolContext {
     /// Sends a piece of live output to the listener. Never blocks; the model does not read it.
     pub fn show(&self, text: impl Into<String>) {
         self.call.output.push(text.into());
+    }
+
+    /// Says more about the output than its value, which the function returns: the files that the call changed, the
+    /// session or job that it started, whether it holds text from outside, and what becomes durable together with it.
+    /// Counts only if the call succeeds.
+    ///
+    /// ```
+    /// # use rondo::ToolContext;
+    /// # fn f(cx: &ToolContext) {
+    /// cx.describe(|output| output.from_outside = true);
+    /// # }
+    /// ```
+    pub fn describe(&self, describe: impl FnOnce(&mut ToolOutput)) {
+        describe(&mut self.output.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns the output with this value.
+    pub(super) fn output(&self, value: Value) -> ToolOutput {
+        let described =
+            std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner));
+        ToolOutput { value, ..described }
     }
 
     pub(super) async fn cancelled(&self) {

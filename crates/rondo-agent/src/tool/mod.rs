@@ -134,7 +134,7 @@ where
     match ended {
         Ok(output) => serde_json::to_value(output).map_or_else(
             |error| ToolOutcome::error(ToolErrorCode::Internal, error.to_string()),
-            ToolOutcome::json,
+            |value| ToolOutcome::Ok(context.output(value)),
         ),
         Err(error) if context.is_cancelled() => ended_early(described(error)),
         Err(error) => ToolOutcome::error(ToolErrorCode::Failed, described(error)),

@@ -528,8 +528,10 @@ impl Driver {
     }
 
     fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> tool_work::ToolWork {
+        let spec = self.setup.tools.spec(&call.name);
         tool_work::ToolWork {
             tool,
+            kind: spec.map(|spec| spec.kind).unwrap_or_default(),
             session: self.setup.session.clone(),
             turn: self.setup.turn.clone(),
             output: self.output_sink(call.call_id.clone()),

@@ -9,7 +9,7 @@ use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
 use rondo_types::{
     Answer, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Question,
-    TimeMs, Transcript, TurnId,
+    TimeMs, ToolOutcome, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -139,6 +139,11 @@ impl RecordBatch {
             return;
         }
         self.step = step;
+        if let Input::ToolFinished { outcome, .. } = input
+            && let ToolOutcome::Ok(output) = outcome
+        {
+            self.acks.extend(&output.effects.ack);
+        }
         if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
             for at in std::mem::take(&mut self.told.queued) {
                 self.note(at, RecordBody::RequestQueued);

@@ -1,7 +1,7 @@
 //! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
 use super::intercept::Decided;
-use super::tool_work::idempotency_key;
+use super::tool_work::{idempotency_key, marked};
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
@@ -431,9 +431,11 @@ impl Driver {
         self.cleared_before.remove(&call.call_id);
         match (settled.decision, settled.outcome) {
             (InDoubtDecision::Done, Some(outcome)) => {
+                let spec = self.setup.tools.spec(&call.name);
+                let kind = spec.map(|spec| spec.kind).unwrap_or_default();
                 let input = Input::ToolFinished {
                     call_id: call.call_id,
-                    outcome,
+                    outcome: marked(outcome, kind),
                     duration_ms: 0,
                 };
                 if self.setup.interceptors.is_empty() {

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{OutputSink, Tool, ToolInvocation};
 use data_encoding::HEXUPPER;
-use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, TurnId};
+use rondo_types::{CallId, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ const GRACE_MIN: Duration = Duration::from_millis(250);
 /// One tool call, ready to run.
 pub(super) struct ToolWork {
     pub(super) tool: Arc<dyn Tool>,
+    pub(super) kind: ToolKind,
     pub(super) session: SessionId,
     pub(super) turn: TurnId,
     pub(super) call: PlannedCall,
@@ -31,7 +32,8 @@ impl ToolWork {
     pub(super) async fn run(self) -> Input {
         let (clock, started) = (self.clock, self.clock.now());
         let call_id = self.call.call_id.clone();
-        let outcome = self.outcome().await;
+        let kind = self.kind;
+        let outcome = marked(self.outcome().await, kind);
         let duration_ms = super::millis(clock.now().since(started));
         let input = Input::ToolFinished {
             call_id,
@@ -114,6 +116,18 @@ fn ended_outcome(ended: Result<ToolOutcome, String>) -> ToolOutcome {
     ended.unwrap_or_else(|panic| {
         ToolOutcome::error(ToolErrorCode::Internal, format!("the tool failed: {panic}"))
     })
+}
+
+/// Brings an output within its bounds, and marks what was fetched as text from outside.
+pub(super) fn marked(outcome: ToolOutcome, kind: ToolKind) -> ToolOutcome {
+    match outcome {
+        ToolOutcome::Ok(output) => {
+            let mut output = output.within_bounds();
+            output.from_outside |= kind == ToolKind::Fetch;
+            ToolOutcome::Ok(output)
+        }
+        error @ ToolOutcome::Error(_) => error,
+    }
 }
 
 /// A tool that was told to end says `cancelled`; why it was told is known here. One that had

@@ -6,7 +6,7 @@ use super::turn::{Cx, Phase, TurnMachine, assign_ids};
 use crate::ports::{Approval, RecordBody, Verdict};
 use rondo_types::{
     CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall, ToolErrorCode,
-    ToolOutcome,
+    ToolOutcome, ToolOutput,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +53,10 @@ pub(super) struct BatchCall {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are as many as calls of one reply, and most end with an outcome"
+)]
 pub(super) enum CallState {
     Planned,
     AwaitingGate,
@@ -454,9 +458,10 @@ fn emit_finished(
         outcome,
         false,
     );
-    let (truncated, spill) = match outcome {
-        ToolOutcome::Ok(output) => (output.truncated, output.spill.clone()),
-        ToolOutcome::Error(_) => (false, None),
+    let nothing = ToolOutput::default();
+    let output = match outcome {
+        ToolOutcome::Ok(output) => output,
+        ToolOutcome::Error(_) => &nothing,
     };
     cx.emit(EventBody::ToolCallFinished {
         id: call_id.clone(),
@@ -466,9 +471,13 @@ fn emit_finished(
             rondo_types::ToolContent::Text(text) => Value::String(text),
             rondo_types::ToolContent::Json(value) => value,
         },
-        truncated,
-        spill,
+        truncated: output.truncated,
+        spill: output.spill.clone(),
         duration_ms,
+        changes: output.changes.clone(),
+        child: output.child.clone(),
+        job: output.job.clone(),
+        from_outside: output.from_outside,
     });
 }
 

@@ -5,7 +5,8 @@
 
 use crate::compaction::shorten_text;
 use rondo_types::{
-    CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolResult,
+    CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -55,10 +56,16 @@ pub(crate) fn note_rewrite(content: &mut ToolContent, by: &[String], arguments: 
     );
 }
 
-/// Returns the outcome with other words and nothing besides them.
+/// Returns the outcome with other words and nothing besides them to read. What the call changed and started stays.
 pub(crate) fn with_text(outcome: ToolOutcome, text: String) -> ToolOutcome {
     match outcome {
-        ToolOutcome::Ok(_) => ToolOutcome::text(text),
+        ToolOutcome::Ok(output) => ToolOutcome::Ok(ToolOutput {
+            value: Value::String(text),
+            media: Vec::new(),
+            truncated: false,
+            spill: None,
+            ..output
+        }),
         ToolOutcome::Error(error) => ToolOutcome::error(error.code, text),
     }
 }

@@ -1,11 +1,10 @@
 //! The ports to permission: the gate that judges a call, and the approver that asks a person.
 
-use super::mailbox::MailId;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, AnswerValue, CallId, Question, QuestionId, QuestionKind, SessionId, TimeMs, ToolKind,
-    ToolSpec, TurnId,
+    Answer, AnswerValue, CallId, MailId, Question, QuestionId, QuestionKind, SessionId, TimeMs,
+    ToolKind, ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,14 +3,14 @@
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use super::interceptor::Interception;
-use super::mailbox::MailId;
 use super::process::ProcessEnd;
 use crate::compaction::Compaction;
 use async_trait::async_trait;
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use rondo_types::{
-    Answer, CallId, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile, Question,
-    Recovery, Reply, SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
+    Answer, CallId, Commit, EventBody, InDoubtDecision, Message, ModelError, ModelInfo, Profile,
+    Question, Recovery, Reply, SessionId, StopReason, TimeMs, ToolOutcome, ToolSpec, Transcript,
+    TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,24 +81,6 @@ pub trait Journal: Send + Sync {
         batch: Vec<Record>,
         commit: Commit,
     ) -> Result<Seq, AppendError>;
-}
-
-/// What becomes durable in the same transaction as the records of an append. The default is nothing.
-///
-/// What a session sends to the outside, and its timers, will join it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Commit {
-    /// Rows of the session's mailbox that are done with these records, and are removed. One that is gone already,
-    /// or belongs to another session, is passed over.
-    pub ack: Vec<MailId>,
-}
-
-impl Commit {
-    /// Removes one row.
-    #[must_use]
-    pub fn of(mail: MailId) -> Self {
-        Self { ack: vec![mail] }
-    }
 }
 
 /// Why records were not appended.

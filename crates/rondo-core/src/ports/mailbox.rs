@@ -3,9 +3,8 @@
 
 use crate::session::{Answer, Delivery, QUEUED_MAX, QueuedMessage, TicketId};
 use async_trait::async_trait;
-use rondo_types::{Message, SessionId, TimeMs};
+use rondo_types::{MailId, Message, SessionId, TimeMs};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use tokio::sync::watch;
 
 /// Messages that may wait in one session.
@@ -22,19 +21,6 @@ pub const NAME_BYTES_MAX: usize = 256;
 /// Keys of a session that are remembered after what they named was taken or taken back, the newest ones: what is
 /// submitted again under one of them is a duplicate.
 pub const KEYS_REMEMBERED: usize = 512;
-
-/// Names a row of a mailbox. Rows that arrive later have higher numbers, and no number is ever used twice.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct MailId(pub u64);
-
-impl fmt::Display for MailId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What is to be submitted to a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +63,7 @@ fn at_most(what: &'static str, bytes: usize, max: usize) -> Result<(), MailboxEr
 /// What waits in a session's mailbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mail {
-    /// Its row, for [`Commit::ack`](super::Commit::ack).
+    /// Its row, for [`Commit::ack`](rondo_types::Commit::ack).
     pub id: MailId,
     /// The session.
     pub session: SessionId,

@@ -1,8 +1,9 @@
 //! Journals in memory, for tests and for sessions that leave nothing behind.
 
-use super::journal::{AppendError, ChainHash, Commit, Fence, Head, Journal, Record, Seq};
+use super::journal::{AppendError, ChainHash, Fence, Head, Journal, Record, Seq};
 use super::memory_mailbox::MemoryMailbox;
 use async_trait::async_trait;
+use rondo_types::Commit;
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

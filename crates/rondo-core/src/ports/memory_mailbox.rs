@@ -1,10 +1,10 @@
 //! A mailbox in memory, for tests and for sessions that leave nothing behind.
 
 use super::mailbox::{
-    KEYS_REMEMBERED, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Waiting,
+    KEYS_REMEMBERED, Mail, MailBody, Mailbox, MailboxError, NewMail, Pushed, Waiting,
 };
 use async_trait::async_trait;
-use rondo_types::{Message, SessionId};
+use rondo_types::{MailId, Message, SessionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;

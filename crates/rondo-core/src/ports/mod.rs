@@ -18,15 +18,16 @@ pub use interceptor::{
     REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, ResultDecision, StepContext, StepDecision,
 };
 pub use journal::{
-    AppendError, ChainHash, Commit, Fence, Head, Journal, Purpose, Record, RecordBody,
-    RequestParts, Seq, settled,
+    AppendError, ChainHash, Fence, Head, Journal, Purpose, Record, RecordBody, RequestParts, Seq,
+    settled,
 };
 pub use mailbox::{
-    BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, MailId, Mailbox,
+    BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, Mailbox,
     MailboxError, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX, Waiting,
 };
 pub use memory_journal::{MemoryJournal, NoJournal};
 pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};
+pub use rondo_types::{Commit, MailId};
 pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};

@@ -58,6 +58,10 @@ pub struct DoubtfulCall {
 
 /// What became of a call that was begun before a crash.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each call that a crash cut off"
+)]
 pub enum Reconciled {
     /// It was done: this is how it ended.
     Done(ToolOutcome),

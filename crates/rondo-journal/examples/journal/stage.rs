@@ -461,6 +461,7 @@ fn done(what: &str, invocation: &ToolInvocation) -> ToolOutcome {
             ],
             truncated: true,
             spill: Some("/tmp/whole-output".to_owned()),
+            ..ToolOutput::default()
         }),
         "long" => {
             let bytes = invocation.arguments.get("bytes").and_then(Value::as_u64);

@@ -1,5 +1,8 @@
 use crate::bench::Bench;
+use data_encoding::HEXLOWER;
+use rondo_types::{ChangedFile, FileVersion};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use std::os::unix::fs::PermissionsExt;
 
 fn names(bench: &Bench) -> Vec<String> {
@@ -100,4 +103,33 @@ async fn directories_are_not_written() {
     bench
         .failed("write_file", json!({"path": "d/f/g", "content": "x"}))
         .await;
+}
+
+fn sha256(text: &str) -> FileVersion {
+    FileVersion::Sha256(HEXLOWER.encode(&Sha256::digest(text)))
+}
+
+#[tokio::test]
+async fn the_changed_file_is_told_with_its_hashes_before_and_after() {
+    let bench = Bench::new();
+    let write = async |content: &str| {
+        let arguments = json!({"path": "d/f", "content": content});
+        bench.ok("write_file", arguments).await.changes
+    };
+    let change = |before, after| {
+        let path = "d/f".to_owned();
+        vec![ChangedFile {
+            path,
+            before,
+            after,
+        }]
+    };
+    let expected = change(FileVersion::Absent, sha256("one"));
+    assert_eq!(write("one").await, expected);
+    let expected = change(sha256("one"), sha256("two"));
+    assert_eq!(write("two").await, expected);
+    assert_eq!(write("two").await, []);
+    let arguments = json!({"path": "d/f", "old_string": "w", "new_string": "oo"});
+    let edited = bench.ok("edit_file", arguments).await.changes;
+    assert_eq!(edited, change(sha256("two"), sha256("tooo")));
 }

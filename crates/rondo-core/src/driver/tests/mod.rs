@@ -8,6 +8,7 @@ mod fallback;
 mod given_up;
 mod intercept;
 mod journal;
+mod outputs;
 mod parking;
 mod queue;
 mod replay;
