@@ -1,7 +1,7 @@
 //! How a running turn is cancelled and steered from outside.
 
 use crate::machine::Input;
-use crate::ports::ProcessEnd;
+use crate::ports::{MailId, ProcessEnd};
 use rondo_types::Outcome;
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,6 +26,7 @@ pub fn control() -> (TurnHandle, TurnControl) {
         TurnControl {
             cancel: Some(cancel),
             steering,
+            taken: VecDeque::new(),
             end_note: None,
         },
     )
@@ -41,7 +42,7 @@ struct Steering {
 
 #[derive(Debug, Default)]
 struct SteeringQueue {
-    texts: VecDeque<String>,
+    texts: VecDeque<(String, Option<MailId>)>,
     /// Whether the turn is over.
     is_closed: bool,
 }
@@ -53,10 +54,10 @@ impl Steering {
 
     /// # Cancel safety
     /// Cancel safe: a text is taken only when it is returned.
-    async fn next(&self) -> String {
+    async fn next(&self) -> (String, Option<MailId>) {
         loop {
-            if let Some(text) = self.queue().texts.pop_front() {
-                return text;
+            if let Some(next) = self.queue().texts.pop_front() {
+                return next;
             }
             self.came.notified().await;
         }
@@ -80,10 +81,21 @@ impl TurnHandle {
     /// Says something to the model between two steps, and returns whether the turn will take it.
     #[must_use]
     pub fn steer(&self, text: String) -> bool {
+        self.steer_with(text, None)
+    }
+
+    /// Says what a row of the session's mailbox says, as [`steer`](Self::steer) does. The row is removed with the
+    /// record of the message; one that the turn does not take stays.
+    #[must_use]
+    pub fn steer_from(&self, mail: MailId, text: String) -> bool {
+        self.steer_with(text, Some(mail))
+    }
+
+    fn steer_with(&self, text: String, mail: Option<MailId>) -> bool {
         let mut queue = self.steering.queue();
         let takes = !queue.is_closed && queue.texts.len() < STEERING_QUEUE;
         if takes {
-            queue.texts.push_back(text);
+            queue.texts.push_back((text, mail));
             drop(queue);
             self.steering.came.notify_one();
         }
@@ -95,6 +107,8 @@ impl TurnHandle {
 pub struct TurnControl {
     cancel: Option<CancellationToken>,
     steering: Arc<Steering>,
+    /// The rows of what the turn has taken and not yet said, which it does in order.
+    taken: VecDeque<Option<MailId>>,
     end_note: Option<EndNote>,
 }
 
@@ -138,7 +152,12 @@ impl TurnControl {
     pub(super) fn undelivered(&mut self) -> Vec<String> {
         let mut queue = self.steering.queue();
         queue.is_closed = true;
-        queue.texts.drain(..).collect()
+        queue.texts.drain(..).map(|(text, _)| text).collect()
+    }
+
+    /// Returns the row of the steering message that is said next.
+    pub(super) fn next_row(&mut self) -> Option<MailId> {
+        self.taken.pop_front().flatten()
     }
 
     /// Waits for a request to stop the turn, or to steer it where the turn takes steering; for ever, once
@@ -162,7 +181,10 @@ impl TurnControl {
                 self.cancel = None;
                 Input::Cancel
             }
-            text = steered => Input::Steer { text },
+            (text, mail) = steered => {
+                self.taken.push_back(mail);
+                Input::Steer { text }
+            }
         }
     }
 }

@@ -306,7 +306,8 @@ impl Driver {
             Action::Emit(body) => {
                 spans::note_event(&body);
                 if let EventBody::Steered { text } = &body {
-                    self.batch.note_steered(self.at, text);
+                    let row = self.control.next_row();
+                    self.batch.note_steered(self.at, text, row);
                 }
                 self.emit(body);
             }

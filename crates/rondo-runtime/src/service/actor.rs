@@ -31,12 +31,18 @@ pub(super) struct Actor {
     /// While the machine owns it.
     session: Option<Session>,
     running: Option<Running>,
-    /// The rows of the mailbox that the machine knows, by their keys, with what they say where they are messages.
-    known: HashMap<String, Option<Message>>,
+    /// The rows of the mailbox that the machine knows, by their keys.
+    known: HashMap<String, KnownRow>,
     /// Messages that were handed to the turn that runs, in order.
     handed: VecDeque<TicketId>,
     /// What the machine is to be told next.
     inputs: VecDeque<Input>,
+}
+
+struct KnownRow {
+    id: MailId,
+    /// What it says; none where it is no message.
+    message: Option<Message>,
 }
 
 impl Actor {
@@ -130,7 +136,7 @@ impl Actor {
         for key in gone {
             let known = self.known.remove(&key);
             let has_begun = begun.begun.lock().await.remove(&key);
-            if known.flatten().is_some() && !has_begun {
+            if known.is_some_and(|it| it.message.is_some()) && !has_begun {
                 let ticket = TicketId(key);
                 self.input(Input::Withdrawn { ticket }).await;
             }
@@ -142,7 +148,7 @@ impl Actor {
         let known = self.known.get(&row.key);
         let is_known = known.is_some();
         let is_edited = known.is_some_and(|it| match &row.body {
-            MailBody::Message { message, .. } => it.as_ref() != Some(message),
+            MailBody::Message { message, .. } => it.message.as_ref() != Some(message),
             MailBody::Answer { .. } | MailBody::Cancel => false,
         });
         if is_known && !is_edited {
@@ -176,7 +182,11 @@ impl Actor {
             MailBody::Message { message, .. } => Some(message.clone()),
             MailBody::Answer { .. } | MailBody::Cancel => None,
         };
-        self.known.insert(row.key.clone(), message);
+        let known = KnownRow {
+            id: row.id,
+            message,
+        };
+        self.known.insert(row.key.clone(), known);
     }
 
     /// Removes a row that was done and is in no record.
@@ -203,7 +213,7 @@ impl Actor {
             Action::Take => self.take().await,
             Action::Start { run, message } => self.start(run, *message).await,
             Action::Resume { run, answers, .. } => self.resume(run, answers),
-            Action::Steer { message, .. } => self.steer(&message),
+            Action::Steer { message, .. } => self.steer(&message).await,
             Action::CancelTurn { run } => self.cancel(run).await,
             Action::Release => self.let_go(),
             Action::Refuse(refusal) => self.refused(refusal).await,
@@ -235,6 +245,8 @@ impl Actor {
             }
         };
         self.entry.work().retry = false;
+        let at = session.conversation().map(|it| it.journal.at());
+        self.entry.ring().take(at.unwrap_or_default());
         self.known.clear();
         let rows = self.rows().await.unwrap_or_default();
         let mut waiting = Vec::new();
@@ -332,7 +344,7 @@ impl Actor {
         match step {
             Step::Connected(connected) => self.begin(run, *connected).await,
             Step::Event(event) => self.happened(run, *event),
-            Step::End(end) => self.ended(run, end),
+            Step::End(end) => self.ended(run, end).await,
         }
         if let Some(input) = self.inputs.pop_front() {
             self.input(input).await;
@@ -381,9 +393,7 @@ impl Actor {
         let conversation = session.conversation().ok_or_else(none)?;
         let number = (conversation.turns.saturating_add(1), runs);
         let beginning = Place::beginning(number.0, number.1, TimeMs(0));
-        let mut ring = self.entry.ring();
-        ring.begin(conversation.journal.at(), beginning);
-        drop(ring);
+        self.entry.ring().begin(beginning);
         Ok((turn, RunProgress::new(number, asked)))
     }
 
@@ -405,10 +415,14 @@ impl Actor {
         self.entry.tell(place, UpdateBody::Turn { event });
     }
 
-    fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
+    async fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
         let running = self.running.take();
         let turn = running.as_ref().and_then(Running::id).cloned();
-        self.handed.clear();
+        let mut begun = self.entry.begun.lock().await;
+        for ticket in self.handed.drain(..) {
+            begun.remove(&ticket.0);
+        }
+        drop(begun);
         match end {
             Ok(TurnEnd::Done(outcome)) => {
                 if let Some(session) = &mut self.session {
@@ -429,9 +443,17 @@ impl Actor {
         }
     }
 
-    fn steer(&mut self, message: &QueuedMessage) {
+    async fn steer(&mut self, message: &QueuedMessage) {
+        let key = &message.ticket.0;
         let handle = self.running.as_ref().and_then(Running::handle);
-        if handle.is_some_and(|it| it.steer(message.message.text())) {
+        let (Some(handle), Some(row)) = (handle, self.known.get(key)) else {
+            return;
+        };
+        let text = message.message.text();
+        // From here on it cannot be changed, until the turn is over and has not taken it.
+        let mut begun = self.entry.begun.lock().await;
+        if handle.steer_from(row.id, text) {
+            begun.insert(key.clone());
             self.handed.push_back(message.ticket.clone());
         }
     }

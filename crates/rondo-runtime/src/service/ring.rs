@@ -34,6 +34,8 @@ pub(super) struct Ring {
     until: Option<Seq>,
     /// Whether an update that is held is in the records: others are at the place of the one before them.
     has_recorded: bool,
+    /// How often everything was let go of.
+    forgotten: u64,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,14 @@ struct HeldUpdate {
     bytes: usize,
     /// Bytes of live output, this update included.
     live_bytes: u64,
+}
+
+/// Where a ring begins. As long as it is the same, what is held follows on what was there when it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RingStart {
+    /// The place before the first update that is held.
+    pub(super) place: Place,
+    forgotten: u64,
 }
 
 /// Where a listener stands in a ring.
@@ -76,17 +86,20 @@ impl Ring {
             live_bytes: 0,
             until: Some(Seq(0)),
             has_recorded: false,
+            forgotten: 0,
         }
     }
 
-    /// Says that the session goes on here, at a run of which nothing was told yet. Where others worked on it
+    /// Says that the session is worked on here from now on, with so many records. Where others worked on it
     /// since, what is held is not what came before.
-    pub(super) fn begin(&mut self, at: Seq, run: Place) {
-        let goes_on = self.until.take().is_none_or(|until| until == at);
-        if self.has_recorded && !goes_on {
+    pub(super) fn take(&mut self, at: Seq) {
+        if self.until.take() != Some(at) {
             self.forget();
-            self.until = None;
         }
+    }
+
+    /// Says that a run follows of which nothing was told yet.
+    pub(super) fn begin(&mut self, run: Place) {
         if !self.has_recorded {
             self.start = run;
         }
@@ -126,6 +139,7 @@ impl Ring {
         // Whoever stood at its end does not stand at what comes next.
         self.first += 1;
         self.has_recorded = false;
+        self.forgotten += 1;
     }
 
     fn drop_first(&mut self) -> usize {
@@ -143,9 +157,12 @@ impl Ring {
         self.updates.is_empty()
     }
 
-    /// The place before the first update that is held.
-    pub(super) fn start(&self) -> Place {
-        self.start
+    /// Where what is held begins.
+    pub(super) fn start(&self) -> RingStart {
+        RingStart {
+            place: self.start,
+            forgotten: self.forgotten,
+        }
     }
 
     /// The place after what was told last.

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, LivePlace, Place};
 use super::entry::Entry;
 use super::records::{ReadRun, ReadTurn, RecordReader};
-use super::ring::{Next, Stand};
+use super::ring::{Next, RingStart, Stand};
 use super::update::{Update, UpdateBody};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub struct Subscription {
     /// The last place of what was read.
     read_to: Place,
     /// Whether all records were read, with the state of the ring that was seen before.
-    has_read_all: Option<Place>,
+    has_read_all: Option<RingStart>,
 }
 
 impl Subscription {
@@ -243,13 +243,14 @@ impl Subscription {
         place
     }
 
-    /// All is read and told: goes on with what the service holds, or waits. `start` is where that began before
+    /// All is read and told: goes on with what the service holds, or waits. `seen` is where that began before
     /// the records were read.
-    fn join(&mut self, start: Place) -> Step {
+    fn join(&mut self, seen: RingStart) -> Step {
         let ring = self.entry.ring();
-        if ring.start() != start {
+        if ring.start() != seen {
             return Step::Again;
         }
+        let start = seen.place;
         let is_covered = ring.covers(self.place);
         // It was told what is in no record yet, and what followed is not held any more.
         let is_evicted = !ring.is_empty() && self.place.is_same_run(start) && self.place < start;

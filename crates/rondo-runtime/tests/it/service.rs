@@ -4,7 +4,7 @@ use crate::env;
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, Update, UpdateBody};
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
-use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Server, Step, openai};
+use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, SessionId};
 use serde_json::json;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ struct World {
 }
 
 impl World {
-    async fn new(replies: impl IntoIterator<Item = Response>) -> Self {
-        let replies: Vec<Response> = replies.into_iter().collect();
+    async fn new(replies: impl Into<Script>) -> Self {
         Self {
             home: tempfile::tempdir().unwrap(),
             project: tempfile::tempdir().unwrap(),
@@ -168,6 +167,23 @@ impl Page {
             assert!(last.place < place, "{last:?} before {place:?} {text}");
         }
         self.lines.push(Line { place, text });
+    }
+
+    /// Fails with the first line that differs, and what stands around it.
+    fn assert_is(&self, expected: &Self, what: &str) {
+        let both = self.lines.iter().zip(&expected.lines);
+        let same = both.take_while(|(it, other)| it == other).count();
+        let around = |page: &Self| {
+            let lines = page.lines.iter().skip(same.saturating_sub(2)).take(5);
+            let lines = lines.map(|it| format!("{:?} {:.200}\n", it.place, it.text));
+            lines.collect::<String>()
+        };
+        assert!(
+            self == expected,
+            "{what}:\n{}is not\n{}",
+            around(self),
+            around(expected)
+        );
     }
 
     fn append(mut self, updates: &[Update]) -> Self {
@@ -389,7 +405,7 @@ async fn steering_joins_the_turn_that_runs_once() {
     for frame in call {
         reply = reply.send(frame);
     }
-    let world = World::new([reply, text(&["Blue it is."])]).await;
+    let world = World::new([reply, text(&["Blue it is."]), text(&["Bye."])]).await;
     let service = world.service();
     let session = service.new_session(world.options());
     let mut listener = session.subscribe(Cursor::START);
@@ -417,7 +433,13 @@ async fn steering_joins_the_turn_that_runs_once() {
         .iter()
         .filter(|it| matches!(event(&it.body), Some(EventBody::Steered { .. })));
     assert_eq!((steered.count(), results(&told)), (1, 1));
-    assert_eq!(world.server.requests().len(), 2);
+    session
+        .submit(Message::user("Bye."), Delivery::Queue)
+        .await
+        .unwrap();
+    let told = until(&mut listener, is_result).await;
+    assert_eq!(results(&told), 1);
+    assert_eq!(world.server.requests().len(), 3);
 }
 
 /// Runs something in a process of its own, as far as the session can tell: what runs is gone when it returns.
@@ -430,7 +452,7 @@ fn process<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// A world whose server outlives the processes; it ends with the tests.
-fn served_apart(replies: Vec<Response>) -> World {
+fn served_apart(replies: impl Into<Script> + Send + 'static) -> World {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         process(async {
@@ -444,7 +466,7 @@ fn served_apart(replies: Vec<Response>) -> World {
 #[test]
 fn what_a_listener_was_told_and_was_lost_with_its_process_is_taken_back() {
     let gate = Gate::new();
-    let world = served_apart(vec![
+    let world = served_apart([
         writes("c1", "one"),
         gated(&["Half ", "of ", "it."], &gate),
         text(&["The whole."]),
@@ -495,7 +517,7 @@ fn what_a_listener_was_told_and_was_lost_with_its_process_is_taken_back() {
 
 #[tokio::test]
 async fn a_thousand_sessions_that_wait_cost_no_task_and_no_descriptor_each() {
-    let world = World::new([]).await;
+    let world = World::new(Vec::<Response>::new()).await;
     let service = world.service();
     let sessions: Vec<_> = (0..1_000)
         .map(|_| service.new_session(world.options()))
@@ -539,4 +561,128 @@ async fn a_turn_that_cannot_begin_says_why_and_its_message_waits() {
     session.resume();
     let told = until(&mut listener, is_result).await;
     assert_eq!(Page::of(&told).lines[0].text, "asked first");
+}
+
+/// Replies by what was said last: a message is answered with a call, and a result with some text.
+fn by_what_was_said() -> Script {
+    Script::answering(|request| {
+        let request = request.json();
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        let count = messages.len();
+        match last["role"].as_str().unwrap() {
+            "tool" => text(&["It ", "is ", "done", &format!(" {count}.")]),
+            _ => writes(&format!("c{count}"), &format!("file{count}")),
+        }
+    })
+}
+
+/// SplitMix64: small, seeded, the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+/// The messages of [`cut_off_at_random`]; the last one joins a turn that runs, or begins its own.
+const MESSAGES: [(&str, Delivery); 4] = [
+    ("message 0", Delivery::Queue),
+    ("message 1", Delivery::Queue),
+    ("message 2", Delivery::Queue),
+    ("steering", Delivery::Steer),
+];
+
+impl Page {
+    /// What was said, in order.
+    fn said(&self) -> Vec<&str> {
+        let said = self.lines.iter().filter_map(|it| {
+            let steered = it.text.starts_with(r#"{"type":"steered""#);
+            it.text
+                .strip_prefix("asked ")
+                .or(steered.then_some("steering"))
+        });
+        said.collect()
+    }
+
+    /// Returns whether all messages were said, and all turns are over.
+    fn is_done(&self) -> bool {
+        let count = |text: &str| {
+            let lines = self.lines.iter();
+            lines.filter(|it| it.text.starts_with(text)).count()
+        };
+        self.said().len() >= MESSAGES.len() && count("asked ") == count(r#"{"type":"result""#)
+    }
+}
+
+/// One listener over many processes, each of which ends after some updates.
+fn cut_off_at_random(world: &World, seed: u64) {
+    let mut dice = Dice(seed);
+    let id = SessionId::new(format!("s-{seed}"));
+    let (mut page, mut cursor) = (Page::default(), Cursor::START);
+    let mut answered = Vec::new();
+    while !page.is_done() {
+        let most = 1 + dice.roll(40);
+        process(async {
+            let services = [world.service(), world.service()];
+            let sessions = services
+                .each_ref()
+                .map(|it| it.session(id.clone(), world.options()));
+            let of = |dice: &mut Dice| &sessions[usize::try_from(dice.roll(2)).unwrap()];
+            let mut listener = of(&mut dice).subscribe(cursor);
+            for (text, delivery) in MESSAGES {
+                let message = Message::user(text);
+                let submitted = of(&mut dice).submit_as(text, "me", message, delivery);
+                submitted.await.unwrap();
+            }
+            of(&mut dice).resume();
+            for _ in 0..most {
+                if page.is_done() {
+                    break;
+                }
+                for question in sessions[0].questions().unwrap() {
+                    if !answered.contains(&question.hash) || dice.roll(4) == 0 {
+                        of(&mut dice).answer(approve(&question)).await.unwrap();
+                        answered.push(question.hash);
+                    }
+                }
+                // A question may be told before it is seen here that it is asked.
+                let Ok(update) = timeout(Duration::from_millis(300), listener.next()).await else {
+                    answered.clear();
+                    continue;
+                };
+                let update = update.unwrap();
+                page.take(&update);
+                cursor = update.cursor;
+            }
+        });
+    }
+    let fresh = process(async {
+        let service = world.service();
+        let session = service.session(id.clone(), world.options());
+        let mut listener = session.subscribe(Cursor::START);
+        let mut fresh = Page::default();
+        while !fresh.is_done() {
+            fresh.take(&next(&mut listener).await);
+        }
+        fresh
+    });
+    page.assert_is(&fresh, &format!("seed {seed}"));
+    let mut said = fresh.said();
+    assert_eq!(said.len(), MESSAGES.len(), "seed {seed}: {said:?}");
+    said.retain(|it| *it != "steering");
+    assert_eq!(said, ["message 0", "message 1", "message 2"], "seed {seed}");
+}
+
+#[test]
+fn a_listener_of_a_session_whose_processes_end_at_random_has_what_the_records_say() {
+    let count = std::env::var("RONDO_CUT_OFF_CASES").map_or(12, |it| it.parse().unwrap());
+    for seed in 0..count {
+        cut_off_at_random(&served_apart(by_what_was_said()), seed);
+    }
 }
