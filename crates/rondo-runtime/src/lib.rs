@@ -17,6 +17,7 @@
 //!   sessions; [`calls`]: the files of their commands; [`secrets`]: values that are redacted.
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
+//! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`watch`]: a session that another process works on.
@@ -24,6 +25,7 @@
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
 pub mod calls;
+pub mod compaction;
 pub mod config;
 
 pub mod embedded;

@@ -20,19 +20,17 @@ use rondo_core::redact::Secrets;
 use rondo_journal::SessionInfo;
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{Capability, Session};
+use rondo_runtime::compaction;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
 use rondo_runtime::secrets::KeyNames;
 use rondo_runtime::sessions::Conversation;
 use rondo_runtime::{Session as AgentSession, TurnStart};
-use rondo_types::{CompactionPolicy, Message, Part, Profile};
+use rondo_types::{Message, Part, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
-
-/// Bytes of a conversation that a summary can be shorter than.
-const COMPACT_BYTES_MIN: usize = 400;
 
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
@@ -138,38 +136,20 @@ impl AgentChat {
     pub(super) async fn compact(&mut self, focus: &str) -> Result<Option<TurnEnd>> {
         self.learn_keys();
         let mut plan = self.session.plan()?;
-        let policy = &mut plan.profile.compaction;
-        policy.only = true;
-        policy.max_messages = None;
-        if policy.summary_tokens == 0 {
-            policy.summary_tokens = CompactionPolicy::default().summary_tokens;
-        }
-        let message = Message::user(match focus {
-            "" => "Sum up what was said.".to_owned(),
-            focus => format!("Sum up what was said, above all of: {focus}"),
-        });
+        plan.only_sum_up();
+        let message = compaction::question(focus);
         if self.current().is_some_and(|it| it.cut_off.is_some()) {
             let error = CliError::new(Exit::NoSession, "the last turn was cut off");
             return Err(error.hint("`/resume` carries it on, then `/compact` sums up"));
         }
-        if let Some(early) = self.too_early_to_sum_up() {
+        let history = self.current().map_or(&[][..], |it| &it.history);
+        if let Some(early) = compaction::too_early(history) {
             let note = format!("there is nothing to sum up yet: {early}");
             self.output.note(&note);
             return Ok(None);
         }
         let start = TurnStart::Message(Box::new(self.secrets.message(message)));
         self.turn(&plan, start).await.map(Some)
-    }
-
-    /// Returns why a summary would save nothing, where that is so.
-    fn too_early_to_sum_up(&self) -> Option<&'static str> {
-        let history = self.current().map_or(&[][..], |it| &it.history);
-        if history.is_empty() {
-            return Some("nothing was said");
-        }
-        let said: usize = history.iter().map(|it| it.text().len()).sum();
-        (said < COMPACT_BYTES_MIN && !has_calls(history))
-            .then_some("what was said is shorter than a summary")
     }
 
     /// Carries on the turn that was cut off, if there is one.
@@ -370,15 +350,6 @@ impl AgentChat {
             .clone()
             .with(self.session.runtime().connected_key())
     }
-}
-
-/// Returns whether there are calls, results or files, which are part of what is summed up and no text.
-fn has_calls(history: &[Arc<Message>]) -> bool {
-    let mut parts = history.iter().flat_map(|it| &it.parts);
-    parts.any(|part| match part {
-        Part::ToolCall(_) | Part::ToolResult(_) | Part::Media(_) => true,
-        Part::Text(_) | Part::Reasoning(_) | Part::Refusal(_) | Part::Opaque(_) => false,
-    })
 }
 
 fn nothing_cut_off() -> CliError {

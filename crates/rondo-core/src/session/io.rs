@@ -23,6 +23,9 @@ pub enum Delivery {
     Queue,
     /// It joins the turn that runs, before that turn's next request. Where none runs it begins one.
     Steer,
+    /// It begins a turn that only sums up what was said, after those before it. It says what the summary is to
+    /// look at; that may be nothing.
+    Compact,
 }
 
 /// A submitted message, as the mailbox holds it.

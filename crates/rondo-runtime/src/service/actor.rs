@@ -5,6 +5,7 @@ use super::entry::Entry;
 use super::running::{Connected, RunProgress, Running, Step};
 use super::update::UpdateBody;
 use crate::calls;
+use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
@@ -15,7 +16,8 @@ use crate::{plan, secrets};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
 use rondo_core::session::{
-    Action, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, Standing, TicketId,
+    Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, Standing,
+    TicketId,
 };
 use rondo_core::{Journal as _, TurnEnd};
 use rondo_journal::StoreError;
@@ -269,7 +271,7 @@ impl Actor {
     }
 
     async fn start(&mut self, run: Run, message: QueuedMessage) {
-        let key = message.ticket.0;
+        let (key, delivery) = (message.ticket.0, message.delivery);
         let entry = Arc::clone(&self.entry);
         // From here on it cannot be changed, and is as it is now.
         let mut begun = entry.begun.lock().await;
@@ -280,13 +282,30 @@ impl Actor {
             self.known.remove(&key);
             return self.inputs.push_back(Input::TurnEnded { run });
         };
-        begun.insert(key);
+        begun.insert(key.clone());
         drop(begun);
-        let planned = match self.session.as_ref().map(Session::plan) {
-            Some(Ok(plan)) => Ok(Some((plan, TurnStart::Queued(id, Box::new(message))))),
-            Some(Err(error)) => Err(error),
+        let planned = match &self.session {
+            Some(session) if delivery == Delivery::Compact => {
+                let history = session.conversation().map_or(&[][..], |it| &it.history);
+                if let Some(early) = compaction::too_early(history) {
+                    let message = format!("there is nothing to sum up yet: {early}");
+                    self.tell(UpdateBody::Failed {
+                        message,
+                        hint: None,
+                    });
+                    self.drop_row(&key).await;
+                    return self.inputs.push_back(Input::TurnEnded { run });
+                }
+                session.plan().map(|mut plan| {
+                    plan.only_sum_up();
+                    Some(plan)
+                })
+            }
+            Some(session) => session.plan().map(Some),
             None => Ok(None),
         };
+        let start = TurnStart::Queued(id, Box::new(message));
+        let planned = planned.map(|plan| plan.map(|plan| (plan, start)));
         self.connect(run, planned);
     }
 

@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::entry::Entry;
 use super::subscription::Subscription;
+use crate::compaction;
 use crate::error::Result;
 use crate::parking::{self, unkept};
 use crate::sessions;
@@ -104,6 +105,19 @@ impl SessionHandle {
             id: TicketId(key.to_owned()),
             session: self.clone(),
         })
+    }
+
+    /// Has what was said summed up, after the messages that wait, with an eye on what is named; that may be
+    /// nothing. Where there is nothing to sum up yet, that is told.
+    ///
+    /// # Errors
+    /// As [`submit_as`](Self::submit_as).
+    ///
+    /// # Cancel safety
+    /// As [`submit_as`](Self::submit_as).
+    pub async fn compact(&self, focus: &str) -> Result<Ticket> {
+        self.submit(compaction::question(focus), Delivery::Compact)
+            .await
     }
 
     /// Changes what a message says, as long as it waits: [`Ticket::edit`] by its name.

@@ -6,7 +6,7 @@ use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, Updat
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, SessionId};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -516,6 +516,40 @@ fn what_a_listener_was_told_and_was_lost_with_its_process_is_taken_back() {
 }
 
 #[tokio::test]
+async fn a_session_is_summed_up_and_a_listener_hears_of_it() {
+    let long = "word ".repeat(200);
+    let world = World::new([
+        text(&[&long]),
+        text(&["In short: words."]),
+        text(&["Words."]),
+    ])
+    .await;
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    session.compact("").await.unwrap();
+    until(&mut listener, |it| matches!(it, UpdateBody::Failed { message, .. } if message.contains("nothing to sum up"))).await;
+    let first = Message::user("Words, please.");
+    session.submit(first, Delivery::Queue).await.unwrap();
+    let mut told = until(&mut listener, is_result).await;
+    session.compact("verbs").await.unwrap();
+    told.extend(until(&mut listener, is_result).await);
+    let compacted = |it: &Update| matches!(event(&it.body), Some(EventBody::Compacted { .. }));
+    assert!(told.iter().any(compacted));
+    let next = Message::user("What was said?");
+    session.submit(next, Delivery::Queue).await.unwrap();
+    told.extend(until(&mut listener, is_result).await);
+    let asked = world.server.requests()[2].json().to_string();
+    assert!(asked.contains("In short: words.") && !asked.contains("word word"));
+    let mut late = session.subscribe(Cursor::START);
+    let mut again = Vec::new();
+    while results(&again) < 3 {
+        again.push(self::next(&mut late).await);
+    }
+    Page::of(&again).assert_is(&Page::of(&told), "told again");
+}
+
+#[tokio::test]
 async fn a_thousand_sessions_that_wait_cost_no_task_and_no_descriptor_each() {
     let world = World::new(Vec::<Response>::new()).await;
     let service = world.service();
@@ -567,10 +601,10 @@ async fn a_turn_that_cannot_begin_says_why_and_its_message_waits() {
 fn by_what_was_said() -> Script {
     Script::answering(|request| {
         let request = request.json();
-        let messages = request["messages"].as_array().unwrap();
+        let messages = request.get("messages").and_then(Value::as_array).unwrap();
         let last = messages.last().unwrap();
         let count = messages.len();
-        match last["role"].as_str().unwrap() {
+        match last.get("role").and_then(Value::as_str).unwrap() {
             "tool" => text(&["It ", "is ", "done", &format!(" {count}.")]),
             _ => writes(&format!("c{count}"), &format!("file{count}")),
         }
@@ -633,7 +667,10 @@ fn cut_off_at_random(world: &World, seed: u64) {
             let sessions = services
                 .each_ref()
                 .map(|it| it.session(id.clone(), world.options()));
-            let of = |dice: &mut Dice| &sessions[usize::try_from(dice.roll(2)).unwrap()];
+            let of = |dice: &mut Dice| match dice.roll(2) {
+                0 => &sessions[0],
+                _ => &sessions[1],
+            };
             let mut listener = of(&mut dice).subscribe(cursor);
             for (text, delivery) in MESSAGES {
                 let message = Message::user(text);
