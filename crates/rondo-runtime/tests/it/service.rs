@@ -604,8 +604,17 @@ fn by_what_was_said() -> Script {
         let messages = request.get("messages").and_then(Value::as_array).unwrap();
         let last = messages.last().unwrap();
         let count = messages.len();
+        if request.get("tools").is_none() {
+            return text(&["In ", "short."]);
+        }
         match last.get("role").and_then(Value::as_str).unwrap() {
-            "tool" => text(&["It ", "is ", "done", &format!(" {count}.")]),
+            "tool" => text(&[
+                "It ",
+                "is ",
+                "done",
+                &format!(" {count}."),
+                &" Well.".repeat(99),
+            ]),
             _ => writes(&format!("c{count}"), &format!("file{count}")),
         }
     })
@@ -625,9 +634,10 @@ impl Dice {
 }
 
 /// The messages of [`cut_off_at_random`]; the last one joins a turn that runs, or begins its own.
-const MESSAGES: [(&str, Delivery); 4] = [
+const MESSAGES: [(&str, Delivery); 5] = [
     ("message 0", Delivery::Queue),
     ("message 1", Delivery::Queue),
+    ("sum up", Delivery::Compact),
     ("message 2", Delivery::Queue),
     ("steering", Delivery::Steer),
 ];
@@ -713,7 +723,16 @@ fn cut_off_at_random(world: &World, seed: u64) {
     let mut said = fresh.said();
     assert_eq!(said.len(), MESSAGES.len(), "seed {seed}: {said:?}");
     said.retain(|it| *it != "steering");
-    assert_eq!(said, ["message 0", "message 1", "message 2"], "seed {seed}");
+    assert_eq!(
+        said,
+        ["message 0", "message 1", "sum up", "message 2"],
+        "seed {seed}"
+    );
+    let compacted = fresh
+        .lines
+        .iter()
+        .filter(|it| it.text.starts_with(r#"{"type":"compacted""#));
+    assert_eq!(compacted.count(), 1, "seed {seed}");
 }
 
 #[test]
