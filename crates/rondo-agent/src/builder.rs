@@ -8,7 +8,8 @@ use crate::parts::Parts;
 use crate::turn::TurnParts;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{
-    Approval, ApprovalRequest, Approver, Gate, Interceptor, Model, Tool, Toolbox, ToolboxError,
+    Approval, ApprovalRequest, Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox,
+    ToolboxError,
 };
 use rondo_schema::Validator;
 use rondo_types::{Limits, LoopGuard, Profile, Sampling};
@@ -38,6 +39,7 @@ pub struct AgentBuilder {
     gate: Option<Arc<dyn Gate>>,
     approver: Arc<dyn Approver>,
     interceptors: Vec<Arc<dyn Interceptor>>,
+    budgets: Vec<Arc<dyn Budgets>>,
     profile: Result<Profile, ProfileError>,
     /// Whether the program chose the profile, so that its system prompt is sent.
     is_profile_chosen: bool,
@@ -117,6 +119,7 @@ impl AgentBuilder {
             gate: None,
             approver: Arc::new(Nobody),
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             profile: profile::builtin("default"),
             is_profile_chosen: false,
             system: Vec::new(),
@@ -196,6 +199,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Adds a budget that the agent shares with whoever holds it too, other agents included. Each is asked before
+    /// each request; one that is spent ends the turn, or has the approver asked.
+    pub fn budget(mut self, budget: Arc<dyn Budgets>) -> Self {
+        self.budgets.push(budget);
+        self
+    }
+
     /// Sets the profile. Its list of tools is ignored: tools are added with this builder.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Ok(profile);
@@ -271,6 +281,7 @@ impl AgentBuilder {
             gate,
             approver: self.approver,
             interceptors: self.interceptors,
+            budgets: self.budgets,
             profile: Arc::new(profile),
             system: self.system,
         };

@@ -2,7 +2,7 @@
 
 use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::Commit;
-use rondo_core::{Approver, Gate, Interceptor, Journal, Model, Toolbox, TurnSetup};
+use rondo_core::{Approver, Budgets, Gate, Interceptor, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct TurnParts {
     pub approver: Arc<dyn Approver>,
     /// May deny or change calls, results and steps, in order.
     pub interceptors: Vec<Arc<dyn Interceptor>>,
+    /// Budgets that turns share; each is asked before each request.
+    pub budgets: Vec<Arc<dyn Budgets>>,
     /// Limits, rendering and texts.
     pub profile: Arc<Profile>,
     /// The ordered blocks of the system prompt.
@@ -65,6 +67,7 @@ impl TurnParts {
             gate: self.gate,
             approver: self.approver,
             interceptors: self.interceptors,
+            budgets: self.budgets,
             journal: new.journal,
             profile: self.profile,
             system: self.system,

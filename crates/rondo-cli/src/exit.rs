@@ -207,7 +207,8 @@ impl Exit {
             StopReason::MaxSteps
             | StopReason::MaxToolCalls
             | StopReason::MaxTokens
-            | StopReason::MaxCost => Self::Limit,
+            | StopReason::MaxCost
+            | StopReason::BudgetSpent => Self::Limit,
             StopReason::Deadline => Self::Deadline,
             StopReason::Complete
             | StopReason::StepTimeout

@@ -52,7 +52,7 @@ pub use driver::{
 pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
 pub use ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Interceptor, Journal,
-    Model, ModelStream, Tool, ToolInvocation, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
+    Journal, Model, ModelStream, Tool, ToolInvocation, Verdict,
 };
 pub use toolbox::{Toolbox, ToolboxError};

@@ -4,7 +4,7 @@ use crate::machine::{
     Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, TurnConfig, TurnMachine,
 };
 use crate::pairing::paired_with;
-use crate::ports::{Interception, Record, RecordBody};
+use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -227,6 +227,7 @@ impl Drive<'_> {
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. } => Ok(()),
+            RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
             RecordBody::CallResolved { .. }
             | RecordBody::AnswerRefused { .. }
@@ -326,6 +327,19 @@ impl Drive<'_> {
         }
         let what = what.clone();
         self.input(at, Input::Intercepted { what });
+        Ok(())
+    }
+
+    fn reserved(&mut self, at: TimeMs, reservation: &Reservation) -> Step {
+        if self.state.open.wait.take().is_some() {
+            self.input(at, Input::Time);
+        }
+        if reservation.refused.is_none() {
+            return Ok(());
+        }
+        self.state.open.model.take().ok_or("a spent budget")?;
+        let reservation = reservation.clone();
+        self.input(at, Input::BudgetSpent { reservation });
         Ok(())
     }
 

@@ -74,6 +74,7 @@ impl Run {
             gate: self.gate,
             approver: Arc::new(Nobody),
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             profile: self.profile.into(),
             system: self.system,
         };

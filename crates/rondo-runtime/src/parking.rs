@@ -8,7 +8,9 @@ use crate::values::ApprovalMode;
 use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
-use rondo_core::ports::{MailBody, MailId, Mailbox as _, MailboxError, NewMail, Pushed};
+use rondo_core::ports::{
+    BudgetQuestion, MailBody, MailId, Mailbox as _, MailboxError, NewMail, Pushed,
+};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_journal::Store;
 use rondo_types::{Answer, AnswerValue, Question, SessionId, TimeMs};
@@ -54,13 +56,23 @@ impl Approver for Refusing {
 /// Parks the turn with each question, which expires after this time.
 struct Parking(Duration);
 
-#[async_trait]
-impl Approver for Parking {
-    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+impl Parking {
+    fn later(&self) -> ApprovalReply {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
         ApprovalReply::Later {
             expires: Some(TimeMs(Clock::system().now().0.saturating_add(millis))),
         }
+    }
+}
+
+#[async_trait]
+impl Approver for Parking {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        self.later()
+    }
+
+    async fn ask_budget(&self, _: &BudgetQuestion) -> ApprovalReply {
+        self.later()
     }
 }
 
@@ -79,20 +91,40 @@ pub(crate) struct SessionApprover {
 impl Approver for SessionApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let hash = request.hash();
+        match self.answered(&hash) {
+            Some(reply) => reply,
+            None => self.unanswered(&hash, self.host.ask(request).await),
+        }
+    }
+
+    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
+        let hash = question.hash();
+        match self.answered(&hash) {
+            Some(reply) => reply,
+            None => self.unanswered(&hash, self.host.ask_budget(question).await),
+        }
+    }
+}
+
+impl SessionApprover {
+    /// Returns what was answered while the turn was parked, or that no answer counts any more.
+    fn answered(&self, hash: &str) -> Option<ApprovalReply> {
         if let Some(given) = self.answers.iter().find(|it| it.answer.hash == hash) {
-            return ApprovalReply::Given {
+            return Some(ApprovalReply::Given {
                 answer: given.answer.clone(),
                 mail: given.mail,
-            };
+            });
         }
         let asked_before = self.questions.iter().find(|it| it.hash == hash);
-        if let Some(question) = asked_before.filter(|it| has_expired(it)) {
-            return ApprovalReply::Given {
-                answer: expired(question),
-                mail: None,
-            };
-        }
-        match self.host.ask(request).await {
+        let question = asked_before.filter(|it| has_expired(it))?;
+        Some(ApprovalReply::Given {
+            answer: expired(question),
+            mail: None,
+        })
+    }
+
+    fn unanswered(&self, hash: &str, reply: ApprovalReply) -> ApprovalReply {
+        match reply {
             ApprovalReply::Later { .. } if !self.is_kept => {
                 let reason =
                     "it needs approval, and nothing is kept of this session that could wait for it";
@@ -102,9 +134,12 @@ impl Approver for SessionApprover {
                 .into()
             }
             // A question that is asked again does not wait longer for that.
-            ApprovalReply::Later { expires } => ApprovalReply::Later {
-                expires: asked_before.and_then(|it| it.expires).or(expires),
-            },
+            ApprovalReply::Later { expires } => {
+                let asked_before = self.questions.iter().find(|it| it.hash == hash);
+                ApprovalReply::Later {
+                    expires: asked_before.and_then(|it| it.expires).or(expires),
+                }
+            }
             reply => reply,
         }
     }

@@ -145,6 +145,7 @@ impl TurnContext<'_> {
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             profile: Arc::new(profile.clone()),
         };
         let now = Clock::system().now();

@@ -87,6 +87,8 @@ pub enum StopReason {
     MaxTokens,
     /// The limit on cost was reached.
     MaxCost,
+    /// A budget that the turn shares with others is spent.
+    BudgetSpent,
     /// A step took too long as a whole, or the provider sent no content for too long.
     StepTimeout,
     /// The turn's deadline was reached.
@@ -115,6 +117,7 @@ impl StopReason {
             Self::MaxToolCalls => "max_tool_calls",
             Self::MaxTokens => "max_tokens",
             Self::MaxCost => "max_cost",
+            Self::BudgetSpent => "budget_spent",
             Self::StepTimeout => "step_timeout",
             Self::Deadline => "deadline",
             Self::InvalidResponse => "invalid_response",

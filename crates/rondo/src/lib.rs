@@ -165,6 +165,7 @@
 //!     response_schema: None,
 //!     answer_check: None,
 //!     interceptors: Vec::new(),
+//!     budgets: Vec::new(),
 //!     opening: Commit::default(),
 //!     seed: 1,
 //! };

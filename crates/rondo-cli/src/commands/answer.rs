@@ -129,11 +129,18 @@ fn value(
         return Err(CliError::new(Exit::Usage, message));
     }
     let is_value = matches!(value, AnswerValue::Value { .. });
-    if is_value && question.kind == QuestionKind::Repeat {
-        let message = "a call that was cut off runs again as it was, or not at all";
+    if is_value && let Some(message) = takes_no_value(&question.kind) {
         return Err(CliError::new(Exit::Usage, message).hint("answer with `y` or `n`"));
     }
     Ok(value)
+}
+
+fn takes_no_value(kind: &QuestionKind) -> Option<&'static str> {
+    match kind {
+        QuestionKind::Repeat => Some("a call that was cut off runs again as it was, or not at all"),
+        QuestionKind::Budget => Some("the turn goes on beyond the budget, or ends"),
+        _ => None,
+    }
 }
 
 fn read_arguments(json: &str) -> Result<AnswerValue> {

@@ -139,6 +139,7 @@ pub(crate) async fn record(
             response_schema: None,
             answer_check: None,
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),
             seed: 1,
         };

@@ -7,7 +7,7 @@ use crate::ports::{
     NOTE_BYTES_MAX, Note, REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, Record, RecordBody,
     ResultDecision, StepContext, StepDecision,
 };
-use rondo_types::{CallId, Outcome, SessionId, TurnId};
+use rondo_types::{CallId, Outcome, QuestionKind, SessionId, TurnId};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,6 +43,13 @@ impl Decided {
             match &record.body {
                 RecordBody::Intercepted(Interception::Added { .. }) => decided.step = record.step,
                 RecordBody::ModelRequested { purpose, .. } if purpose.is_step() => {
+                    decided.step = record.step;
+                }
+                // Budgets are asked after the interceptors.
+                RecordBody::Reserved(_) => decided.step = record.step,
+                RecordBody::Parked { questions }
+                    if questions.iter().any(|it| it.kind == QuestionKind::Budget) =>
+                {
                     decided.step = record.step;
                 }
                 RecordBody::Intercepted(what) => decided.calls.extend(what.judged_call().cloned()),
@@ -253,7 +260,7 @@ impl Driver {
             Some(what) => Some(Input::Intercepted { what }),
             None => {
                 self.at = self.clock.now();
-                self.send(call).await;
+                self.fund(call).await;
                 None
             }
         }

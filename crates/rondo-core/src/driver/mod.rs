@@ -5,6 +5,7 @@
 //!
 //! # Layout
 //! - `intercept`: what the interceptors say of calls, results and steps.
+//! - `budgets`: what is reserved for a request before it is sent.
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `resume`: how a turn that was cut off goes on, from its records.
@@ -14,6 +15,7 @@
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
 
+mod budgets;
 mod control;
 mod intercept;
 mod judge;
@@ -38,8 +40,8 @@ use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Gate, GateRequest, Interception,
-    Interceptor, Journal, MailId, Model, Tool, Verdict,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Gate, GateRequest,
+    Interception, Interceptor, Journal, MailId, Model, Tool, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
@@ -78,6 +80,8 @@ pub struct TurnSetup {
     pub approver: Arc<dyn Approver>,
     /// Who may deny or change calls, results and steps, in order.
     pub interceptors: Vec<Arc<dyn Interceptor>>,
+    /// Budgets that the turn shares with others. Each is asked before each request; one that refuses is enough.
+    pub budgets: Vec<Arc<dyn Budgets>>,
     /// Where everything is recorded first.
     pub journal: Arc<dyn Journal>,
     /// Limits, rendering and texts; shared, so that many turns hold one.
@@ -161,8 +165,12 @@ struct Driver {
     cleared_before: HashSet<CallId>,
     /// What interceptors were asked about.
     decided: intercept::Decided,
-    /// A request that waits for what they say of its step.
+    /// What was reserved with the budgets.
+    reservations: budgets::Reservations,
+    /// A request that waits for what interceptors say of its step, or for the budgets.
     held: Option<ModelCall>,
+    /// When the machine asked for that request: a replay, which does not wait for budgets, takes that time.
+    held_at: TimeMs,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
     is_resumed_idle: bool,
 }
@@ -194,7 +202,9 @@ impl Driver {
             repeats: HashMap::new(),
             cleared_before: HashSet::new(),
             decided: intercept::Decided::default(),
+            reservations: budgets::Reservations::default(),
             held: None,
+            held_at: TimeMs::default(),
             is_resumed_idle: false,
         })
     }
@@ -247,6 +257,12 @@ impl Driver {
                     self.ready.push_front(input);
                     break Input::Intercepted { what };
                 }
+                TaskEnd::Settled => {}
+                TaskEnd::Funded(funded) => {
+                    if let Some(input) = self.funded(funded).await {
+                        break input;
+                    }
+                }
                 TaskEnd::StepJudged(said) => {
                     if let Some(input) = self.step_judged(said).await {
                         break input;
@@ -260,7 +276,10 @@ impl Driver {
                 }
             }
         };
-        self.at = self.clock.now();
+        self.at = match input {
+            Input::BudgetSpent { .. } => self.held_at,
+            _ => self.clock.now(),
+        };
         Some(input)
     }
 
@@ -284,7 +303,11 @@ impl Driver {
         if let Input::Gate { call_id, .. } | Input::Approval { call_id, .. } = &input {
             self.cleared_before.remove(call_id);
         }
+        let is_end = matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. });
         let actions = self.machine.handle(self.at, input, &self.catalog);
+        if is_end {
+            self.settle_request();
+        }
         for action in actions {
             if let Some(outcome) = self.act(action).await {
                 return Some(outcome);
@@ -331,7 +354,7 @@ impl Driver {
 
     async fn call_model(&mut self, call: ModelCall) {
         if let Some(call) = self.ask_about_step(call) {
-            self.send(call).await;
+            self.fund(call).await;
         }
     }
 
@@ -561,10 +584,10 @@ impl Driver {
     fn abort(&mut self) {
         self.tasks_cancel.cancel();
         self.wait = None;
-        self.deny_questions(CANCELLED);
         if self.held.take().is_some() {
             self.ready.push_back(resume::cancelled_request());
         }
+        self.deny_questions(CANCELLED);
         if let Some(work) = self.model.take() {
             self.batch.note_told(work.told());
             self.ready.push_back(work.cancelled());
@@ -633,6 +656,7 @@ impl Driver {
         if timeout(grace, teardown).await.is_err() {
             tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
         }
+        self.settle_the_rest().await;
         // Last in time too: what ended meanwhile has told of it.
         self.at = self.clock.now();
         if self.is_resumed_idle && outcome.stop_reason == StopReason::Error {
@@ -680,6 +704,10 @@ enum TaskEnd {
     Rewritten { what: Interception, input: Input },
     /// What the interceptors say of the request that is held back.
     StepJudged(Option<Interception>),
+    /// What the budgets say of the request that is held back.
+    Funded(budgets::Funded),
+    /// The budgets know what a request used.
+    Settled,
     /// A question will be answered later.
     Later(Question),
 }

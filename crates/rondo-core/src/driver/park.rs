@@ -3,7 +3,7 @@
 use super::{Driver, not_approved};
 use crate::machine::Input;
 use crate::observe::Moment;
-use rondo_types::{CallId, EventBody, Outcome, Question};
+use rondo_types::{CallId, EventBody, Outcome, Question, QuestionKind};
 
 /// How a turn's work here ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +79,10 @@ impl Driver {
     /// Denies the questions that wait.
     pub(super) fn deny_questions(&mut self, reason: &str) {
         for question in std::mem::take(&mut self.questions) {
+            if question.kind == QuestionKind::Budget {
+                self.refuse_budget(&question, reason);
+                continue;
+            }
             let call_id = question.call.unwrap_or_else(|| CallId::new(question.id.0));
             self.ready.push_back(Input::Approval {
                 call_id,

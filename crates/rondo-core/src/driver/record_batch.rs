@@ -3,7 +3,8 @@
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
 use crate::ports::{
-    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Seq, settled,
+    AppendError, Commit, Fence, Journal, MailId, ProcessEnd, Record, RecordBody, Reservation, Seq,
+    settled,
 };
 use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
@@ -183,6 +184,7 @@ impl RecordBatch {
                 approval: approval.clone(),
             },
             Input::Intercepted { what } => RecordBody::Intercepted(what.clone()),
+            Input::BudgetSpent { reservation } => RecordBody::Reserved(reservation.clone()),
             Input::Cancel => RecordBody::Cancelled,
             Input::Fault { error } => RecordBody::Faulted {
                 error: error.clone(),
@@ -247,6 +249,11 @@ impl RecordBatch {
         self.step = step;
         self.acks.extend(mail);
         self.note(at, RecordBody::Answered { answer });
+    }
+
+    pub(super) fn note_reserved(&mut self, at: TimeMs, step: u32, reservation: Reservation) {
+        self.step = step;
+        self.note(at, RecordBody::Reserved(reservation));
     }
 
     pub(super) fn note_parked(&mut self, at: TimeMs, step: u32, questions: Vec<Question>) {

@@ -1,5 +1,6 @@
 //! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
+use super::budgets::Reservations;
 use super::intercept::Decided;
 use super::tool_work::{idempotency_key, marked};
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
@@ -98,6 +99,7 @@ pub async fn resume_turn(
     let redriven = redrive(config, &driver.catalog, history, records)?;
     driver.cleared_before = cleared(records);
     driver.decided = Decided::recorded(records);
+    driver.reservations = Reservations::recorded(records);
     if redriven.finished {
         return Err(ResumeError::Finished);
     }
@@ -268,6 +270,7 @@ impl Driver {
         self.batch
             .note_resumed(self.at, step, downtime_ms, messages);
         self.emit(EventBody::Resumed { step, downtime_ms });
+        self.settle_again();
         let (open, started) = (redriven.open, redriven.started);
         match self.reopen(open, &started, redriven.sent).await {
             Some(outcome) => self.end(outcome).await,

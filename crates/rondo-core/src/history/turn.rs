@@ -181,6 +181,7 @@ impl TurnFold {
             | RecordBody::AnswerRefused { .. }
             | RecordBody::Answered { .. }
             | RecordBody::Intercepted(_)
+            | RecordBody::Reserved(_)
             | RecordBody::Cancelled
             | RecordBody::Faulted { .. }
             | RecordBody::CellStarted { .. }

@@ -3,6 +3,7 @@
 use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;
 use crate::compaction::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
+use crate::ports::Amount;
 use rondo_types::{Message, NanoUsd, Price, Reply, StopReason, TimeMs, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -53,6 +54,9 @@ pub(super) struct Spent {
     /// Bytes that a hundred tokens of the latest request had.
     #[serde(default)]
     density: Option<u64>,
+    /// What the latest request used that has ended.
+    #[serde(default)]
+    last: Amount,
 }
 
 impl Spent {
@@ -68,6 +72,7 @@ impl Spent {
             fixed_bytes: 0,
             message_bytes: 0,
             density: None,
+            last: Amount::default(),
         }
     }
 
@@ -174,7 +179,14 @@ impl Spent {
         if let (Some(total), Some(cost)) = (self.cost.as_mut(), cost) {
             *total += cost;
         }
+        let tokens = usage.total();
+        self.last = Amount { tokens, cost };
         cost
+    }
+
+    /// Notes that a request ended for which nothing is paid.
+    pub(super) fn note_free_request(&mut self) {
+        self.last = Amount::default();
     }
 
     /// Counts the tokens of a request whose reply never came whole: they were paid for.
@@ -185,9 +197,12 @@ impl Spent {
             ..Usage::default()
         };
         self.usage += usage;
-        if let (Some(total), Some(price)) = (self.cost.as_mut(), self.price) {
-            *total += price.cost(usage);
+        let cost = self.price.map(|price| price.cost(usage));
+        if let (Some(total), Some(cost)) = (self.cost.as_mut(), cost) {
+            *total += cost;
         }
+        let tokens = usage.total();
+        self.last = Amount { tokens, cost };
     }
 
     /// Estimates the prompt tokens of the next request.
@@ -283,6 +298,26 @@ impl TurnMachine {
         let mut with_both = with_next;
         with_both += price.cost(last);
         self.grade(with_next > max, with_both > max, StopReason::MaxCost)
+    }
+
+    /// Estimates what the next request uses.
+    pub(crate) fn next_amount(&self) -> Amount {
+        let output = self.output_cap(self.config.profile.sampling.max_output_tokens);
+        let output = output.map_or(FINAL_OUTPUT_TOKENS, u64::from);
+        let usage = Usage {
+            input: self.spent.next_input(),
+            output: output.min(FINAL_OUTPUT_TOKENS),
+            ..Usage::default()
+        };
+        Amount {
+            tokens: usage.total(),
+            cost: self.model().price.map(|price| price.cost(usage)),
+        }
+    }
+
+    /// Returns what the latest request used that has ended.
+    pub(crate) fn last_amount(&self) -> Amount {
+        self.spent.last
     }
 
     /// Returns whether the request that is about to be sent fits the tokens and the money that are left.

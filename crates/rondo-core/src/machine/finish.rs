@@ -186,6 +186,7 @@ impl TurnMachine {
             StopReason::InvalidResponse => "the model's replies could not be used".to_owned(),
             StopReason::NoProgress => "the same calls kept returning the same results".to_owned(),
             StopReason::Refused => "the request was refused".to_owned(),
+            StopReason::BudgetSpent => "a budget is spent".to_owned(),
             StopReason::Intercepted => "an interceptor stopped the turn".to_owned(),
             StopReason::Cancelled => "the turn was cancelled".to_owned(),
             StopReason::Error => "a model request failed".to_owned(),

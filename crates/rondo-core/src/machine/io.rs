@@ -1,6 +1,6 @@
 //! The inputs and actions of the machine, and its configuration.
 
-use crate::ports::{Approval, Interception, Purpose, RecordBody, Verdict};
+use crate::ports::{Approval, Interception, Purpose, RecordBody, Reservation, Verdict};
 use rondo_types::{
     CallId, EventBody, InitEvent, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile,
     Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
@@ -142,6 +142,11 @@ pub enum Input {
         /// What.
         what: Interception,
     },
+    /// The budgets have nothing left for the request that is about to be sent.
+    BudgetSpent {
+        /// What was refused.
+        reservation: Reservation,
+    },
     /// A call ended.
     ToolFinished {
         /// The call.
@@ -175,7 +180,8 @@ pub enum Action {
     Emit(EventBody),
     /// Record a change that the machine made to the transcript, durable with the next action.
     Record(Box<RecordBody>),
-    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Intercepted`].
+    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Intercepted`]
+    /// or [`Input::BudgetSpent`].
     CallModel(ModelCall),
     /// Judge these calls; then one [`Input::Gate`] each, or [`Input::Intercepted`].
     CheckGate(Vec<PlannedCall>),

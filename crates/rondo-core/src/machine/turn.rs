@@ -180,8 +180,9 @@ impl TurnMachine {
                 committed,
                 received,
             } if self.phase == Phase::AwaitingReply => {
-                if received {
-                    self.spent.note_failed_request(&partial);
+                match received {
+                    true => self.spent.note_failed_request(&partial),
+                    false => self.spent.note_free_request(),
                 }
                 self.reply_failed(cx, error, &partial, committed);
             }
@@ -196,10 +197,17 @@ impl TurnMachine {
                 self.tool_finished(cx, &call_id, outcome, duration_ms);
             }
             Input::Intercepted { what } => self.intercepted(cx, what),
+            Input::BudgetSpent { reservation } if self.phase == Phase::AwaitingReply => {
+                let why = reservation.refused.unwrap_or_default();
+                self.finish(cx, Ending::worded(StopReason::BudgetSpent, why));
+            }
             Input::Steer { text } => self.steer(text),
             Input::Cancel => self.cancel(cx),
             Input::Fault { error } => self.fault(cx, error),
-            Input::Reply { .. } | Input::ReplyFailed { .. } | Input::Time => {}
+            Input::Reply { .. }
+            | Input::ReplyFailed { .. }
+            | Input::BudgetSpent { .. }
+            | Input::Time => {}
         }
     }
 

@@ -193,6 +193,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJourn
         response_schema: None,
         answer_check: None,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: crate::ports::Commit::default(),
         seed: 1,
     }

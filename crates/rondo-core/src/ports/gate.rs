@@ -1,5 +1,6 @@
 //! The ports to permission: the gate that judges a call, and the approver that asks a person.
 
+use super::budget::BudgetQuestion;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
@@ -61,6 +62,16 @@ pub trait Approver: Send + Sync {
     /// # Cancel safety
     /// Dropped when the turn is cancelled or its deadline comes; the call is then denied.
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply;
+
+    /// Asks whether a turn may go on though a budget is spent; [`Approval::Approved`] lets it, for as long as its own
+    /// limits do, and every other answer ends it. By default nobody can allow it.
+    ///
+    /// # Cancel safety
+    /// As [`Self::ask`].
+    async fn ask_budget(&self, _question: &BudgetQuestion) -> ApprovalReply {
+        let reason = "nobody can allow more".to_owned();
+        Approval::Denied { reason }.into()
+    }
 }
 
 /// What an approver says to a question.

@@ -1,5 +1,6 @@
 //! The port to durable records: the journal, its records, and what an append may answer.
 
+use super::budget::Reservation;
 use super::cell::{CellEnding, CodeChange};
 use super::gate::{Approval, Verdict};
 use super::interceptor::Interception;
@@ -399,6 +400,8 @@ pub enum RecordBody {
     },
     /// Interceptors decided about a call, a result or a step. From version 3 on.
     Intercepted(Interception),
+    /// Budgets were asked for the request that follows, or refused it, which ends the turn. From version 3 on.
+    Reserved(Reservation),
     /// The turn was cancelled.
     Cancelled,
     /// The runtime could not go on.
@@ -462,7 +465,7 @@ pub enum RecordBody {
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 28] = [
+    pub const KINDS: [&str; 29] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -484,6 +487,7 @@ impl RecordBody {
         "parked",
         "answered",
         "intercepted",
+        "reserved",
         "cancelled",
         "faulted",
         "final",

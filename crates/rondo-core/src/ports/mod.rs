@@ -1,5 +1,6 @@
 //! What a turn needs from outside. All traits are object-safe; all data are plain Rust types.
 
+mod budget;
 mod cell;
 mod gate;
 mod interceptor;
@@ -11,6 +12,10 @@ mod model;
 mod process;
 mod tool;
 
+pub use budget::{
+    Amount, BUDGET_TIMEOUT, BudgetQuestion, Budgets, HELD_MAX, MemoryBudget, Reservation,
+    ReservationRequest, Reserved,
+};
 pub use cell::{CellEnding, CodeChange};
 pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use interceptor::{

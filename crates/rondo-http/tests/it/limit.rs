@@ -184,6 +184,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         response_schema: None,
         answer_check: None,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     };

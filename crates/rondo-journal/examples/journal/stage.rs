@@ -164,6 +164,7 @@ fn setup(
         response_schema: play.response_schema,
         answer_check: play.answer_check,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     })

@@ -47,6 +47,7 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
         response_schema: None,
         answer_check: None,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     };

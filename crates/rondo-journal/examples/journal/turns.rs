@@ -58,6 +58,7 @@ fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnS
         response_schema: None,
         answer_check: None,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     })

@@ -144,6 +144,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         response_schema: None,
         answer_check: None,
         interceptors: Vec::new(),
+        budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     }

@@ -146,6 +146,7 @@ impl Bench {
             response_schema: None,
             answer_check: None,
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),
             seed: 1,
         };

@@ -134,6 +134,7 @@ impl Bench {
             response_schema: self.response_schema,
             answer_check: None,
             interceptors: Vec::new(),
+            budgets: Vec::new(),
             opening: rondo::rondo_core::ports::Commit::default(),
             seed: 1,
         };

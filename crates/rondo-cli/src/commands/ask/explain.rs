@@ -127,6 +127,7 @@ pub(crate) fn stopped_by(reason: StopReason) -> &'static str {
         StopReason::MaxToolCalls => "the limit on tool calls was reached",
         StopReason::MaxTokens => "the limit on tokens was reached",
         StopReason::MaxCost => "the limit on money was reached",
+        StopReason::BudgetSpent => "a budget is spent",
         StopReason::StepTimeout => "a step took too long",
         StopReason::Deadline => "the deadline came",
         StopReason::InvalidResponse => "the model's replies could not be used",

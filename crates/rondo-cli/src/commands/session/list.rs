@@ -149,7 +149,8 @@ fn outcome(end: StopReason) -> &'static str {
         StopReason::MaxSteps
         | StopReason::MaxToolCalls
         | StopReason::MaxTokens
-        | StopReason::MaxCost => "at a limit",
+        | StopReason::MaxCost
+        | StopReason::BudgetSpent => "at a limit",
         StopReason::Deadline | StopReason::StepTimeout => "timed out",
         StopReason::Refused => "refused",
         StopReason::Cancelled | StopReason::Intercepted => "stopped",

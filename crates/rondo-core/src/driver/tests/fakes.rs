@@ -7,9 +7,9 @@ use crate::events::{self, EventSender};
 use crate::joined::joined;
 use crate::machine::TurnConfig;
 use crate::ports::{
-    ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate, GateRequest, Interceptor,
-    Journal, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool, ToolInvocation,
-    Verdict,
+    ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Fence, Gate, GateRequest,
+    Interceptor, Journal, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool,
+    ToolInvocation, Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -226,6 +226,7 @@ pub(super) struct Bench {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) approver: Arc<dyn Approver>,
     pub(super) interceptors: Vec<Arc<dyn Interceptor>>,
+    pub(super) budgets: Vec<Arc<dyn Budgets>>,
     pub(super) system: Vec<String>,
     pub(super) response_schema: Option<serde_json::Value>,
     pub(super) journal: Arc<dyn Journal>,
@@ -250,6 +251,7 @@ impl Bench {
             gate: Arc::new(AllowAll),
             approver: Arc::new(NobodyThere),
             interceptors: vec![],
+            budgets: vec![],
             system: vec![],
             response_schema: None,
             journal: Arc::clone(&journal) as Arc<dyn Journal>,
@@ -360,6 +362,7 @@ impl Bench {
             response_schema: self.response_schema,
             answer_check: None,
             interceptors: self.interceptors,
+            budgets: self.budgets,
             opening: Commit::default(),
             seed: 1,
         };

@@ -35,6 +35,7 @@ pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::Parked { .. } => "parked",
             RecordBody::Answered { .. } => "answered",
             RecordBody::Intercepted(_) => "intercepted",
+            RecordBody::Reserved(_) => "reserved",
             RecordBody::Cancelled => "cancelled",
             RecordBody::RequestQueued => "request_queued",
             RecordBody::Faulted { .. } => "faulted",

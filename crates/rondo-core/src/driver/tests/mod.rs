@@ -1,6 +1,7 @@
 //! The driver under paused time, with scripted models and tools.
 
 mod bounds;
+mod budgets;
 mod cancel;
 mod doubt;
 mod fakes;

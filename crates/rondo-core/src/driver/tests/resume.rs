@@ -6,10 +6,10 @@ use crate::events;
 use crate::history::History;
 use crate::joined::joined;
 use crate::ports::{
-    AppendError, ApprovalReply, ApprovalRequest, Approver, CallDecision, Commit, DoubtfulCall,
-    Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, Journal, MemoryJournal, Model,
-    ModelStream, Reconciled, Record, RecordBody, ResultDecision, Seq, StepContext, StepDecision,
-    Tool, ToolInvocation,
+    Amount, AppendError, ApprovalReply, ApprovalRequest, Approver, Budgets, CallDecision, Commit,
+    DoubtfulCall, Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, Journal, MemoryBudget,
+    MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody, ReservationRequest,
+    Reserved, ResultDecision, Seq, StepContext, StepDecision, Tool, ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -46,6 +46,8 @@ struct World {
     requests: Mutex<usize>,
     /// Whether every call is asked about, and answered by another process while the turn is parked.
     parks: bool,
+    /// What its requests are paid from.
+    budget: MemoryBudget,
     /// Whether an interceptor changes every call, result and step.
     intercepts: bool,
     /// The hashes of the questions that were answered with yes.
@@ -194,6 +196,24 @@ impl Tool for Worker {
     }
 }
 
+/// Pays for requests, each of which is reserved for once and sent once it is.
+struct Purse(Arc<World>);
+
+#[async_trait]
+impl Budgets for Purse {
+    async fn reserve(&self, request: &ReservationRequest) -> Reserved {
+        let records = self.0.records.lock().unwrap().clone();
+        let is_that =
+            |it: &Record| matches!(&it.body, RecordBody::Reserved(it) if it.id == request.id);
+        assert!(!records.iter().any(is_that), "it is reserved twice");
+        self.0.budget.reserve(request).await
+    }
+
+    async fn settle(&self, session: &SessionId, id: &str, used: Amount) {
+        self.0.budget.settle(session, id, used).await;
+    }
+}
+
 /// Changes everything that it sees, and is never asked for what is recorded.
 struct Hook(Arc<World>);
 
@@ -318,6 +338,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         system: vec![],
         response_schema: None,
         answer_check: None,
+        budgets: vec![Arc::new(Purse(Arc::clone(&process.world)))],
         interceptors: match process.world.intercepts {
             true => vec![Arc::new(Hook(Arc::clone(&process.world)))],
             false => vec![],
@@ -417,6 +438,8 @@ fn check(world: &World, outcome: &Outcome, deaths: &[Death]) {
         }
     }
     assert_eq!(names.len(), 6, "{deaths:?}");
+    let (used, committed) = (world.budget.used(), world.budget.committed());
+    assert_eq!(used, committed, "{deaths:?}");
     assert!(ended.values().all(|count| *count == 1), "{deaths:?}");
     let effects = world.effects.lock().unwrap();
     for (name, key) in names.values() {
