@@ -1,13 +1,13 @@
 //! The ordered event stream of a turn, which never blocks it.
 //!
 //! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
-//! joined to the one before it; past [`DELTA_BYTES_MAX`] waiting bytes, and past
+//! joined to the one before it, and reports of progress are dropped; past [`DELTA_BYTES_MAX`] waiting bytes, and past
 //! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
 use crate::observe::{Moment, Observer, Observers};
 use futures_util::Stream;
-use rondo_types::{EventBody, SessionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{CallId, EventBody, SessionId, TimeMs, TurnEvent, TurnId};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,6 +127,11 @@ impl EventSender {
         if queue.receiver_gone {
             return;
         }
+        if let EventBody::ToolProgress { id, .. } = &body
+            && !has_place_for_progress(&mut queue.waiting, id, &body)
+        {
+            return;
+        }
         let bytes = delta_text(&body).map_or(0, str::len);
         let too_large = bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX;
         let joined = !too_large
@@ -220,6 +225,26 @@ fn wake(mut queue: MutexGuard<'_, Queue>) {
     if let Some(listener) = listener {
         listener.wake();
     }
+}
+
+/// Puts a report in the place of the call's last one, where that is the latest event that waits. Returns whether it is
+/// to be appended instead, which it is not where the listener is slow: another report follows, or the call's end.
+fn has_place_for_progress(
+    waiting: &mut VecDeque<TurnEvent>,
+    id: &CallId,
+    report: &EventBody,
+) -> bool {
+    match waiting.back_mut().map(|last| &mut last.body) {
+        Some(last) if is_progress_of(last, id) => {
+            *last = report.clone();
+            false
+        }
+        _ => waiting.len() < COALESCE_AFTER,
+    }
+}
+
+fn is_progress_of(body: &EventBody, call: &CallId) -> bool {
+    matches!(body, EventBody::ToolProgress { id, .. } if id == call)
 }
 
 fn delta_text(body: &EventBody) -> Option<&str> {
@@ -345,5 +370,39 @@ mod tests {
         drop(rx);
         tx.send(TimeMs(0), EventBody::TextDelta { text: "x".into() });
         assert!(tx.shared.queue().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_reads_the_latest_progress_and_no_more_than_the_bound() {
+        let (tx, mut rx) = channel(SessionId::new("s"), TurnId::new("t"));
+        let report = |call: &str, done: f64| EventBody::ToolProgress {
+            id: CallId::new(call),
+            progress: rondo_types::ToolProgress {
+                done: Some(done),
+                ..Default::default()
+            },
+        };
+        for done in 0..10 {
+            tx.send(TimeMs(0), report("a", f64::from(done)));
+        }
+        tx.send(TimeMs(0), report("b", 1.0));
+        for event in [report("a", 9.0), report("b", 1.0)] {
+            assert_eq!(rx.next().await.unwrap().body, event);
+        }
+        // Two calls that report in turns cannot be joined.
+        for done in 0..2 * u32::try_from(COALESCE_AFTER).unwrap() {
+            let call = if done % 2 == 0 { "a" } else { "b" };
+            tx.send(TimeMs(0), report(call, f64::from(done)));
+        }
+        tx.send(TimeMs(0), EventBody::RequestQueued);
+        drop(tx);
+        let mut waited = Vec::new();
+        while let Some(event) = rx.next().await {
+            waited.push(event);
+        }
+        assert_eq!(waited.len(), COALESCE_AFTER + 1);
+        let seqs: Vec<u64> = waited.iter().map(|it| it.seq).collect();
+        assert!(seqs.windows(2).all(|it| it[0] + 1 == it[1]), "no gaps");
+        assert_eq!(waited.last().unwrap().body, EventBody::RequestQueued);
     }
 }

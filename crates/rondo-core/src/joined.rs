@@ -5,7 +5,7 @@ use rondo_types::{EventBody, Part, TurnEvent};
 /// Joins the deltas of a stream, since they are not recorded.
 ///
 /// Adjacent deltas of text or reasoning become one, with the time of the event after them. Empty deltas,
-/// the output of running tools (their results have it) and counts of dropped deltas (which depend on the
+/// the output and progress of running tools (their results have it) and counts of dropped deltas (which depend on the
 /// listener) are left out. Events are renumbered.
 #[must_use]
 pub fn joined(events: Vec<TurnEvent>) -> Vec<TurnEvent> {
@@ -66,7 +66,9 @@ pub fn shown(parts: &[Part]) -> Vec<EventBody> {
 #[must_use]
 pub fn is_left_out(body: &EventBody) -> bool {
     match body {
-        EventBody::ToolOutputDelta { .. } | EventBody::DeltasDropped { .. } => true,
+        EventBody::ToolOutputDelta { .. }
+        | EventBody::ToolProgress { .. }
+        | EventBody::DeltasDropped { .. } => true,
         other => text(other).is_some_and(String::is_empty),
     }
 }

@@ -6,7 +6,7 @@ mod view;
 
 pub use matcher::Redactor;
 
-use crate::ports::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};
+use crate::ports::{DoubtfulCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
 use async_trait::async_trait;
 use matcher::Matcher;
 use rondo_types::{JobId, Message, Part, ToolContent, ToolOutcome, ToolSpec};
@@ -193,6 +193,13 @@ impl Tool for Redacted {
         });
         let pushed = Arc::clone(&live);
         invocation.output = OutputSink::new(move |text| pushed.push(&text));
+        let (progress, secrets) = (invocation.progress, self.secrets.clone());
+        invocation.progress = ProgressSink::new(move |mut report| {
+            report.message = report.message.map(|message| secrets.text(message));
+            progress.report(report);
+        });
+        let secrets = self.secrets.clone();
+        invocation.asker = invocation.asker.worded(move |prompt| secrets.text(prompt));
         let outcome = self.tool.call(invocation).await;
         live.finish();
         self.secrets.outcome(outcome)

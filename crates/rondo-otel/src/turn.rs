@@ -95,6 +95,7 @@ fn is_delta(event: &EventBody) -> bool {
         EventBody::TextDelta { .. }
             | EventBody::ReasoningDelta { .. }
             | EventBody::ToolOutputDelta { .. }
+            | EventBody::ToolProgress { .. }
     )
 }
 

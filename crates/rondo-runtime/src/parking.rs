@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use rondo_core::clock::Clock;
 use rondo_core::history::History;
 use rondo_core::ports::{
-    BudgetQuestion, MailBody, MailId, Mailbox as _, MailboxError, NewMail, Pushed,
+    BudgetQuestion, CallQuestionRequest, MailBody, MailId, Mailbox as _, MailboxError, NewMail,
+    Pushed,
 };
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_journal::Store;
@@ -103,6 +104,10 @@ impl Approver for SessionApprover {
             Some(reply) => reply,
             None => self.unanswered(&hash, self.host.ask_budget(question).await),
         }
+    }
+
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        self.host.ask_within(request).await
     }
 }
 

@@ -38,8 +38,8 @@ pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, ToolError,
-    ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
+    Allowance, ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery,
+    ToolError, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec,
 };
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,

@@ -1,7 +1,7 @@
 //! Tool specifications and the outcomes of tool calls.
 
 use crate::time::optional_duration_ms;
-use crate::{Commit, JobId, Media, SessionId};
+use crate::{Commit, JobId, Limits, Media, NanoUsd, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -373,6 +373,104 @@ impl ToolOutput {
             .child
             .filter(|child| SessionId::parse(child.as_str()).is_ok());
         self
+    }
+}
+
+/// How far a running call is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ToolProgress {
+    /// How much is done, in the unit of `total`; a fraction where there is no total.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// How much there is to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// What it does at the moment, at most [`Self::MESSAGE_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl ToolProgress {
+    /// The bound on [`Self::message`], in bytes; the rest is cut off.
+    pub const MESSAGE_BYTES_MAX: usize = 1024;
+
+    /// Says what the call does at the moment.
+    pub fn message(message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Leaves out numbers that JSON cannot hold, and cuts the message.
+    #[must_use]
+    pub fn within_bounds(mut self) -> Self {
+        self.done = self.done.filter(|it| it.is_finite());
+        self.total = self.total.filter(|it| it.is_finite());
+        if let Some(message) = &mut self.message {
+            message.truncate(message.floor_char_boundary(Self::MESSAGE_BYTES_MAX));
+        }
+        self
+    }
+}
+
+/// What is left of a turn's limits for a turn that one of its calls starts; `None` is unlimited. Carved out of what is
+/// left to the parent beyond its own next request and its last one, in equal parts for the calls that run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Model requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Tool calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u32>,
+    /// Tokens, prompt and generated together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "cost_nanousd"
+    )]
+    pub cost: Option<NanoUsd>,
+    /// Time.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "time_ms",
+        with = "optional_duration_ms"
+    )]
+    pub time: Option<Duration>,
+}
+
+impl Allowance {
+    /// Returns the limits, none of them beyond this allowance. A turn has at least one step, so a caller looks at
+    /// [`Self::is_spent`] first.
+    #[must_use]
+    pub fn applied_to(self, mut limits: Limits) -> Limits {
+        fn least<T: Ord>(limit: Option<T>, left: Option<T>) -> Option<T> {
+            match (limit, left) {
+                (Some(limit), Some(left)) => Some(limit.min(left)),
+                (limit, left) => limit.or(left),
+            }
+        }
+        let steps = self.steps.unwrap_or(u32::MAX).max(1);
+        limits.max_steps = limits.max_steps.min(steps);
+        limits.max_tool_calls = least(limits.max_tool_calls, self.calls);
+        limits.max_tokens_total = least(limits.max_tokens_total, self.tokens);
+        limits.max_cost = least(limits.max_cost, self.cost);
+        limits.turn_timeout = least(limits.turn_timeout, self.time);
+        limits
+    }
+
+    /// Returns whether there is nothing left for any request.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.steps == Some(0)
+            || self.tokens == Some(0)
+            || self.cost == Some(NanoUsd(0))
+            || self.time == Some(Duration::ZERO)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, Question, SessionId,
-    StopReason, TimeMs, ToolErrorCode, TurnId, Usage,
+    StopReason, TimeMs, ToolErrorCode, ToolProgress, TurnId, Usage,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -111,6 +111,14 @@ pub enum EventBody {
         id: CallId,
         /// What to append.
         text: String,
+    },
+    /// How far a running call is, for the user. A slow listener receives the latest only.
+    ToolProgress {
+        /// The call.
+        id: CallId,
+        /// How far it is.
+        #[serde(flatten)]
+        progress: ToolProgress,
     },
     /// The call ended.
     ToolCallFinished {

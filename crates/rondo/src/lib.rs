@@ -214,7 +214,10 @@ pub use rondo_agent::{
 };
 pub use rondo_core;
 pub use rondo_core::events;
-pub use rondo_core::ports::{MemoryJournal, NoJournal, OutputSink};
+pub use rondo_core::ports::{
+    Asker, CallQuestion, CallQuestionRequest, MemoryJournal, NoJournal, NotAnswered, OutputSink,
+    ProgressSink,
+};
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, EventSender, Gate,
@@ -237,9 +240,9 @@ pub use rondo_otel as otel;
 pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
-    CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile, SessionId,
-    StopReason, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec, Transcript, TurnEvent,
-    TurnId,
+    Allowance, CallId, EventBody, Limits, Message, ModelInfo, ModelRequest, Outcome, Profile,
+    SessionId, StopReason, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
+    ToolProgress, ToolSpec, Transcript, TurnEvent, TurnId,
 };
 #[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};

@@ -2,7 +2,8 @@
 
 use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
-use rondo_types::{CallId, SessionId, ToolOutput, TurnId};
+use rondo_core::ports::Asker;
+use rondo_types::{Allowance, CallId, SessionId, ToolOutput, ToolProgress, TurnId};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,6 +76,24 @@ impl ToolContext {
     /// Sends a piece of live output to the listener. Never blocks; the model does not read it.
     pub fn show(&self, text: impl Into<String>) {
         self.call.output.push(text.into());
+    }
+
+    /// Says how far the call is, for the listener. Never blocks; the model does not read it.
+    pub fn report(&self, progress: ToolProgress) {
+        self.call.progress.report(progress);
+    }
+
+    /// Returns what an agent that the call starts may use of what is left to this turn.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        self.call.allowance
+    }
+
+    /// Returns what puts questions to a person, through the agent's approver, and waits for the answer within the
+    /// call's time.
+    #[must_use]
+    pub fn asker(&self) -> &Asker {
+        &self.call.asker
     }
 
     /// Says more about the output than its value, which the function returns: the files that the call changed, the

@@ -1,8 +1,8 @@
 //! Tests: tools that are functions.
 
 use super::*;
-use rondo_core::ports::OutputSink;
-use rondo_types::{CallId, SessionId, TurnId};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink};
+use rondo_types::{Allowance, CallId, SessionId, TurnId};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +35,9 @@ fn call(arguments: Value) -> ToolInvocation {
         timeout: Some(Duration::from_secs(5)),
         cancel: CancellationToken::new(),
         output: OutputSink::discard(),
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     }
 }
 

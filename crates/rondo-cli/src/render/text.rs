@@ -470,6 +470,7 @@ impl View for TextView {
                 by.join(", ")
             )),
             EventBody::ArgumentsRepaired { .. }
+            | EventBody::ToolProgress { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }
             | EventBody::Parked { .. }

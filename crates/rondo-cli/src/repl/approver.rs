@@ -3,7 +3,9 @@
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
+use rondo_core::ports::{CallQuestion, CallQuestionRequest};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_types::AnswerValue;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
@@ -24,6 +26,8 @@ pub(super) struct Question {
     pub(super) request: ApprovalRequest,
     /// What the call would make of its file.
     pub(super) look: Look,
+    /// Whether the call runs and asks: what is answered says nothing about other calls.
+    pub(super) is_inside: bool,
     /// Takes the answer; closed once the turn no longer waits for it.
     pub(super) answer: oneshot::Sender<Approval>,
 }
@@ -46,18 +50,38 @@ pub(super) fn channel(
 impl Approver for PromptApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let look = self.changes.look(request).await;
+        self.put(request.clone(), look, false).await.into()
+    }
+
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        if let CallQuestion::Input { .. } = request.question {
+            let reason = "the prompt takes no values".to_owned();
+            return AnswerValue::Deny { reason };
+        }
+        match self.put(request.as_approval(), None, true).await {
+            Approval::Approved => AnswerValue::Approve,
+            Approval::Denied { reason } => AnswerValue::Deny { reason },
+            Approval::Edited { .. } => AnswerValue::Deny {
+                reason: "it was answered with a value".to_owned(),
+            },
+        }
+    }
+}
+
+impl PromptApprover {
+    async fn put(&self, request: ApprovalRequest, look: Look, is_inside: bool) -> Approval {
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
-        let request = request.clone();
         let question = Question {
             request,
             look,
+            is_inside,
             answer,
         };
         let sent = self.questions.send(question).await;
         match answered.await {
-            Ok(approval) if sent.is_ok() => approval.into(),
-            _ => denied("nobody is there to ask").into(),
+            Ok(approval) if sent.is_ok() => approval,
+            _ => denied("nobody is there to ask"),
         }
     }
 }

@@ -32,7 +32,10 @@ impl Asked {
         let shown = fitted(&request.prompt, &request.arguments, look, size, has_color);
         output.stderr(&format!("\r\x1b[K{shown}"));
         let asked = Self {
-            pattern: pattern_for(&question.request),
+            pattern: match question.is_inside {
+                true => None,
+                false => pattern_for(&question.request),
+            },
             draft: Draft::of(&question.request),
             question,
             is_editing: false,

@@ -41,7 +41,7 @@ use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMach
 use crate::observe::Moment;
 use crate::ports::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Gate, GateRequest,
-    Interception, Interceptor, Journal, MailId, Model, Tool, Verdict,
+    Interception, Interceptor, Journal, MailId, Model, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
@@ -549,35 +549,6 @@ impl Driver {
             interceptors.after(input, tool_name, arguments).await
         };
         self.tasks.spawn(work.in_current_span());
-    }
-
-    fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> tool_work::ToolWork {
-        let spec = self.setup.tools.spec(&call.name);
-        tool_work::ToolWork {
-            tool,
-            kind: spec.map(|spec| spec.kind).unwrap_or_default(),
-            session: self.setup.session.clone(),
-            turn: self.setup.turn.clone(),
-            output: self.output_sink(call.call_id.clone()),
-            call,
-            cancel: self.tasks_cancel.child_token(),
-            grace: self.setup.profile.limits.cancel_grace,
-            clock: self.clock,
-        }
-    }
-
-    fn output_sink(&self, id: CallId) -> crate::ports::OutputSink {
-        let events = self.events.clone();
-        let clock = self.clock;
-        crate::ports::OutputSink::new(move |text| {
-            events.send(
-                clock.now(),
-                EventBody::ToolOutputDelta {
-                    id: id.clone(),
-                    text,
-                },
-            );
-        })
     }
 
     /// Ends what runs. The model's end is known at once; tools report theirs.

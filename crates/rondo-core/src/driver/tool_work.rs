@@ -1,13 +1,20 @@
 //! One tool call as a task: its timeout, its cancel and grace period, and its idempotency key.
 
+use super::Driver;
 use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
-use crate::ports::{OutputSink, Tool, ToolInvocation};
+use crate::ports::{
+    Approver, Asker, CallQuestion, CallQuestionRequest, NotAnswered, OutputSink, ProgressSink,
+    Tool, ToolInvocation,
+};
 use data_encoding::HEXUPPER;
-use rondo_types::{CallId, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId};
+use rondo_types::{
+    Allowance, CallId, EventBody, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId,
+};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -21,13 +28,96 @@ pub(super) struct ToolWork {
     pub(super) session: SessionId,
     pub(super) turn: TurnId,
     pub(super) call: PlannedCall,
+    pub(super) step: u32,
     pub(super) output: OutputSink,
+    pub(super) progress: ProgressSink,
+    pub(super) allowance: Allowance,
+    pub(super) approver: Arc<dyn Approver>,
+    /// Held while a person is asked.
+    pub(super) asking: Arc<Mutex<()>>,
     pub(super) cancel: CancellationToken,
     pub(super) grace: Duration,
     pub(super) clock: Clock,
 }
 
+impl Driver {
+    pub(super) fn tool_work(&self, tool: Arc<dyn Tool>, call: PlannedCall) -> ToolWork {
+        let spec = self.setup.tools.spec(&call.name);
+        ToolWork {
+            tool,
+            kind: spec.map(|spec| spec.kind).unwrap_or_default(),
+            session: self.setup.session.clone(),
+            turn: self.setup.turn.clone(),
+            step: self.machine.steps(),
+            output: self.output_sink(call.call_id.clone()),
+            progress: self.progress_sink(call.call_id.clone()),
+            allowance: self.machine.call_allowance(),
+            approver: Arc::clone(&self.setup.approver),
+            asking: Arc::clone(&self.asking),
+            call,
+            cancel: self.tasks_cancel.child_token(),
+            grace: self.setup.profile.limits.cancel_grace,
+            clock: self.clock,
+        }
+    }
+
+    fn output_sink(&self, id: CallId) -> OutputSink {
+        let (events, clock) = (self.events.clone(), self.clock);
+        OutputSink::new(move |text| {
+            let id = id.clone();
+            events.send(clock.now(), EventBody::ToolOutputDelta { id, text });
+        })
+    }
+
+    fn progress_sink(&self, id: CallId) -> ProgressSink {
+        let (events, clock) = (self.events.clone(), self.clock);
+        ProgressSink::new(move |progress| {
+            let id = id.clone();
+            events.send(clock.now(), EventBody::ToolProgress { id, progress });
+        })
+    }
+}
+
 impl ToolWork {
+    /// Returns what puts the call's questions, one of the turn at a time, until the call must end.
+    fn asker(&self, own: &CancellationToken) -> Asker {
+        let request = CallQuestionRequest {
+            session: self.session.clone(),
+            turn: self.turn.clone(),
+            step: self.step,
+            call_id: self.call.call_id.clone(),
+            tool: self.call.name.clone(),
+            kind: self.kind,
+            arguments: self.call.arguments.clone(),
+            question: CallQuestion::Approval {
+                prompt: String::new(),
+            },
+        };
+        let (approver, asking) = (Arc::clone(&self.approver), Arc::clone(&self.asking));
+        let own = own.clone();
+        Asker::new(move |question| {
+            let request = CallQuestionRequest {
+                question,
+                ..request.clone()
+            };
+            let (approver, asking) = (Arc::clone(&approver), Arc::clone(&asking));
+            let own = own.clone();
+            Box::pin(async move {
+                let answer = super::guarded(async move {
+                    let _turn_to_ask = asking.lock().await;
+                    approver.ask_within(&request).await
+                });
+                tokio::select! {
+                    biased;
+                    () = own.cancelled() => Err(NotAnswered::Cancelled),
+                    answer = answer => answer.map_err(|panic| NotAnswered::Denied {
+                        reason: format!("asking failed: {panic}"),
+                    }),
+                }
+            })
+        })
+    }
+
     /// Runs the call to its end, by itself, by its timeout or by a cancel.
     pub(super) async fn run(self) -> Input {
         let (clock, started) = (self.clock, self.clock.now());
@@ -62,6 +152,7 @@ impl ToolWork {
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
         let limit = self.limit();
+        let asker = self.asker(&own);
         let invocation = ToolInvocation {
             idempotency_key: idempotency_key(&self.session, &self.call.call_id),
             session: self.session,
@@ -71,6 +162,12 @@ impl ToolWork {
             timeout: limit,
             cancel: own.clone(),
             output: self.output,
+            progress: self.progress,
+            allowance: Allowance {
+                time: limit,
+                ..self.allowance
+            },
+            asker,
         };
         let tool = self.tool;
         let timed_out = sleep_some(limit);

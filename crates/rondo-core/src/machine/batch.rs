@@ -99,6 +99,20 @@ impl Batch {
 }
 
 impl TurnMachine {
+    /// Returns how many calls run, and how many of the same reply may yet run.
+    pub(super) fn calls_under_way(&self) -> (u32, u32) {
+        let Phase::Batch(batch) = &self.phase else {
+            return (0, 0);
+        };
+        let count = |is: fn(&CallState) -> bool| {
+            let calls = batch.calls.iter().filter(|call| is(&call.state));
+            u32::try_from(calls.count()).unwrap_or(u32::MAX)
+        };
+        let running = count(|it| *it == CallState::Running);
+        let unbegun = count(|it| !matches!(it, CallState::Running | CallState::Done { .. }));
+        (running, unbegun)
+    }
+
     /// Takes the calls of a reply into the transcript and begins to run them.
     pub(super) fn begin_batch(&mut self, cx: &mut Cx<'_>, mut candidate: Candidate) {
         assign_ids(&mut candidate, self.config.turn_number, self.spent.steps);

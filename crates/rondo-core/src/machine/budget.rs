@@ -329,6 +329,47 @@ impl TurnMachine {
         nothing.next().unwrap_or(Allowance::Step)
     }
 
+    /// Returns what is left for a turn that one of the calls under way starts, besides its time.
+    pub(crate) fn call_allowance(&self) -> rondo_types::Allowance {
+        let limits = &self.config.profile.limits;
+        let (at_once, unbegun) = self.calls_under_way();
+        let at_once = at_once.max(1);
+        let (next, last) = self.spent.forecast();
+        let last = match limits.reserve_final {
+            true => last,
+            false => Usage::default(),
+        };
+        let held_back = 1 + u32::from(limits.reserve_final);
+        let steps = limits.max_steps.saturating_sub(self.spent.steps);
+        let calls = limits.max_tool_calls.map(|max| {
+            let taken = self.spent.calls.saturating_add(unbegun);
+            max.saturating_sub(taken) / at_once
+        });
+        let tokens = limits.max_tokens_total.map(|max| {
+            let used = self.spent.usage.total();
+            let taken = used
+                .saturating_add(next.total())
+                .saturating_add(last.total());
+            max.saturating_sub(taken) / u64::from(at_once)
+        });
+        let cost = limits.max_cost.map(|max| {
+            // What cannot be counted cannot be given away.
+            let (Some(price), Some(mut taken)) = (self.model().price, self.spent.cost) else {
+                return NanoUsd(0);
+            };
+            taken += price.cost(next);
+            taken += price.cost(last);
+            NanoUsd(max.0.saturating_sub(taken.0) / u64::from(at_once))
+        });
+        rondo_types::Allowance {
+            steps: Some(steps.saturating_sub(held_back) / at_once),
+            calls,
+            tokens,
+            cost,
+            time: None,
+        }
+    }
+
     /// Returns whether no further request fits the tokens.
     pub(super) fn is_out_of_tokens(&self) -> bool {
         matches!(self.tokens_allowance(), Allowance::Nothing(_))

@@ -1,5 +1,6 @@
 //! The ports to permission: the gate that judges a call, and the approver that asks a person.
 
+use super::ask::CallQuestionRequest;
 use super::budget::BudgetQuestion;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
@@ -71,6 +72,17 @@ pub trait Approver: Send + Sync {
     async fn ask_budget(&self, _question: &BudgetQuestion) -> ApprovalReply {
         let reason = "nobody can allow more".to_owned();
         Approval::Denied { reason }.into()
+    }
+
+    /// Puts a question that a running call asks, and waits for the answer: the turn is not parked for it. One question
+    /// of a turn is asked at a time.
+    ///
+    /// By default, whether something may be done is asked like [`Self::ask`], and a value is refused.
+    ///
+    /// # Cancel safety
+    /// Dropped when the call must end; it then has no answer.
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        super::ask::as_approval(self, request).await
     }
 }
 

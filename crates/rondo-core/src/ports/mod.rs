@@ -1,5 +1,6 @@
 //! What a turn needs from outside. All traits are object-safe; all data are plain Rust types.
 
+mod ask;
 mod budget;
 mod cell;
 mod gate;
@@ -12,6 +13,9 @@ mod model;
 mod process;
 mod tool;
 
+pub use ask::{
+    Asker, CallQuestion, CallQuestionRequest, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX,
+};
 pub use budget::{
     Amount, BUDGET_TIMEOUT, BudgetQuestion, Budgets, HELD_MAX, MemoryBudget, Reservation,
     ReservationRequest, Reserved,
@@ -35,4 +39,4 @@ pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};
 pub use rondo_types::{Commit, MailId};
-pub use tool::{DoubtfulCall, OutputSink, Reconciled, Tool, ToolInvocation};
+pub use tool::{DoubtfulCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};

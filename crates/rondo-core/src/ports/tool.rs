@@ -1,9 +1,10 @@
 //! The port to tools: what a model can call, and what a call gets.
 
+use super::ask::Asker;
 use async_trait::async_trait;
 #[cfg(doc)]
 use rondo_types::Recovery;
-use rondo_types::{CallId, SessionId, ToolOutcome, ToolSpec, TurnId};
+use rondo_types::{Allowance, CallId, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnId};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -93,6 +94,40 @@ pub struct ToolInvocation {
     pub cancel: CancellationToken,
     /// Where live output goes.
     pub output: OutputSink,
+    /// Where the call says how far it is.
+    pub progress: ProgressSink,
+    /// What a turn that the call starts may use.
+    pub allowance: Allowance,
+    /// Puts the call's questions to a person, who is waited for within the call's time.
+    pub asker: Asker,
+}
+
+/// Takes how far a running call is, for people to watch. Never blocks. A listener that is slow reads the latest only.
+#[derive(Clone)]
+pub struct ProgressSink(Arc<dyn Fn(ToolProgress) + Send + Sync>);
+
+impl ProgressSink {
+    /// Wraps a function that takes each report; it must not block.
+    pub fn new(take: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    /// Returns a sink that discards everything.
+    #[must_use]
+    pub fn discard() -> Self {
+        Self::new(drop)
+    }
+
+    /// Says how far the call is. Numbers that are none are left out, and long words are cut.
+    pub fn report(&self, progress: ToolProgress) {
+        (self.0)(progress.within_bounds());
+    }
+}
+
+impl fmt::Debug for ProgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgressSink")
+    }
 }
 
 /// Takes live output of a running call, for people to watch. Never blocks.

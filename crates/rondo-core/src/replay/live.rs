@@ -1,8 +1,10 @@
 //! Runs the recorded calls of read-only tools again and compares their results.
 
-use crate::ports::{Gate, GateRequest, OutputSink, Record, RecordBody, ToolInvocation, Verdict};
+use crate::ports::{
+    Asker, Gate, GateRequest, OutputSink, ProgressSink, Record, RecordBody, ToolInvocation, Verdict,
+};
 use crate::toolbox::Toolbox;
-use rondo_types::{CallId, Effects, SessionId, ToolErrorCode, ToolOutcome};
+use rondo_types::{Allowance, CallId, Effects, SessionId, ToolErrorCode, ToolOutcome};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -118,6 +120,9 @@ async fn run(
         timeout: Some(CALL_TIMEOUT),
         cancel: CancellationToken::new(),
         output: OutputSink::discard(),
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     };
     let late = || ToolOutcome::error(ToolErrorCode::Timeout, "the call did not end in time");
     let ended = timeout(CALL_TIMEOUT, tool.call(invocation)).await;

@@ -2,10 +2,10 @@
 
 use super::ShellError;
 use crate::run::fresh_session;
-use rondo_core::ports::OutputSink;
+use rondo_core::ports::{Asker, OutputSink, ProgressSink};
 use rondo_core::{Tool as _, ToolInvocation};
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_types::CallId;
+use rondo_types::{Allowance, CallId};
 use rondo_types::{ToolOutcome, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -93,6 +93,9 @@ pub async fn execute_command(
         timeout: None,
         cancel: cancel.clone(),
         output,
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     };
     match ExecTool::exec(options).call(call).await {
         ToolOutcome::Ok(output) => {

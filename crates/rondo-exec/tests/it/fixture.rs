@@ -1,6 +1,6 @@
-use rondo_core::ports::{OutputSink, Tool, ToolInvocation};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-use rondo_types::{CallId, SessionId, ToolError, ToolOutcome, TurnId};
+use rondo_types::{Allowance, CallId, SessionId, ToolError, ToolOutcome, TurnId};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,6 +71,9 @@ impl Fixture {
                     live.push_str(&text);
                 }
             }),
+            progress: ProgressSink::discard(),
+            allowance: Allowance::default(),
+            asker: Asker::nobody(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! The functions as tools of a turn.
 
 use crate::fixture::{run, session};
-use rondo_core::ports::{OutputSink, Tool, ToolInvocation};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
 use rondo_python::{Capability, Looks};
 use rondo_types::{
-    CallId, Concurrency, Effects, Recovery, SessionId, ToolErrorCode, ToolOutcome, TurnId,
+    Allowance, CallId, Concurrency, Effects, Recovery, SessionId, ToolErrorCode, ToolOutcome,
+    TurnId,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,9 @@ fn invocation(arguments: Value, output: OutputSink, cancel: CancellationToken) -
         timeout: None,
         cancel,
         output,
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     }
 }
 

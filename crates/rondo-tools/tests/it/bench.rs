@@ -1,6 +1,6 @@
-use rondo_core::ports::{OutputSink, Tool, ToolInvocation};
+use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
 use rondo_tools::{Workspace, file_tools};
-use rondo_types::{CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput, TurnId};
+use rondo_types::{Allowance, CallId, SessionId, ToolErrorCode, ToolOutcome, ToolOutput, TurnId};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,5 +108,8 @@ pub(crate) fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInv
         timeout: None,
         cancel,
         output: OutputSink::discard(),
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     }
 }

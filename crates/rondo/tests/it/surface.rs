@@ -21,12 +21,12 @@ macro_rules! surface {
 }
 
 surface! {
-    types: Agent, AgentBuilder, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalReply, ApprovalRequest,
-        Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
+    types: Agent, AgentBuilder, Allowance, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalReply, ApprovalRequest,
+        Asker, Auth, Bounds, BuildError, CallId, CallQuestion, CallQuestionRequest, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, NoJournal, OpenError, Outcome, OutputSink, ParkedTurn, Profile, Quirks, Run,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, ParkedTurn, Profile, ProgressSink, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
-        ToolOutcome, ToolSpec,
+        ToolOutcome, ToolOutput, ToolProgress, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
     traits: Approver, Gate, Interceptor, Journal, Model, Tool;

@@ -1,5 +1,6 @@
 //! The driver under paused time, with scripted models and tools.
 
+mod asking;
 mod bounds;
 mod budgets;
 mod cancel;

@@ -1,6 +1,7 @@
 //! Tests: limits on steps, time, tokens and money hold, with an answer in reserve.
 
 use super::sim::{Say, Sim, calls, text};
+use crate::machine::TurnMachine;
 use rondo_types::{ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolOutcome, Usage};
 use std::time::Duration;
 
@@ -116,6 +117,49 @@ fn a_slice_of_the_turns_time_is_held_back_for_the_answer() {
     assert_eq!(ran.outcome.stop_reason, StopReason::Deadline);
     assert!(ran.outcome.answered);
     assert!(ran.outcome.elapsed_ms <= 20_000);
+}
+
+#[test]
+fn a_call_is_left_what_the_turn_does_not_need_itself() {
+    let allowance = |change: fn(&mut Sim)| {
+        let mut sim = Sim::new("default", vec![]);
+        sim.price = Some(Price {
+            input: 1,
+            output: 2,
+            ..Price::default()
+        });
+        change(&mut sim);
+        let mut machine = TurnMachine::new(sim.config());
+        machine.spent.usage = Usage {
+            input: 10_000,
+            ..Usage::default()
+        };
+        machine.spent.cost = Some(NanoUsd(500));
+        machine.call_allowance()
+    };
+    let unlimited = allowance(|sim| {
+        sim.profile.limits.max_tokens_total = None;
+        sim.profile.limits.max_cost = None;
+        sim.profile.limits.max_tool_calls = None;
+    });
+    let of = |it: rondo_types::Allowance| (it.calls, it.tokens, it.cost);
+    assert_eq!(of(unlimited), (None, None, None));
+    let spent = allowance(|sim| {
+        sim.profile.limits.max_steps = 1;
+        sim.profile.limits.max_tokens_total = Some(10_001);
+        sim.profile.limits.max_cost = Some(NanoUsd(501));
+        sim.profile.limits.max_tool_calls = Some(0);
+    });
+    assert_eq!(spent.steps, Some(0));
+    assert_eq!(of(spent), (Some(0), Some(0), Some(NanoUsd(0))));
+    let some = allowance(|sim| {
+        sim.profile.limits.reserve_final = false;
+        sim.profile.limits.max_tokens_total = Some(20_000);
+        sim.profile.limits.max_cost = Some(NanoUsd(2_000));
+    });
+    // What the next request has at the least is the turn's own.
+    assert_eq!(some.tokens, Some(20_000 - 10_000 - 256));
+    assert_eq!(some.cost, Some(NanoUsd(2_000 - 500 - 2 * 256)));
 }
 
 #[test]

@@ -4,10 +4,10 @@ use super::super::tool::Tool;
 use crate::run::{fresh_session, text_of};
 use anyhow::bail;
 use async_trait::async_trait;
-use rondo_core::ports::OutputSink;
+use rondo_core::ports::{Asker, OutputSink, ProgressSink};
 use rondo_core::{Tool as _, ToolInvocation};
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_types::CallId;
+use rondo_types::{Allowance, CallId};
 use rondo_types::{ToolOutcome, ToolSpec, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -93,5 +93,8 @@ fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
         timeout: None,
         cancel,
         output: OutputSink::discard(),
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
     }
 }
