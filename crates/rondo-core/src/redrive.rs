@@ -7,7 +7,7 @@ use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
 use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
 use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
 
 /// Where a turn stood when its records end.
@@ -63,6 +63,16 @@ impl Open {
     pub(crate) fn runs(&self, call_id: &CallId) -> bool {
         self.running.iter().any(|it| it.call_id == *call_id)
     }
+
+    /// Takes back the questions whether calls run again: it is decided anew where the turn goes on.
+    pub(crate) fn forget_repeats(&mut self) {
+        let (repeats, asks) = std::mem::take(&mut self.asks)
+            .into_iter()
+            .partition(|it| it.is_repeat);
+        self.asks = asks;
+        let repeats: Vec<OpenAsk> = repeats;
+        self.running.extend(repeats.into_iter().map(|it| it.call));
+    }
 }
 
 /// A question without an answer.
@@ -74,6 +84,8 @@ pub struct OpenAsk {
     pub prompt: String,
     /// When to stop waiting for an answer.
     pub until: Option<TimeMs>,
+    /// Whether it is asked whether a call runs again.
+    pub is_repeat: bool,
 }
 
 /// Why records cannot be driven again.
@@ -125,6 +137,8 @@ pub(crate) struct Drive<'a> {
     arguments: AsRecorded<'a>,
     /// Until the turn has begun.
     history: Option<Transcript>,
+    /// Questions that were open when the turn went on: they are put again.
+    asked_before: HashSet<CallId>,
 }
 
 /// Prepares arguments as ever, and refuses the answers that were refused.
@@ -173,6 +187,7 @@ impl<'a> Drive<'a> {
                 refusal: None,
             },
             history: Some(history),
+            asked_before: HashSet::new(),
         }
     }
 }
@@ -218,15 +233,33 @@ impl Drive<'_> {
             RecordBody::TurnStarted { .. }
             | RecordBody::TurnEnvironment { .. }
             | RecordBody::RequestQueued
-            | RecordBody::ApprovalRequested { .. }
-            | RecordBody::Resumed { .. }
-            | RecordBody::ToolInDoubt { .. }
             | RecordBody::Parked { .. }
             | RecordBody::Answered { .. }
             | RecordBody::CellStarted { .. }
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. } => Ok(()),
+            RecordBody::Resumed { .. } => {
+                self.resumed(at);
+                Ok(())
+            }
+            RecordBody::ApprovalRequested { call_id, prompt } => {
+                self.asked(at, call_id, prompt);
+                Ok(())
+            }
+            RecordBody::ToolInDoubt {
+                call_id,
+                decision,
+                still_running,
+            } => {
+                let input = Input::InDoubt {
+                    call_id: call_id.clone(),
+                    decision: *decision,
+                    still_running: *still_running,
+                };
+                self.input(at, input);
+                Ok(())
+            }
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
             RecordBody::CallResolved { .. }
@@ -261,8 +294,6 @@ impl Drive<'_> {
                     verdict: verdict.clone(),
                 }
             }
-            // Whether a call runs again that was cut off is none of the machine's questions.
-            RecordBody::ApprovalResolved { call_id, .. } if open.runs(call_id) => return Ok(()),
             RecordBody::ApprovalResolved { call_id, approval } => {
                 let asked = |it: &OpenAsk| it.call.call_id == *call_id;
                 let place = open.asks.iter().position(asked).ok_or("an answer")?;
@@ -328,6 +359,31 @@ impl Drive<'_> {
         let what = what.clone();
         self.input(at, Input::Intercepted { what });
         Ok(())
+    }
+
+    fn resumed(&mut self, at: TimeMs) {
+        let open = &mut self.state.open;
+        open.forget_repeats();
+        self.asked_before = open.asks.iter().map(|it| it.call.call_id.clone()).collect();
+        self.input(at, Input::Resumed);
+    }
+
+    /// The machine has asked by itself, unless the turn goes on: then the question is put again, or a call is asked
+    /// about that was taken to be running.
+    fn asked(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) {
+        let open = &mut self.state.open;
+        let is_again = self.asked_before.remove(call_id);
+        if !is_again && !open.runs(call_id) {
+            return;
+        }
+        open.asks.retain(|it| it.call.call_id != *call_id);
+        open.running.retain(|it| it.call_id != *call_id);
+        let input = Input::AskAgain {
+            call_id: call_id.clone(),
+            prompt: prompt.to_owned(),
+            has_begun: self.state.started.contains_key(call_id),
+        };
+        self.input(at, input);
     }
 
     fn reserved(&mut self, at: TimeMs, reservation: &Reservation) -> Step {
@@ -423,11 +479,18 @@ impl Drive<'_> {
                 call,
                 prompt,
                 until,
+                is_repeat,
             } => open.asks.push(OpenAsk {
                 call: *call,
                 prompt,
                 until,
+                is_repeat,
             }),
+            Action::EndCall { call, .. } => {
+                if !open.runs(&call.call_id) {
+                    open.running.push(*call);
+                }
+            }
             Action::RunTools(calls) => open.running.extend(calls),
             Action::Wait { until } => open.wait = Some(until),
             Action::Abort => {

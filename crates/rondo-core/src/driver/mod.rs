@@ -52,7 +52,7 @@ use rondo_types::{
     ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolSpec, Transcript, TurnId,
 };
 use serde_json::Value;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -159,8 +159,8 @@ struct Driver {
     asking: Arc<tokio::sync::Mutex<()>>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
-    /// Calls of which a person is asked whether they run, after a crash.
-    repeats: HashMap<CallId, resume::Repeat>,
+    /// Calls that a person is asked about after a crash, and whose beginning is recorded.
+    begun: HashSet<CallId>,
     /// Calls of a turn that goes on which so far only a record lets run.
     cleared_before: HashSet<CallId>,
     /// What interceptors were asked about.
@@ -199,7 +199,7 @@ impl Driver {
             tasks_cancel: CancellationToken::new(),
             asking: Arc::default(),
             questions: Vec::new(),
-            repeats: HashMap::new(),
+            begun: HashSet::new(),
             cleared_before: HashSet::new(),
             decided: intercept::Decided::default(),
             reservations: budgets::Reservations::default(),
@@ -291,15 +291,14 @@ impl Driver {
         self.is_resumed_idle &= matches!(
             input,
             Input::Time
+                | Input::InDoubt { .. }
+                | Input::AskAgain { .. }
                 | Input::ReplyFailed {
                     received: false,
                     ..
                 }
         );
         self.batch.note_input(self.at, self.machine.steps(), &input);
-        if self.repeat(&input).await {
-            return None;
-        }
         if let Input::Gate { call_id, .. } | Input::Approval { call_id, .. } = &input {
             self.cleared_before.remove(call_id);
         }
@@ -343,7 +342,13 @@ impl Driver {
                 call,
                 prompt,
                 until,
-            } => Box::pin(self.ask(*call, prompt, until)).await,
+                is_repeat,
+            } => Box::pin(self.ask(*call, prompt, (until, !is_repeat))).await,
+            Action::EndCall { call, outcome } => self.ready.push_back(Input::ToolFinished {
+                call_id: call.call_id,
+                outcome,
+                duration_ms: 0,
+            }),
             Action::RunTools(calls) => Box::pin(self.run_tools(calls)).await,
             Action::Wait { until } => self.wait = Some(until),
             Action::Abort => self.abort(),
@@ -432,7 +437,12 @@ impl Driver {
         )
     }
 
-    async fn ask(&mut self, call: PlannedCall, prompt: String, until: Option<TimeMs>) {
+    async fn ask(
+        &mut self,
+        call: PlannedCall,
+        prompt: String,
+        (until, can_edit): (Option<TimeMs>, bool),
+    ) {
         self.batch
             .note_ask(self.at, self.machine.steps(), &call.call_id, &prompt);
         if !self.flush().await {
@@ -449,7 +459,7 @@ impl Driver {
             tool: call.name,
             arguments: call.arguments,
             prompt,
-            can_edit: !self.repeats.contains_key(&call_id),
+            can_edit,
         };
         let (judge, interceptors) = (self.judge(), self.interceptors());
         let answer = self.answer(request.clone(), until);
@@ -510,6 +520,11 @@ impl Driver {
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
+        let is_begun = |it: &PlannedCall| self.begun.remove(&it.call_id);
+        let (begun, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(is_begun);
+        for call in begun {
+            self.start_tool(call);
+        }
         let calls = self.judged_again(calls).await;
         if !calls.is_empty() {
             self.begin_tools(calls).await;

@@ -9,8 +9,8 @@ use crate::ports::{
 use crate::request_hash::{RequestHasher, digest, hashed_tools};
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, CallId, ErrorClass, EventBody, InDoubtDecision, Message, ModelError, Outcome, Question,
-    TimeMs, ToolOutcome, Transcript, TurnId,
+    Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Question, TimeMs,
+    ToolOutcome, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -190,6 +190,17 @@ impl RecordBatch {
                 error: error.clone(),
             },
             Input::Begin { history, .. } => return self.requests.skip(history.len()),
+            Input::InDoubt {
+                call_id,
+                decision,
+                still_running,
+            } => RecordBody::ToolInDoubt {
+                call_id: call_id.clone(),
+                decision: *decision,
+                still_running: *still_running,
+            },
+            // The question is noted when it is asked, and that the turn goes on is noted with its downtime.
+            Input::AskAgain { .. } | Input::Resumed => return,
             // A steering message is recorded when it enters the transcript.
             Input::Steer { .. } | Input::Time => return,
         };
@@ -295,24 +306,6 @@ impl RecordBatch {
         self.step = step;
         self.requests.skip(messages);
         self.note(at, RecordBody::Resumed { downtime_ms });
-    }
-
-    pub(super) fn note_in_doubt(
-        &mut self,
-        at: TimeMs,
-        call_id: &CallId,
-        decision: InDoubtDecision,
-        still_running: bool,
-    ) {
-        let call_id = call_id.clone();
-        self.note(
-            at,
-            RecordBody::ToolInDoubt {
-                call_id,
-                decision,
-                still_running,
-            },
-        );
     }
 
     pub(super) fn note_final(

@@ -7,7 +7,7 @@ use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
 use crate::catalog::{Catalog, Schemas};
 use crate::clock::Clock;
 use crate::events::EventSender;
-use crate::machine::{Input, PlannedCall, TurnConfig};
+use crate::machine::{IN_DOUBT, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody, Verdict};
 use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
@@ -212,13 +212,6 @@ pub(super) fn recovery(tools: &Toolbox, call: &PlannedCall) -> Recovery {
     spec.map_or(Recovery::AtMostOnce, |spec| spec.recovery)
 }
 
-/// A call that runs if a person says so.
-pub(super) struct Repeat {
-    call: PlannedCall,
-    /// Whether its beginning is recorded.
-    is_begun: bool,
-}
-
 /// Asks the tools for what will tell whether their calls were done. A tool that does not say in
 /// time, or panics, gives none.
 pub(super) async fn evidence(
@@ -271,7 +264,9 @@ impl Driver {
             .note_resumed(self.at, step, downtime_ms, messages);
         self.emit(EventBody::Resumed { step, downtime_ms });
         self.settle_again();
-        let (open, started) = (redriven.open, redriven.started);
+        let (mut open, started) = (redriven.open, redriven.started);
+        open.forget_repeats();
+        self.machine.handle(self.at, Input::Resumed, &self.catalog);
         match self.reopen(open, &started, redriven.sent).await {
             Some(outcome) => self.end(outcome).await,
             None => self.run().await,
@@ -332,11 +327,11 @@ impl Driver {
             Verdict::Deny { reason } => Approval::Denied { reason },
             Verdict::Ask { prompt } => {
                 // The listener of now did not hear the question.
-                self.emit(EventBody::ApprovalRequested {
-                    id: call_id,
-                    prompt: prompt.clone(),
+                return self.ready.push_back(Input::AskAgain {
+                    call_id,
+                    prompt,
+                    has_begun: false,
                 });
-                return self.ask(ask.call, prompt, ask.until).await;
             }
         };
         self.ready.push_back(Input::Approval { call_id, approval });
@@ -377,7 +372,7 @@ impl Driver {
             match self.verdict(&call).await {
                 Verdict::Allow => cleared.push(call),
                 Verdict::Deny { reason } => self.ended(call, ToolErrorCode::Denied, &reason),
-                Verdict::Ask { prompt } => self.ask_first(call, prompt, false).await,
+                Verdict::Ask { prompt } => self.ask_first(call, prompt, false),
             }
         }
         cleared
@@ -401,15 +396,13 @@ impl Driver {
             return;
         }
         for it in &decided {
-            let (id, decision) = (it.call.call_id.clone(), it.decision);
-            self.batch.note_in_doubt(self.at, &id, decision, it.goes_on);
-            let name = it.call.name.clone();
-            self.emit(EventBody::ToolCallInDoubt {
-                id,
-                name,
-                decision,
+            let input = Input::InDoubt {
+                call_id: it.call.call_id.clone(),
+                decision: it.decision,
                 still_running: it.goes_on,
-            });
+            };
+            // A decision does not end a turn.
+            let _ = Box::pin(self.take(input)).await;
         }
         if !self.flush().await {
             return;
@@ -450,9 +443,9 @@ impl Driver {
             (InDoubtDecision::Retry, _) if settled.goes_on => self.start_tool(call),
             (InDoubtDecision::Retry, _) => self.run_again(call).await,
             (InDoubtDecision::Ask, _) => self.ask_to_repeat(call).await,
-            (InDoubtDecision::Done | InDoubtDecision::Fail, _) => {
-                self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
-            }
+            // The machine ends it.
+            (InDoubtDecision::Fail, _) => {}
+            (InDoubtDecision::Done, None) => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
         }
     }
 
@@ -468,7 +461,7 @@ impl Driver {
     async fn run_again(&mut self, call: PlannedCall) {
         match self.verdict(&call).await {
             Verdict::Allow => self.start_tool(call),
-            Verdict::Ask { prompt } => self.ask_first(call, prompt, true).await,
+            Verdict::Ask { prompt } => self.ask_first(call, prompt, true),
             Verdict::Deny { .. } if call.recovery == Recovery::Idempotent => {
                 // It may have been done before.
                 self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT);
@@ -487,55 +480,21 @@ impl Driver {
             shown::line(&call.name),
             shown::call(&call.arguments)
         );
-        self.ask_first(call, prompt, true).await;
+        self.ask_first(call, prompt, true);
     }
 
-    /// Asks a person about a call that the machine takes to be running.
-    async fn ask_first(&mut self, call: PlannedCall, prompt: String, is_begun: bool) {
-        self.emit(EventBody::ApprovalRequested {
-            id: call.call_id.clone(),
-            prompt: prompt.clone(),
-        });
-        let until = call.end_by;
-        let repeat = Repeat {
-            call: call.clone(),
-            is_begun,
-        };
-        self.repeats.insert(call.call_id.clone(), repeat);
-        self.ask(call, prompt, until).await;
-    }
-
-    /// Takes the answer to such a question, of which the machine knows nothing, and returns whether
-    /// it was one.
-    pub(super) async fn repeat(&mut self, input: &Input) -> bool {
-        let Input::Approval { call_id, approval } = input else {
-            return false;
-        };
-        let Some(Repeat { call, is_begun }) = self.repeats.remove(call_id) else {
-            return false;
-        };
-        let (approved, reason) = approval.of_a_repeat();
-        self.emit(EventBody::ApprovalResolved {
-            id: call_id.clone(),
-            approved,
-            reason: reason.clone(),
-            arguments: None,
-        });
-        match (approved, is_begun) {
-            (true, true) => self.start_tool(call),
-            (true, false) => self.begin_tools(vec![call]).await,
-            (false, true) => self.ended(call, ToolErrorCode::InDoubt, IN_DOUBT),
-            (false, false) => {
-                self.ended(call, ToolErrorCode::Denied, &reason.unwrap_or_default());
-            }
+    /// Has a person asked about a call that the machine takes to be running.
+    fn ask_first(&mut self, call: PlannedCall, prompt: String, has_begun: bool) {
+        if has_begun {
+            self.begun.insert(call.call_id.clone());
         }
-        true
+        self.ready.push_back(Input::AskAgain {
+            call_id: call.call_id,
+            prompt,
+            has_begun,
+        });
     }
 }
-
-/// What the model reads of a call whose end is unknown.
-const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
-                        whether it was done: look before you repeat it";
 
 async fn decide(
     tools: &Toolbox,

@@ -63,6 +63,10 @@ pub(super) enum CallState {
     AwaitingApproval,
     Cleared,
     Running,
+    /// A person says whether it runs, though the machine took it to be running.
+    AwaitingRepeat {
+        has_begun: bool,
+    },
     Done {
         outcome: ToolOutcome,
         synthetic: bool,
@@ -75,9 +79,11 @@ type CallTime = (Option<std::time::Duration>, Option<rondo_types::TimeMs>);
 impl Batch {
     /// Returns whether calls run whose ends will come.
     pub(super) fn is_running(&self) -> bool {
-        self.calls
-            .iter()
-            .any(|call| call.state == CallState::Running)
+        let is_running = |call: &BatchCall| {
+            let state = &call.state;
+            matches!(state, CallState::Running | CallState::AwaitingRepeat { .. })
+        };
+        self.calls.iter().any(is_running)
     }
 
     fn position(&self, call_id: &CallId) -> Option<usize> {
@@ -190,6 +196,7 @@ impl TurnMachine {
                     call: Box::new(call),
                     prompt,
                     until,
+                    is_repeat: false,
                 });
             }
         }
@@ -199,6 +206,9 @@ impl TurnMachine {
 
     /// Takes a person's answer about one call.
     pub(super) fn approval(&mut self, cx: &mut Cx<'_>, call_id: &CallId, approval: Approval) {
+        if self.repeat_answered(cx, call_id, &approval) {
+            return;
+        }
         let Some(call) = self.call_in(call_id, &CallState::AwaitingApproval) else {
             return;
         };
@@ -506,7 +516,7 @@ fn resolve_open(batch: &mut Batch, code: ToolErrorCode, text: &str) {
     for call in &mut batch.calls {
         match call.state {
             CallState::Done { .. } => {}
-            CallState::Running => call.state = done(code, text),
+            CallState::Running | CallState::AwaitingRepeat { .. } => call.state = done(code, text),
             CallState::Planned
             | CallState::AwaitingGate
             | CallState::AwaitingApproval

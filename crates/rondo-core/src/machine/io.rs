@@ -2,8 +2,9 @@
 
 use crate::ports::{Approval, Interception, Purpose, RecordBody, Reservation, Verdict};
 use rondo_types::{
-    CallId, EventBody, InitEvent, Message, ModelError, ModelInfo, ModelRequest, Outcome, Profile,
-    Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript, TurnId,
+    CallId, EventBody, InDoubtDecision, InitEvent, Message, ModelError, ModelInfo, ModelRequest,
+    Outcome, Profile, Recovery, Reply, SessionId, TimeMs, ToolOutcome, ToolSpec, Transcript,
+    TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -147,6 +148,27 @@ pub enum Input {
         /// What was refused.
         reservation: Reservation,
     },
+    /// The turn goes on in another process. Whether a call runs again that a person was asked about is decided anew.
+    Resumed,
+    /// A call was begun and its end is not known, after a crash.
+    InDoubt {
+        /// The call.
+        call_id: CallId,
+        /// What is done about it.
+        decision: InDoubtDecision,
+        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        still_running: bool,
+    },
+    /// A question is put again in another process, or a person must say whether a call runs that a record has
+    /// cleared.
+    AskAgain {
+        /// The call.
+        call_id: CallId,
+        /// The question.
+        prompt: String,
+        /// Whether the call was begun before, so that it may have been done.
+        has_begun: bool,
+    },
     /// A call ended.
     ToolFinished {
         /// The call.
@@ -193,6 +215,15 @@ pub enum Action {
         prompt: String,
         /// When to stop waiting for an answer.
         until: Option<TimeMs>,
+        /// Whether it is asked about a call that a record has cleared, which runs as it was or not at all.
+        is_repeat: bool,
+    },
+    /// Nothing is to be done about this call: [`Input::ToolFinished`] with this outcome.
+    EndCall {
+        /// The call.
+        call: Box<PlannedCall>,
+        /// The outcome.
+        outcome: ToolOutcome,
     },
     /// Run these calls at once; then one [`Input::ToolFinished`] each.
     RunTools(Vec<PlannedCall>),

@@ -14,6 +14,7 @@
 //! - `compact`: when older messages are summarised, dropped or shortened.
 //! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
 //! - `guard`: detects calls that are repeated without progress.
+//! - `doubt`: calls whose end is not known after a crash, and those that are asked about again.
 //! - `intercept`: what interceptors decided.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
@@ -21,6 +22,7 @@
 mod batch;
 mod budget;
 mod compact;
+mod doubt;
 mod failure;
 mod finish;
 mod guard;
@@ -34,6 +36,7 @@ mod turn;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use doubt::IN_DOUBT;
 pub use io::{Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, StepEnd, TurnConfig};
 pub use turn::TurnMachine;
 pub(crate) use turn::{PAUSES_MAX, assign_ids};

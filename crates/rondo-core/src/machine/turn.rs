@@ -196,6 +196,17 @@ impl TurnMachine {
             } => {
                 self.tool_finished(cx, &call_id, outcome, duration_ms);
             }
+            Input::Resumed => self.resumed(),
+            Input::InDoubt {
+                call_id,
+                decision,
+                still_running,
+            } => self.in_doubt(cx, &call_id, decision, still_running),
+            Input::AskAgain {
+                call_id,
+                prompt,
+                has_begun,
+            } => self.ask_again(cx, &call_id, prompt, has_begun),
             Input::Intercepted { what } => self.intercepted(cx, what),
             Input::BudgetSpent { reservation } if self.phase == Phase::AwaitingReply => {
                 let why = reservation.refused.unwrap_or_default();

@@ -13,8 +13,8 @@ use crate::ports::{ProcessEnd, Record, RecordBody};
 use crate::redrive::{Drive, Redriven};
 use crate::request_hash::RequestHasher;
 use rondo_types::{
-    CallId, EventBody, InDoubtDecision, ModelRequest, Outcome, Reply, ResultEvent, Role, SessionId,
-    TimeMs, Transcript, TurnEvent, TurnId,
+    CallId, EventBody, ModelRequest, Outcome, Reply, ResultEvent, Role, SessionId, TimeMs,
+    Transcript, TurnEvent, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -113,8 +113,6 @@ impl<'a> Player<'a> {
             hasher,
             keep,
             streams: Vec::new(),
-            asked_before: HashSet::new(),
-            names: HashMap::new(),
             held: Vec::new(),
             requests: Vec::new(),
             asked: Vec::new(),
@@ -138,10 +136,6 @@ struct Stage<'a> {
     hasher: RequestHasher,
     keep: &'a mut Keep,
     streams: Vec<Vec<TurnEvent>>,
-    /// Questions that were open when the turn went on: they are told again.
-    asked_before: HashSet<CallId>,
-    /// The tools of the calls that were begun.
-    names: HashMap<CallId, String>,
     /// Records that nothing waits for, or not yet.
     held: Vec<(usize, &'static str)>,
     requests: Vec<Compared>,
@@ -214,19 +208,6 @@ impl Stage<'_> {
                 ..
             } if *committed => self.tell_partial(at, partial, shown),
             RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
-            RecordBody::ToolInDoubt {
-                call_id,
-                decision,
-                still_running,
-            } => {
-                self.tell_in_doubt(at, call_id, *decision, *still_running);
-            }
-            RecordBody::ApprovalRequested { call_id, prompt } => {
-                self.ask_again(at, call_id, prompt);
-            }
-            RecordBody::ApprovalResolved { call_id, approval } => {
-                self.answer_again(at, call_id, approval);
-            }
             RecordBody::Parked { questions } => {
                 let questions = questions.clone();
                 self.tell(at, EventBody::Parked { questions });
@@ -244,7 +225,6 @@ impl Stage<'_> {
                 arguments,
                 ..
             } => {
-                self.names.insert(call_id.clone(), name.clone());
                 self.compare_call(call_id, name, arguments);
             }
             RecordBody::ApprovalRequested { call_id, .. } => self.note_asked(call_id),
@@ -326,53 +306,6 @@ impl Stage<'_> {
         self.begin_stream(at);
         let step = self.drive.state.machine.steps();
         self.tell(at, EventBody::Resumed { step, downtime_ms });
-        let asks = self.drive.state.open.asks.iter();
-        self.asked_before = asks.map(|ask| ask.call.call_id.clone()).collect();
-    }
-
-    fn tell_in_doubt(
-        &mut self,
-        at: TimeMs,
-        call_id: &CallId,
-        decision: InDoubtDecision,
-        still_running: bool,
-    ) {
-        let name = self.names.get(call_id).cloned().unwrap_or_default();
-        let id = call_id.clone();
-        self.tell(
-            at,
-            EventBody::ToolCallInDoubt {
-                id,
-                name,
-                decision,
-                still_running,
-            },
-        );
-    }
-
-    /// The machine tells its own questions when it asks; here are those that the driver tells: again
-    /// after a crash, and whether a call that was cut off runs again.
-    fn ask_again(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) {
-        let is_again = self.asked_before.remove(call_id);
-        if is_again || self.drive.state.open.runs(call_id) {
-            let (id, prompt) = (call_id.clone(), prompt.to_owned());
-            self.tell(at, EventBody::ApprovalRequested { id, prompt });
-        }
-    }
-
-    fn answer_again(&mut self, at: TimeMs, call_id: &CallId, approval: &crate::ports::Approval) {
-        if !self.drive.state.open.runs(call_id) {
-            return;
-        }
-        let (approved, reason) = approval.of_a_repeat();
-        let id = call_id.clone();
-        let body = EventBody::ApprovalResolved {
-            id,
-            approved,
-            reason,
-            arguments: None,
-        };
-        self.tell(at, body);
     }
 
     fn compare_request(&mut self, index: usize, record: &Record) {

@@ -532,7 +532,11 @@ impl Play {
                         }
                     }
                     Action::Done(outcome) => return (self.requests, *outcome, self.script),
-                    Action::Ask { .. } | Action::Emit(_) | Action::Abort | Action::Wait { .. } => {}
+                    Action::Ask { .. }
+                    | Action::EndCall { .. }
+                    | Action::Emit(_)
+                    | Action::Abort
+                    | Action::Wait { .. } => {}
                 }
             }
         }

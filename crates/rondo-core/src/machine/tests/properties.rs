@@ -4,15 +4,15 @@
 use super::sim::{AnyObject, Sim, call_part, reply};
 use crate::machine::{Action, Input, PlannedCall, TurnMachine};
 use crate::pairing::is_paired;
-use crate::ports::{Approval, Verdict};
+use crate::ports::{Approval, Interception, Verdict};
 use crate::profile;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rondo_types::{
-    ErrorClass, EventBody, FinishReason, Message, ModelError, ModelInfo, NanoUsd, Outcome, Part,
-    Price, Reply, TimeMs, ToolErrorCode, ToolOutcome, Usage,
+    CallId, ErrorClass, EventBody, FinishReason, InDoubtDecision, Message, ModelError, ModelInfo,
+    NanoUsd, Outcome, Part, Price, Reply, TimeMs, ToolErrorCode, ToolOutcome, Usage,
 };
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -156,6 +156,8 @@ struct Play<'a> {
     inputs: VecDeque<Input>,
     requests: u32,
     fed: usize,
+    intercepted: HashSet<CallId>,
+    asked_again: HashSet<CallId>,
     log: Vec<(TimeMs, Action)>,
 }
 
@@ -201,7 +203,51 @@ impl<'a> Play<'a> {
             inputs: VecDeque::from([begin]),
             requests: 0,
             fed: 0,
+            intercepted: HashSet::new(),
+            asked_again: HashSet::new(),
             log: vec![],
+        }
+    }
+
+    /// Returns what interceptors say of a call, once for each and not for all.
+    fn interception(&mut self, call: &PlannedCall) -> Option<Input> {
+        let is_first = self.intercepted.insert(call.call_id.clone());
+        let call_id = call.call_id.clone();
+        let what = match self.fed % 7 {
+            _ if !is_first => return None,
+            0 => Interception::Allowed { call_id },
+            1 => Interception::Rewritten {
+                call_id,
+                by: vec!["hook".into()],
+                arguments: serde_json::json!({"rewritten": self.fed}),
+            },
+            2 => Interception::Denied {
+                call_id,
+                by: "hook".into(),
+                reason: "no".into(),
+            },
+            _ => return None,
+        };
+        Some(Input::Intercepted { what })
+    }
+
+    /// Has a person asked about calls that run, as after a crash; once for each and not for all.
+    fn ask_again(&mut self, calls: &[PlannedCall]) {
+        for call in calls {
+            let call_id = call.call_id.clone();
+            if self.fed.is_multiple_of(3) && self.asked_again.insert(call_id.clone()) {
+                let in_doubt = Input::InDoubt {
+                    call_id: call_id.clone(),
+                    decision: InDoubtDecision::Ask,
+                    still_running: false,
+                };
+                let ask = Input::AskAgain {
+                    call_id,
+                    prompt: "again?".into(),
+                    has_begun: self.fed.is_multiple_of(2),
+                };
+                self.inputs.extend([in_doubt, ask]);
+            }
         }
     }
 
@@ -275,6 +321,10 @@ impl<'a> Play<'a> {
             }
             Action::CheckGate(calls) => {
                 for call in calls {
+                    if let Some(input) = self.interception(&call) {
+                        self.inputs.push_back(input);
+                        continue;
+                    }
                     let verdict = match Self::pick(&self.script.verdicts, self.fed) {
                         0 => Verdict::Allow,
                         1 => Verdict::Deny {
@@ -303,7 +353,15 @@ impl<'a> Play<'a> {
                     approval,
                 });
             }
-            Action::RunTools(calls) => self.finish_tools(calls),
+            Action::RunTools(calls) => {
+                self.ask_again(&calls);
+                self.finish_tools(calls);
+            }
+            Action::EndCall { call, outcome } => self.inputs.push_back(Input::ToolFinished {
+                call_id: call.call_id,
+                outcome,
+                duration_ms: 0,
+            }),
             Action::Wait { .. } => self.inputs.push_back(Input::Time),
             Action::Emit(_) | Action::Abort | Action::Record(_) => {}
             Action::Done(outcome) => return Some(*outcome),

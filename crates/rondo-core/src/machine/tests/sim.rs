@@ -181,7 +181,7 @@ impl Sim {
                         now = until;
                         inputs.push_back(Input::Time);
                     }
-                    Action::Abort | Action::Record(_) => {}
+                    Action::Abort | Action::EndCall { .. } | Action::Record(_) => {}
                     Action::Done(outcome) => {
                         ran.outcome = *outcome;
                         assert!(machine.is_done());
