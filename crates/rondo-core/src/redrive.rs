@@ -239,27 +239,8 @@ impl Drive<'_> {
             | RecordBody::CellFinished { .. }
             | RecordBody::CellsRepeating { .. }
             | RecordBody::CellsRepeated { .. } => Ok(()),
-            RecordBody::Resumed { .. } => {
-                self.resumed(at);
-                Ok(())
-            }
-            RecordBody::ApprovalRequested { call_id, prompt } => {
-                self.asked(at, call_id, prompt);
-                Ok(())
-            }
-            RecordBody::ToolInDoubt {
-                call_id,
-                decision,
-                still_running,
-            } => {
-                let input = Input::InDoubt {
-                    call_id: call_id.clone(),
-                    decision: *decision,
-                    still_running: *still_running,
-                };
-                self.input(at, input);
-                Ok(())
-            }
+            RecordBody::Resumed { .. } => self.resumed(at),
+            RecordBody::ApprovalRequested { call_id, prompt } => self.asked(at, call_id, prompt),
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
             RecordBody::CallResolved { .. }
@@ -268,6 +249,7 @@ impl Drive<'_> {
             | RecordBody::Compacted(_) => self.changed(&record.body),
             RecordBody::GateJudged { .. }
             | RecordBody::ToolStarted { .. }
+            | RecordBody::ToolInDoubt { .. }
             | RecordBody::ToolFinished { .. }
             | RecordBody::ApprovalResolved { .. } => self.of_a_call(record, rest),
         }
@@ -303,6 +285,15 @@ impl Drive<'_> {
                     approval: approval.clone(),
                 }
             }
+            RecordBody::ToolInDoubt {
+                call_id,
+                decision,
+                still_running,
+            } => Input::InDoubt {
+                call_id: call_id.clone(),
+                decision: *decision,
+                still_running: *still_running,
+            },
             RecordBody::ToolFinished {
                 call_id,
                 outcome,
@@ -361,20 +352,21 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn resumed(&mut self, at: TimeMs) {
+    fn resumed(&mut self, at: TimeMs) -> Step {
         let open = &mut self.state.open;
         open.forget_repeats();
         self.asked_before = open.asks.iter().map(|it| it.call.call_id.clone()).collect();
         self.input(at, Input::Resumed);
+        Ok(())
     }
 
     /// The machine has asked by itself, unless the turn goes on: then the question is put again, or a call is asked
     /// about that was taken to be running.
-    fn asked(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) {
+    fn asked(&mut self, at: TimeMs, call_id: &CallId, prompt: &str) -> Step {
         let open = &mut self.state.open;
         let is_again = self.asked_before.remove(call_id);
         if !is_again && !open.runs(call_id) {
-            return;
+            return Ok(());
         }
         open.asks.retain(|it| it.call.call_id != *call_id);
         open.running.retain(|it| it.call_id != *call_id);
@@ -384,6 +376,7 @@ impl Drive<'_> {
             has_begun: self.state.started.contains_key(call_id),
         };
         self.input(at, input);
+        Ok(())
     }
 
     fn reserved(&mut self, at: TimeMs, reservation: &Reservation) -> Step {

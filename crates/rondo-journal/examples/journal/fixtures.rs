@@ -1,5 +1,6 @@
 //! The sessions that every later version must read: `fixtures/journal`.
 
+mod amended;
 mod cut_off;
 mod ended;
 mod parked;
@@ -51,6 +52,13 @@ pub(crate) async fn write(dir: &Path, cells: &[&str]) -> Result<Value, Failure> 
 pub(crate) async fn write_parked(dir: &Path) -> Result<Value, Failure> {
     let store = store(&dir.join("store"), Durability::Full)?;
     parked::write(&store).await?;
+    export(store, dir)
+}
+
+/// Does the same with sessions that interceptors changed and budgets paid for.
+pub(crate) async fn write_amended(dir: &Path) -> Result<Value, Failure> {
+    let store = store(&dir.join("store"), Durability::Full)?;
+    amended::write(&store).await?;
     export(store, dir)
 }
 

@@ -8,9 +8,9 @@ use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::{DoubtfulCall, ProcessEnd, Reconciled, Record};
 use rondo_core::profile::{self, Layer};
 use rondo_core::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Journal, Model,
-    ModelStream, Tool, ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict, control, events,
-    resume_turn, run_turn,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
+    Journal, Model, ModelStream, Tool, ToolInvocation, Toolbox, TurnHandle, TurnSetup, Verdict,
+    control, events, resume_turn, run_turn,
 };
 use rondo_types::{
     Answer, AnswerValue, Concurrency, Effects, ErrorClass, FinishReason, Media, MediaKind,
@@ -53,6 +53,8 @@ pub(crate) struct Play {
     pub(crate) response_schema: Option<Value>,
     pub(crate) answer_check: Option<AnswerCheck>,
     pub(crate) process: Option<ProcessEnd>,
+    pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
+    pub(crate) budgets: Vec<Arc<dyn Budgets>>,
     /// Whether what is told to hang does, and so ends the process.
     pub(crate) hangs: bool,
 }
@@ -70,6 +72,8 @@ impl Play {
             response_schema: None,
             answer_check: None,
             process: None,
+            interceptors: Vec::new(),
+            budgets: Vec::new(),
             hangs: true,
         }
     }
@@ -163,8 +167,8 @@ fn setup(
         system: vec!["Be brief.".to_owned()],
         response_schema: play.response_schema,
         answer_check: play.answer_check,
-        interceptors: Vec::new(),
-        budgets: Vec::new(),
+        interceptors: play.interceptors,
+        budgets: play.budgets,
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
     })

@@ -2,7 +2,7 @@
 //! version adds a folder to `fixtures/journal` and a row to [`VERSIONS`].
 
 use crate::support::{Journal, append, id, journal, meddle, said};
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{Interception, Record, RecordBody, Seq};
 use rondo_journal::{
     Body, ChainHash, EXPORT_VERSION, Entry, Exported, Options, RECORD_VERSION, SessionState, Store,
     StoreError,
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 4] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 5] = [
     (
         "v1",
         &[
@@ -38,6 +38,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 4] = [
     ),
     ("v2-last", V2_LAST),
     ("v3", &[("parked", 2, 6), ("open-parked", 1, 3)]),
+    ("v3-amended", &[("intercepted", 2, 7), ("reserved", 1, 3)]),
 ];
 
 const V2_LAST: &[RecordedSession] = &[
@@ -199,6 +200,7 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
         }
         let parent = |name: &str| store.session(&id(name)).unwrap().parent.unwrap().0;
         match version {
+            "v3-amended" => assert_eq!(parent("reserved-fork"), id("reserved")),
             "v3" => assert_eq!(parent("parked-fork"), id("parked")),
             _ => assert_eq!(parent("forked"), id("plain")),
         }
@@ -343,6 +345,16 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
             let records: Vec<Record> = store.load(&id(name)).unwrap();
             records.iter().any(|it| is(&it.body))
         };
+        if version == "v3-amended" {
+            let is_spent =
+                |it: &RecordBody| matches!(it, RecordBody::Reserved(it) if it.refused.is_some());
+            assert!(has("reserved", is_spent));
+            let is_stopped = |it: &RecordBody| {
+                matches!(it, RecordBody::Intercepted(Interception::Stopped { .. }))
+            };
+            assert!(has("intercepted", is_stopped));
+            continue;
+        }
         if version == "v3" {
             assert!(has("parked", |it| matches!(it, RecordBody::Parked { .. })));
             assert!(has("parked", |it| matches!(
