@@ -12,10 +12,12 @@
 //! - `tool_work`: one tool call with its timeout and its end.
 //! - `spans`: what a log shows of a turn.
 //! - `writer`: what the journal is told, and when.
+//! - `close`: the end of a parked turn that this version cannot drive again.
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
 
 mod budgets;
+mod close;
 mod control;
 mod intercept;
 mod judge;

@@ -1,6 +1,7 @@
 //! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
 use super::budgets::Reservations;
+use super::close::{self, Closing};
 use super::intercept::Decided;
 use super::tool_work::{idempotency_key, marked};
 use super::{Driver, TurnControl, TurnEnd, TurnSetup, guarded, millis, spans};
@@ -75,9 +76,12 @@ pub enum ResumeError {
 /// with: of `setup`, only the session, the models, the tools' code, the gate, the approver and the
 /// journal are looked at. The time when no process worked on it does not count. `records` are those of this turn only, `history` is what came before it.
 ///
+/// A parked turn whose records do not follow from one another here, as those of a later version may, is closed: its
+/// open calls get the result `not_run`, or `in_doubt` where they were begun, and it ends with what it has found.
+///
 /// # Errors
-/// When the turn is over, the models of `setup` are not the turn's, or the records do not follow
-/// from one another.
+/// When the turn is over, the models of `setup` are not the turn's, or the records of a turn that was cut off do not
+/// follow from one another.
 ///
 /// # Cancel safety
 /// As [`run_turn`](super::run_turn).
@@ -96,7 +100,27 @@ pub async fn resume_turn(
         driver.catalog = catalog_of(&config).with_check(check);
     }
     let history = crate::pairing::paired(history);
-    let redriven = redrive(config, &driver.catalog, history, records)?;
+    let redriven = match redrive(config.clone(), &driver.catalog, history.clone(), records) {
+        Ok(redriven) => redriven,
+        Err(why @ RedriveError::Diverged { .. }) if close::is_parked(records) => {
+            let Driver {
+                setup,
+                events,
+                control,
+                ..
+            } = *driver;
+            let closing = Closing {
+                config,
+                history,
+                records,
+                message: first_message(records),
+                downtime: downtime(records, last_at(records)),
+                why,
+            };
+            return close::close(setup, closing, events, control).await;
+        }
+        Err(why) => return Err(why.into()),
+    };
     driver.cleared_before = cleared(records);
     driver.decided = Decided::recorded(records);
     driver.reservations = Reservations::recorded(records);
@@ -184,6 +208,11 @@ fn downtime(records: &[Record], last_at: TimeMs) -> Duration {
     let before = before.fold(0, u64::saturating_add);
     let behind = Clock::system().now().since(last_at);
     behind.saturating_sub(Duration::from_millis(before))
+}
+
+fn last_at(records: &[Record]) -> TimeMs {
+    let times = records.iter().map(|it| it.at_ms);
+    times.max().unwrap_or_default()
 }
 
 fn first_message(records: &[Record]) -> Message {

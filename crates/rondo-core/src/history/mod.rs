@@ -13,7 +13,7 @@ pub use last_turn::last_turn;
 
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{Message, Question, Transcript, TurnId};
+use rondo_types::{CallId, Message, Question, Transcript, TurnId};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 
@@ -50,6 +50,24 @@ impl History {
         let mut history = Self::default();
         records.into_iter().for_each(|record| history.take(record));
         history
+    }
+
+    /// Takes the records of one turn, with what was said before it.
+    pub(crate) fn following(before: Transcript, turn: &[Record]) -> Self {
+        let mut history = Self {
+            transcript: before,
+            turns: 1,
+            ..Self::default()
+        };
+        turn.iter().for_each(|record| history.take(record));
+        history
+    }
+
+    /// Returns the calls without a result of the turn whose end is not recorded, and whether each was begun.
+    pub(crate) fn open_calls(&self) -> Vec<(CallId, bool)> {
+        self.open
+            .as_ref()
+            .map_or_else(Vec::new, TurnFold::open_calls)
     }
 
     /// Takes the next record.

@@ -114,6 +114,13 @@ impl TurnFold {
         }
     }
 
+    pub(super) fn open_calls(&self) -> Vec<(CallId, bool)> {
+        let open = self.calls.iter().filter(|(_, settled)| settled.is_none());
+        let has_begun = |id: &CallId| self.begun.as_ref().is_none_or(|begun| begun.contains(id));
+        open.map(|(call, _)| (call.id.clone(), has_begun(&call.id)))
+            .collect()
+    }
+
     pub(super) fn before(&self, transcript: &Transcript) -> Transcript {
         match &self.before_changed {
             Some(before) => before.clone(),

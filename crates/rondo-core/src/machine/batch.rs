@@ -343,7 +343,7 @@ impl TurnMachine {
                 continue;
             };
             if !call.reported {
-                emit_finished(cx, rendering, &call.call_id, &outcome, 0);
+                cx.emit(finished_event(rendering, &call.call_id, &outcome, 0));
             }
             if outcome.code() != Some(ToolErrorCode::NotRun) {
                 let polls = self.polls(&call.name);
@@ -425,7 +425,7 @@ impl TurnMachine {
             return;
         };
         if let CallState::Done { outcome, .. } = &call.state {
-            emit_finished(cx, rendering, call_id, outcome, duration_ms);
+            cx.emit(finished_event(rendering, call_id, outcome, duration_ms));
             call.reported = true;
         }
     }
@@ -467,13 +467,13 @@ impl BatchCall {
     }
 }
 
-fn emit_finished(
-    cx: &mut Cx<'_>,
+/// Returns the event that tells of a call's end.
+pub(crate) fn finished_event(
     rendering: rondo_types::ResultRendering,
     call_id: &CallId,
     outcome: &ToolOutcome,
     duration_ms: u64,
-) {
+) -> EventBody {
     let rendered = render::result(
         rendering,
         call_id.clone(),
@@ -487,7 +487,7 @@ fn emit_finished(
         ToolOutcome::Ok(output) => output,
         ToolOutcome::Error(_) => &nothing,
     };
-    cx.emit(EventBody::ToolCallFinished {
+    EventBody::ToolCallFinished {
         id: call_id.clone(),
         ok: outcome.is_ok(),
         code: outcome.code(),
@@ -502,7 +502,7 @@ fn emit_finished(
         child: output.child.clone(),
         job: output.job.clone(),
         from_outside: output.from_outside,
-    });
+    }
 }
 
 pub(super) fn done(code: ToolErrorCode, text: impl Into<String>) -> CallState {

@@ -5,7 +5,11 @@
 
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
-use rondo_types::{ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason};
+use crate::machine::io::{Arguments, PreparedCall};
+use crate::ports::{Record, RecordBody};
+use rondo_types::{
+    CallId, ErrorClass, Finding, FinishReason, ModelError, Outcome, StopReason, TimeMs, Transcript,
+};
 use std::time::Duration;
 
 /// The bound on findings that a built answer lists; the outcome has all of them.
@@ -82,6 +86,56 @@ impl Ending {
 }
 
 impl TurnMachine {
+    /// Ends a turn that this machine was not driven through: it knows the turn's records, and what they leave in the
+    /// transcript.
+    pub(crate) fn closed(
+        mut self,
+        at: TimeMs,
+        records: &[Record],
+        transcript: Transcript,
+        error: ModelError,
+    ) -> Option<Outcome> {
+        self.started_at = records.first().map_or(at, |it| it.at_ms);
+        self.spent.steps = records.last().map_or(0, |it| it.step);
+        for record in records {
+            match &record.body {
+                RecordBody::ModelReplied { reply } => {
+                    let usage = self.spent.counted_usage(reply);
+                    self.spent.note_usage(usage);
+                }
+                RecordBody::ToolStarted { .. } => self.spent.calls += 1,
+                RecordBody::ToolFinished {
+                    call_id, outcome, ..
+                } if outcome.is_ok() => self.find(&transcript, call_id),
+                _ => {}
+            }
+        }
+        self.transcript = transcript;
+        let mut cx = Cx {
+            at,
+            arguments: &NoArguments,
+            out: Vec::new(),
+        };
+        self.finish(&mut cx, Ending::failed(error));
+        cx.out.into_iter().find_map(|action| match action {
+            Action::Done(outcome) => Some(*outcome),
+            _ => None,
+        })
+    }
+
+    /// Adds what a call found, as the model read it.
+    fn find(&mut self, transcript: &Transcript, call_id: &CallId) {
+        let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
+        let mut results = transcript.iter().flat_map(|it| it.results());
+        let call = calls.find(|it| it.id == *call_id);
+        let result = results.find(|it| it.call_id == *call_id);
+        if let (Some(call), Some(result)) = (call, result) {
+            let (id, tool) = (call.id.clone(), call.name.clone());
+            let finding = Finding::new(id, tool, &call.arguments, &result.content);
+            self.findings.push(finding);
+        }
+    }
+
     /// Ends the turn. Pending calls get their results first.
     pub(super) fn finish(&mut self, cx: &mut Cx<'_>, ending: Ending) {
         self.close_batch(cx, ending.reason);
@@ -217,5 +271,21 @@ fn finding_line(finding: &Finding) -> String {
         format!("- {}({arguments}) succeeded without output", finding.tool)
     } else {
         format!("- {}({arguments}): {digest}", finding.tool)
+    }
+}
+
+/// Prepares nothing: a turn that is closed begins no call.
+struct NoArguments;
+
+impl Arguments for NoArguments {
+    fn prepare(&self, _: &str, _: &str) -> PreparedCall {
+        PreparedCall::Invalid {
+            message: String::new(),
+            details: serde_json::Value::Null,
+        }
+    }
+
+    fn check_answer(&self, text: String) -> Result<String, String> {
+        Ok(text)
     }
 }

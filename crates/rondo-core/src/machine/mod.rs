@@ -36,6 +36,7 @@ mod turn;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use batch::finished_event;
 pub(crate) use doubt::IN_DOUBT;
 pub use io::{Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, StepEnd, TurnConfig};
 pub use turn::TurnMachine;

@@ -5,13 +5,14 @@ use super::fakes::{
 };
 use super::journal::{Failing, kinds};
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
+use crate::history::History;
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, MemoryJournal, NoJournal, Record,
-    RecordBody,
+    Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Journal as _, MemoryJournal,
+    NoJournal, Record, RecordBody, Seq,
 };
 use async_trait::async_trait;
 use rondo_types::{
-    Answer, AnswerValue, CallId, EventBody, Message, Question, QuestionId, QuestionKind,
+    Answer, AnswerValue, CallId, EventBody, Message, Question, QuestionId, QuestionKind, SessionId,
     StopReason, TimeMs, ToolErrorCode, Transcript,
 };
 use serde_json::json;
@@ -303,4 +304,73 @@ impl Approver for AllowedLate {
     async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
         panic!("nothing is to be asked")
     }
+}
+
+/// Two calls: one that is done, and one that a person is asked about.
+fn half_done(approver: impl Approver + 'static) -> Bench {
+    let script = vec![
+        calls(&[("look", "{}")]),
+        calls(&[("put", "{}")]),
+        answer("done"),
+    ];
+    let mut bench = Bench::new("default", script)
+        .tool("look", true, &[])
+        .tool("put", false, &[]);
+    bench.gate = Arc::new(AskAlways);
+    bench.approver = Arc::new(approver);
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_turn_that_cannot_be_driven_again_closes_its_calls_and_answers() {
+    let later = Later {
+        expires: None,
+        approves: Some("look"),
+    };
+    let (_, mut records) = parked(half_done(later)).await;
+    // What no machine of today does: it judges a call twice.
+    let is_judged = |it: &Record| matches!(it.body, RecordBody::GateJudged { .. });
+    let judged = records.iter().rposition(is_judged).unwrap();
+    records.insert(judged, records[judged].clone());
+
+    let again = half_done(Gave(AnswerValue::Approve));
+    let journal = Arc::clone(&again.records);
+    let fence = Fence {
+        session: SessionId::new("s"),
+        epoch: 0,
+    };
+    let appended = journal.append(&fence, Seq(0), records.clone(), Commit::default());
+    appended.await.unwrap();
+    let (setup, model) = again.setup();
+    let (_handle, turn_control) = control();
+    let ran = observe(async |events| {
+        resume_turn(setup, Transcript::new(), &records, events, turn_control)
+            .await
+            .unwrap()
+    })
+    .await;
+    assert!(model.requests.lock().unwrap().is_empty());
+    let outcome = &ran.outcome;
+    assert_eq!(outcome.stop_reason, StopReason::Error);
+    assert!(
+        outcome.text.contains("cannot carry it on"),
+        "{}",
+        outcome.text
+    );
+    assert!(outcome.text.contains("look did {}"), "{}", outcome.text);
+    let codes: Vec<_> = outcome
+        .transcript
+        .iter()
+        .flat_map(|it| it.results())
+        .collect();
+    assert_eq!(
+        codes.iter().map(|it| it.error).collect::<Vec<_>>(),
+        [None, Some(ToolErrorCode::NotRun)]
+    );
+    let now = journal.records();
+    let since = kinds(&now[records.len()..]);
+    assert_eq!(since, ["resumed", "call_resolved", "final"]);
+    let history = History::of(&now);
+    assert_eq!(history.open_turn(), None);
+    assert_eq!(history.transcript(), outcome.transcript);
 }
