@@ -1,57 +1,114 @@
-//! A host: asks what its arguments say, and goes on with the session of this directory.
+//! A host whose sessions outlive it. What it asks, another process may answer, and who listens goes on where
+//! they were:
+//!
+//! ```text
+//! host ask QUESTION          begins a session and prints its answer
+//! host answer SESSION        lets the calls run that the session asks about
+//! host listen SESSION CURSOR prints what came after the cursor
+//! ```
 
-use async_trait::async_trait;
-use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_runtime::error::Result;
-use rondo_runtime::{
-    Env, Layer, Notices, Runtime, SessionOptions, SessionSource, TurnHost, secrets,
-};
-use rondo_types::{EventBody, Message};
-use std::io::{BufRead as _, Write};
+use rondo_core::session::Delivery;
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, UpdateBody};
+use rondo_runtime::{Env, Layer, NoNotices, Runtime, SessionOptions};
+use rondo_types::{Answer, AnswerValue, EventBody, Message};
+use std::io::Write;
 use std::sync::Arc;
-
-struct Terminal;
-
-impl Notices for Terminal {
-    fn note(&self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "note: {text}");
-    }
-}
-
-#[async_trait]
-impl Approver for Terminal {
-    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
-        let _ = write!(std::io::stderr(), "{}\nRun it? y/n: ", request.prompt);
-        let (mut line, reason) = (String::new(), "denied by the user".to_owned());
-        match std::io::stdin().lock().read_line(&mut line) {
-            Ok(_) if line.trim() == "y" => ApprovalReply::Now(Approval::Approved),
-            _ => ApprovalReply::Now(Approval::Denied { reason }),
-        }
-    }
-}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     rondo_exec::supervisor::run_if_requested();
-    let question = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    answer(Env::from_env(), ".", &question, &mut std::io::stdout()).await
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let service = open(Env::from_env(), ".")?;
+    run(&service, ".", &arguments, &mut std::io::stdout()).await?;
+    service.close().await;
+    Ok(())
 }
 
-pub(crate) async fn answer(
-    env: Env,
+pub(crate) fn open(env: Env, dir: &str) -> Result<SessionService> {
+    let runtime = Runtime::new(env, Layer::default(), Arc::new(NoNotices));
+    SessionService::open(runtime, dir.into(), NoHost)
+}
+
+pub(crate) async fn run(
+    service: &SessionService,
     dir: &str,
-    question: &str,
+    arguments: &[&str],
     out: &mut impl Write,
 ) -> Result<()> {
-    let runtime = Runtime::new(env, Layer::default(), Arc::new(Terminal));
     let options = SessionOptions::in_directory(dir);
-    let latest = runtime.session(&SessionSource::Latest, &options);
-    let mut session = latest.or_else(|_| runtime.session(&SessionSource::New, &options))?;
-    let host = TurnHost::new(Arc::new(Terminal), secrets::of_env(&session.settings));
-    let outcome = session.ask(Message::user(question), host, |event| {
-        if let EventBody::TextDelta { text } = event.body {
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match *arguments {
+        ["ask", question] => {
+            let session = service.new_session(options);
+            let question = Message::user(question);
+            session.submit(question, Delivery::Queue).await?;
+            let [answer, calls] = [(), ()].map(|()| session.subscribe(Cursor::START));
+            let ((), calls) = tokio::try_join!(show(answer, out), count(calls))?;
+            let _ = writeln!(out, "{calls} calls");
+            Ok(())
         }
-    });
-    outcome.await.map(drop)
+        ["answer", session] => {
+            let session = service.find(session, options)?;
+            let listener = session.subscribe(Cursor::START);
+            for question in session.questions()? {
+                let (question, hash) = (question.id, question.hash);
+                let (actor, value) = ("host".to_owned(), AnswerValue::Approve);
+                session
+                    .answer(Answer {
+                        question,
+                        hash,
+                        actor,
+                        value,
+                    })
+                    .await?;
+            }
+            show(listener, out).await
+        }
+        ["listen", session, cursor] => {
+            let cursor = cursor.parse::<Cursor>();
+            let cursor = cursor.map_err(|it| SetupError::new(SetupErrorKind::Usage, it))?;
+            show(service.find(session, options)?.subscribe(cursor), out).await
+        }
+        _ => {
+            let usage = "host ask QUESTION | answer SESSION | listen SESSION CURSOR";
+            Err(SetupError::new(SetupErrorKind::Usage, usage))
+        }
+    }
+}
+
+/// Prints the answer as it comes, and what to do about questions, until the turn is over.
+async fn show(mut listener: Subscription, out: &mut impl Write) -> Result<()> {
+    let mut say = |text: &str| drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    loop {
+        let update = listener.next().await?;
+        match update.body {
+            UpdateBody::Turn { event } => match event.body {
+                EventBody::TextDelta { text } => say(&text),
+                EventBody::Parked { .. } => {
+                    say(&format!("waits for: host answer {}\n", event.session));
+                }
+                EventBody::Result(_) => {
+                    say(&format!("\n{} {}\n", event.session, update.cursor));
+                    return Ok(());
+                }
+                _ => {}
+            },
+            UpdateBody::Failed { message, .. } => say(&format!("{message}\n")),
+            _ => {}
+        }
+    }
+}
+
+/// Counts the calls of the turn, until it is over.
+async fn count(mut listener: Subscription) -> Result<u32> {
+    let mut calls = 0;
+    loop {
+        if let UpdateBody::Turn { event } = listener.next().await?.body {
+            calls += u32::from(matches!(event.body, EventBody::ToolCallFinished { .. }));
+            if matches!(event.body, EventBody::Result(_)) {
+                return Ok(calls);
+            }
+        }
+    }
 }

@@ -241,7 +241,10 @@ impl Actor {
         let session = match taken.flatten() {
             Ok(session) => session,
             Err(error) => {
-                self.failed(&error);
+                // The machine tells that another process has it.
+                if error.kind != SetupErrorKind::SessionInUse {
+                    self.failed(&error);
+                }
                 self.entry.work().retry = true;
                 return self.inputs.push_back(Input::NotTaken);
             }

@@ -1,6 +1,7 @@
 //! A host on the runtime, against a scripted server.
 #![expect(clippy::unwrap_used, reason = "what fails here must fail its test")]
 
+use rondo_runtime::SessionOptions;
 use rondo_runtime::env::Env;
 use rondo_testkit::{CallScript, ReplyScript, Server, openai};
 use serde_json::json;
@@ -21,32 +22,65 @@ fn env(home: &tempfile::TempDir, server: &Server) -> Env {
 }
 
 #[tokio::test]
-async fn a_host_of_fifty_lines_asks_calls_tools_and_goes_on_where_it_was() {
-    let read = CallScript::new("c", "read_file", &json!({"path": "note"}));
+async fn a_host_of_a_hundred_lines_has_two_listeners_and_another_process_that_answers() {
+    let write = CallScript::new(
+        "c",
+        "write_file",
+        &json!({"path": "note", "content": "hello"}),
+    );
     let replies = [
-        ReplyScript::calls([read]),
+        ReplyScript::calls([write]),
         ReplyScript::text(["It says ", "hello."]),
-        ReplyScript::text(["Again: hello."]),
     ];
     let server = Server::start(replies.map(|it| openai::streamed(&it.usage(1, 1)))).await;
     let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(project.path().join("note"), "hello").unwrap();
     let dir = project.path().to_str().unwrap();
-    let mut out = Vec::new();
-    host::answer(env(&home, &server), dir, "What is in note?", &mut out)
-        .await
-        .unwrap();
-    host::answer(env(&home, &server), dir, "And again?", &mut out)
-        .await
-        .unwrap();
-    let out = String::from_utf8(out).unwrap();
-    assert_eq!(out, "It says hello.Again: hello.");
-    let asked = server.requests()[2].json();
-    let said: Vec<_> = asked["messages"].as_array().unwrap().iter().collect();
-    let roles: Vec<_> = said.iter().map(|it| it["role"].as_str().unwrap()).collect();
+    // Two services are two processes to each other: they share the journal's file alone.
+    let services = [(), ()].map(|()| host::open(env(&home, &server), dir).unwrap());
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    let ask = host::run(&services[0], dir, &["ask", "Write a note."], &mut asked);
+    let answer = async {
+        let here = SessionOptions::in_directory(dir);
+        let waits = || services[1].find("latest", here.clone())?.questions();
+        while !waits().is_ok_and(|it| !it.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+        let answer = ["answer", "latest"];
+        host::run(&services[1], dir, &answer, &mut answered)
+            .await
+            .unwrap();
+    };
+    let (ask, ()) = tokio::join!(ask, answer);
+    ask.unwrap();
+    let [asked, answered] = [asked, answered].map(|it| String::from_utf8(it).unwrap());
+    let end = asked.lines().rev().nth(1).unwrap();
+    let (session, cursor) = end.split_once(' ').unwrap();
+    let waits = format!("waits for: host answer {session}\n");
     assert_eq!(
-        roles,
-        ["system", "user", "assistant", "tool", "assistant", "user"]
+        asked,
+        format!("{waits}It says hello.\n{session} {cursor}\n1 calls\n")
+    );
+    assert!(answered.contains("It says hello.\n"), "{answered}");
+    assert_eq!(
+        fs::read_to_string(project.path().join("note")).unwrap(),
+        "hello"
+    );
+
+    // Before the last update of the turn.
+    let numbers: Vec<&str> = cursor.split('.').collect();
+    let [turn, run, update, offset, began, ..] = numbers[..] else {
+        panic!("{cursor}");
+    };
+    let before = update.parse::<u32>().unwrap() - 1;
+    let before = format!("{turn}.{run}.{before}.{offset}.{began}");
+    let mut again = Vec::new();
+    host::run(&services[1], dir, &["listen", session, &before], &mut again)
+        .await
+        .unwrap();
+    let again = String::from_utf8(again).unwrap();
+    assert!(
+        again.starts_with(&format!("\n{session} {turn}.{run}.{update}.")),
+        "{again}"
     );
 }
 
@@ -62,7 +96,7 @@ fn the_architecture_shows_this_host() {
     let code = host
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("//!"));
-    assert!(code.count() <= 50);
+    assert!(code.count() <= 100);
 }
 
 #[tokio::test]
@@ -74,14 +108,18 @@ async fn two_runtimes_in_one_process_share_nothing() {
     let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let project = tempfile::tempdir().unwrap();
     let dir = project.path().to_str().unwrap();
+    let worlds = homes.iter().zip(&servers);
+    let hosts: Vec<_> = worlds
+        .map(|(home, server)| host::open(env(home, server), dir).unwrap())
+        .collect();
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let (first, second) = tokio::join!(
-        host::answer(env(&homes[0], &servers[0]), dir, "q", &mut one),
-        host::answer(env(&homes[1], &servers[1]), dir, "q", &mut two),
+        host::run(&hosts[0], dir, &["ask", "q"], &mut one),
+        host::run(&hosts[1], dir, &["ask", "q"], &mut two),
     );
     first.unwrap();
     second.unwrap();
-    assert_eq!((one, two), (b"one".to_vec(), b"two".to_vec()));
+    assert!(one.starts_with(b"one\n") && two.starts_with(b"two\n"));
     for (home, server) in homes.iter().zip(&servers) {
         assert_eq!(server.requests().len(), 1);
         assert!(home.path().join("data/sessions").is_dir());
