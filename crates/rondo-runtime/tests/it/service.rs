@@ -737,7 +737,7 @@ fn cut_off_at_random(world: &World, seed: u64) {
 
 #[test]
 fn a_listener_of_a_session_whose_processes_end_at_random_has_what_the_records_say() {
-    let count = std::env::var("RONDO_CUT_OFF_CASES").map_or(12, |it| it.parse().unwrap());
+    let count = std::env::var("RONDO_CUT_OFF_CASES").map_or(6, |it| it.parse().unwrap());
     for seed in 0..count {
         cut_off_at_random(&served_apart(by_what_was_said()), seed);
     }
