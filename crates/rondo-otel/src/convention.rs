@@ -1,6 +1,9 @@
-//! Names out of the semantic conventions for generative AI, which have the status "Development":
-//! <https://github.com/open-telemetry/semantic-conventions-genai>. Names that begin with `rondo.`
+//! Names of attributes and operations out of the semantic conventions for generative AI, which have the status
+//! "Development": <https://github.com/open-telemetry/semantic-conventions-genai>. Names that begin with `rondo.`
 //! are our own.
+//!
+//! A span is named by its operation and what it is about, such as `chat gpt-4o`, where it is started: turns in
+//! `turn.rs`, requests in `request.rs`, tool calls in `call.rs`.
 
 use rondo_types::{FinishReason, Origin};
 

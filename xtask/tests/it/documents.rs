@@ -90,6 +90,51 @@ fn places_to_change(text: &str) -> Vec<(&str, Vec<&str>)> {
     .collect()
 }
 
+#[test]
+fn the_page_of_events_lists_every_type() {
+    let page = tree::read("docs/events.md");
+    let listed: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| `type` | further fields |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|row| quoted(row).next())
+        .collect();
+    let source = tree::read("crates/rondo-types/src/turn_event.rs");
+    assert_eq!(listed, variants(&source, "EventBody"));
+}
+
+#[test]
+fn variants_are_named_as_serde_names_them() {
+    let source = "pub enum It {\n    /// One.\n    One,\n    TwoWords {\n        Of: A,\n    },\n}\n    No,\n";
+    assert_eq!(variants(source, "It"), ["one", "two_words"]);
+}
+
+/// Returns the variants of an enum of formatted source, in snake case.
+fn variants(source: &str, name: &str) -> Vec<String> {
+    let start = format!("pub enum {name} {{");
+    let body = source.lines().skip_while(|line| *line != start).skip(1);
+    body.take_while(|line| *line != "}")
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()))
+        .map(|line| {
+            let end = line.find(|c: char| !c.is_ascii_alphanumeric());
+            snake_case(&line[..end.unwrap_or(line.len())])
+        })
+        .collect()
+}
+
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
 /// Returns what stands between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
