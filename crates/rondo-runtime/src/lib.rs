@@ -33,6 +33,7 @@ pub mod env;
 pub mod error;
 pub mod fallbacks;
 pub mod files;
+mod ids;
 pub mod models;
 pub mod notices;
 pub mod parking;

@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::ids;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
@@ -457,7 +458,7 @@ impl Session {
         let session = self.info()?.id;
         let at_ms = Clock::system().now();
         let mail = NewMail {
-            key: format!("message-{:x}-{:x}", at_ms.0, std::process::id()),
+            key: ids::new_message_key(at_ms),
             actor: parking::user(&self.settings.env),
             at_ms,
             body: MailBody::Message {

@@ -2,6 +2,7 @@
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::fallbacks;
+use crate::ids::new_turn;
 use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
@@ -18,7 +19,7 @@ use rondo_core::{
     run_turn,
 };
 use rondo_policy::{GateOptions, Workdir};
-use rondo_types::{Message, SessionId, TimeMs, Transcript, TurnId};
+use rondo_types::{Message, SessionId, Transcript, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -241,11 +242,6 @@ impl Turn {
                 .map_err(cannot_go_on),
         }
     }
-}
-
-/// Returns an id that no other turn on this machine has.
-fn new_turn(at: TimeMs) -> TurnId {
-    TurnId::new(format!("t-{:x}-{:x}", at.0, std::process::id()))
 }
 
 fn cannot_go_on(error: ResumeError) -> SetupError {

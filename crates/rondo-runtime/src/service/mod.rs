@@ -29,6 +29,7 @@ pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::ids;
 use crate::parking;
 use crate::runtime::Runtime;
 use crate::session::SessionOptions;
@@ -138,7 +139,7 @@ impl SessionService {
     /// Names a new session. Nothing is kept of it before its first message.
     #[must_use]
     pub fn new_session(&self, options: SessionOptions) -> SessionHandle {
-        let id = sessions::new_session(Clock::system().now());
+        let id = ids::new_session(Clock::system().now());
         self.session(id, options)
     }
 

@@ -1,8 +1,9 @@
 //! A session that this process owns, with its history and its interrupted turn, if any.
 
-use super::{Watched, directory_name, new_session};
+use super::{Watched, directory_name};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use crate::ids::new_session;
 use crate::notices::Notices;
 use crate::parking::{self, GivenAnswer};
 use rondo_core::Journal as _;

@@ -1,7 +1,8 @@
 //! Forks a session: the new one shares the records up to a point and continues on its own.
 
-use super::{failed, new_session};
+use super::failed;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::ids::new_session;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{RecordBody, Seq};
 use rondo_journal::{Body, Entry, SessionInfo, Store};

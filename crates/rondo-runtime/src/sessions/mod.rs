@@ -16,7 +16,6 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
 use rondo_journal::{Durability, Options, SessionInfo, Store, StoreError};
-use rondo_types::{SessionId, TimeMs};
 use std::path::{Path, PathBuf};
 
 /// Opens the journal of all sessions.
@@ -194,9 +193,4 @@ pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>>
         ),
     )
     .hint("name the directory to go on in with `-C DIR`: `-C .` is this one"))
-}
-
-/// Names the session that this process begins.
-pub(crate) fn new_session(at: TimeMs) -> SessionId {
-    SessionId::generated(at, std::process::id().into())
 }

@@ -7,6 +7,7 @@ use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
 use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, SessionId};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -547,6 +548,17 @@ async fn a_session_is_summed_up_and_a_listener_hears_of_it() {
         again.push(self::next(&mut late).await);
     }
     Page::of(&again).assert_is(&Page::of(&told), "told again");
+}
+
+#[tokio::test]
+async fn sessions_that_begin_in_one_millisecond_have_different_ids() {
+    let world = World::new(Vec::<Response>::new()).await;
+    let service = world.service();
+    let sessions: Vec<_> = (0..1_000)
+        .map(|_| service.new_session(world.options()))
+        .collect();
+    let ids: BTreeSet<_> = sessions.iter().map(|it| it.id().clone()).collect();
+    assert_eq!(ids.len(), sessions.len());
 }
 
 #[tokio::test]
