@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! host ask QUESTION          begins a session and prints its answer
-//! host answer SESSION        lets the calls run that the session asks about
+//! host answer SESSION        lets the calls run that the session asks about, and carries on what was cut off
 //! host listen SESSION CURSOR prints what came after the cursor
 //! ```
 
@@ -41,8 +41,9 @@ pub(crate) async fn run(
     match *arguments {
         ["ask", question] => {
             let session = service.new_session(options);
-            let question = Message::user(question);
-            session.submit(question, Delivery::Queue).await?;
+            session
+                .submit(Message::user(question), Delivery::Queue)
+                .await?;
             let [answer, calls] = [(), ()].map(|()| session.subscribe(Cursor::START));
             let ((), calls) = tokio::try_join!(show(answer, out), count(calls))?;
             let _ = writeln!(out, "{calls} calls");
@@ -63,6 +64,7 @@ pub(crate) async fn run(
                     })
                     .await?;
             }
+            session.resume();
             show(listener, out).await
         }
         ["listen", session, cursor] => {

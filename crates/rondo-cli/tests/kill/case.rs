@@ -93,13 +93,18 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     let killed = 1 + random.below(KILLED_MAX);
     let parks = random.one_in(3);
     tally.parking += u64::from(parks);
+    let detaches = random.one_in(4);
+    tally.detached += u64::from(detaches);
     let listener = parks.then(|| listener(&dir, &mut random)).flatten();
     for round in 0.. {
         let is_last = round >= killed;
-        let args = match next_command(round, parks, &url, &known.standing(&dir)) {
+        let mut args = match next_command(round, parks, &url, &known.standing(&dir)) {
             Some(args) => args,
             None => break,
         };
+        if detaches && round == 0 {
+            args.push("--detach".to_owned());
+        }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let is_traced = can_trace && !is_last && random.one_in(3);
         let mut child = match is_traced {
@@ -107,8 +112,9 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             false => dir.command(RONDO).args(&args).spawn().unwrap(),
         };
         tally.runs += 1;
-        if !is_last && !is_traced {
-            strike(&mut random, &child, &dir, &mut story, &mut tally).await;
+        let agent = pid_of(child.id());
+        if let Some(agent) = agent.filter(|_| !is_last && !is_traced && !detaches) {
+            strike(&mut random, agent, &dir, &mut story, &mut tally).await;
         }
         let Some((code, said)) = end_of(&mut child).await else {
             tally
@@ -120,6 +126,14 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             "`{}` ended with {code:?}",
             args.first().unwrap_or(&"")
         ));
+        if let Some(agent) = detached_of(&said) {
+            strike(&mut random, agent, &dir, &mut story, &mut tally).await;
+            if !has_ended(agent).await {
+                let problem = format!("{story:?}: the detached process did not end");
+                tally.problems.push(problem);
+                break;
+            }
+        }
         let problems = known.grow(&dir).into_iter();
         tally
             .problems
@@ -203,22 +217,43 @@ fn traced(
 /// Strikes at a process and what it started, until it is gone or enough was struck.
 async fn strike(
     random: &mut Random,
-    child: &Child,
+    agent: Pid,
     dir: &CaseDir,
     story: &mut Vec<String>,
     tally: &mut Tally,
 ) {
     for _ in 0..=random.below(STRIKES_MAX) {
         sleep(Duration::from_millis(random.below(DELAY_MS_MAX))).await;
-        let pid = child.id().and_then(|it| i32::try_from(it).ok());
-        let Some(agent) = pid.and_then(Pid::from_raw) else {
+        if !target::is_running(agent) {
             return;
-        };
+        }
         if let Some(what) = target::strike(random, agent, dir.mark()) {
             tally.kills += 1;
             story.push(format!("killed: {what}"));
         }
     }
+}
+
+fn pid_of(pid: Option<u32>) -> Option<Pid> {
+    pid.and_then(|it| i32::try_from(it).ok())
+        .and_then(Pid::from_raw)
+}
+
+/// Returns the process that works on a detached turn, which the one that started it says how to stop.
+fn detached_of(said: &str) -> Option<Pid> {
+    let (_, rest) = said.split_once("`kill ")?;
+    let (pid, _) = rest.split_once('`')?;
+    pid_of(pid.parse().ok())
+}
+
+/// Waits for the end of a process that is no child.
+async fn has_ended(process: Pid) -> bool {
+    let gone = async {
+        while target::is_running(process) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(RUN_MAX, gone).await.is_ok()
 }
 
 /// Waits for the end of a process; returns its code, if it has one, and what it said.

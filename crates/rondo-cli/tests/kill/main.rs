@@ -5,7 +5,8 @@
 //! alone or together, at random times; or it has `strace` kill whichever process makes the n-th call
 //! of some system call (`target.rs`). Each process that was cut off is followed by `rondo resume`,
 //! which may be killed too, until the turn is over (`case.rs`). In a third of the cases each call is
-//! asked about, and other processes answer while the turn is parked; some have a listener. What the journal, the effects and the
+//! asked about, and other processes answer while the turn is parked; some have a listener. A quarter are
+//! detached: what is killed then is the process that no terminal holds. What the journal, the effects and the
 //! process table say is checked each time and in the end (`check.rs`).
 //!
 //! Everything random follows from a seed, which is printed; when a kill hits depends on the machine
@@ -102,6 +103,7 @@ fn plan(args: &[String]) -> Option<Plan> {
 pub(crate) struct Tally {
     cases: u64,
     parking: u64,
+    detached: u64,
     runs: u64,
     kills: u64,
     traced: u64,
@@ -114,6 +116,7 @@ impl Tally {
     fn add(&mut self, other: Self) {
         self.cases += 1;
         self.parking += other.parking;
+        self.detached += other.detached;
         self.runs += other.runs;
         self.kills += other.kills;
         self.traced += other.traced;
@@ -153,11 +156,12 @@ async fn run(plan: &Plan) -> bool {
     }
     let tally = tally.lock().unwrap();
     println!(
-        "kill: seed {}, {} cases, {} of them answered from other processes, {} runs, {} kills at random times, {} runs traced to a system call, \
+        "kill: seed {}, {} cases, {} of them answered from other processes and {} detached, {} runs, {} kills at random times, {} runs traced to a system call, \
          {} calls, {} of them in doubt; {} problems",
         plan.seed,
         tally.cases,
         tally.parking,
+        tally.detached,
         tally.runs,
         tally.kills,
         tally.traced,

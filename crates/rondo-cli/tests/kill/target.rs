@@ -74,6 +74,14 @@ fn process(pid: u32, mark: &str) -> Option<Process> {
     })
 }
 
+/// Returns whether a process is there and has not ended.
+pub(crate) fn is_running(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid()));
+    let stat = stat.unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields);
+    fields.is_some_and(|it| !it.starts_with('Z'))
+}
+
 impl Process {
     fn is_supervisor(&self) -> bool {
         self.command.contains(SUPERVISE)
