@@ -11,7 +11,7 @@ use rondo_core::session::Delivery;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, UpdateBody};
 use rondo_runtime::{Env, Layer, NoNotices, Runtime, SessionOptions};
-use rondo_types::{Answer, AnswerValue, EventBody, Message};
+use rondo_types::{AnswerValue, EventBody, Message};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -53,16 +53,8 @@ pub(crate) async fn run(
             let session = service.find(session, options)?;
             let listener = session.subscribe(Cursor::START);
             for question in session.questions()? {
-                let (question, hash) = (question.id, question.hash);
-                let (actor, value) = ("host".to_owned(), AnswerValue::Approve);
-                session
-                    .answer(Answer {
-                        question,
-                        hash,
-                        actor,
-                        value,
-                    })
-                    .await?;
+                let answer = question.answered("host", AnswerValue::Approve);
+                session.answer(answer).await?;
             }
             session.resume();
             show(listener, out).await

@@ -45,6 +45,19 @@ pub struct Question {
     pub expires: Option<TimeMs>,
 }
 
+impl Question {
+    /// Returns someone's answer to it, as it is now.
+    #[must_use]
+    pub fn answered(&self, actor: &str, value: AnswerValue) -> Answer {
+        Answer {
+            question: self.id.clone(),
+            hash: self.hash.clone(),
+            actor: actor.to_owned(),
+            value,
+        }
+    }
+}
+
 /// What kind of answer a question takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

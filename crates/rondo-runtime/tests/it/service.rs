@@ -194,12 +194,7 @@ impl Page {
 }
 
 fn approve(question: &Question) -> Answer {
-    Answer {
-        question: question.id.clone(),
-        hash: question.hash.clone(),
-        actor: "someone".to_owned(),
-        value: AnswerValue::Approve,
-    }
+    question.answered("someone", AnswerValue::Approve)
 }
 
 #[tokio::test]
