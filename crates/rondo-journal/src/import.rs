@@ -1,10 +1,10 @@
-//! Exported sessions become sessions of the store, a bounded number of records at a time.
+//! Reads an exported session into the store, a bounded number of records at a time.
 
 use crate::blob;
 use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use crate::entry::Entry;
 use crate::error::StoreError;
-use crate::export::{Announced, Entries, Header, Lines, read_header};
+use crate::export_format::{Announced, Entries, Header, Lines, read_header};
 use crate::lock;
 use crate::owned::checked;
 use crate::read;
@@ -33,7 +33,7 @@ pub struct Imported {
     /// Whether its end is missing: the last line was cut short and left out, or there are fewer
     /// records than the file announces.
     pub torn: bool,
-    /// How many records the file announces; files of before do not say.
+    /// How many records the file announces; `None` for files of earlier versions.
     pub announced: Option<u64>,
     /// The directory that it worked in, as the file says. The session works in none until
     /// [`Store::set_directory`]: its author is unknown.

@@ -1,4 +1,7 @@
-//! Who owns a session, and whether locks can be trusted where the journal lies.
+//! The lock of a session: one process owns it, and another gets an error at once.
+//!
+//! Nothing here waits. A process that finds a session locked is told the owner's process id
+//! ([`StoreError::InUse`]) and may try again. Also checks whether the file system of the journal has working locks.
 
 use crate::error::StoreError;
 use rondo_types::SessionId;
@@ -14,7 +17,10 @@ pub(crate) struct SessionLock {
     _file: OwnedFd,
 }
 
-/// Takes the lock of a session, or says which process has it.
+/// Takes the lock of a session without waiting.
+///
+/// # Errors
+/// [`StoreError::InUse`], with the process id of the owner if that is known, when another process has it.
 pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, StoreError> {
     let path = path(dir, session);
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -22,7 +28,7 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Store
     let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // Who has it is told only where the disk has room for that.
+            // On a full disk the lock file has no process id.
             let _ = note_holder(&file);
             Ok(SessionLock { _file: file })
         }
@@ -49,7 +55,8 @@ pub(crate) fn forget(dir: &Path, session: &SessionId) {
     let _ = rustix::fs::unlink(path(dir, session));
 }
 
-/// The number says who holds the lock, never whether it is held: that is the kernel's to say.
+/// Writes this process's id into the lock file, for the error of other processes. Whether the lock is held, the
+/// kernel alone decides.
 fn note_holder(file: &OwnedFd) -> Result<(), Errno> {
     rustix::fs::ftruncate(file, 0)?;
     rustix::io::pwrite(file, format!("{}\n", std::process::id()).as_bytes(), 0)?;
@@ -108,7 +115,7 @@ pub(crate) fn refuse_network(dir: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses network file systems: their locks come and go, and SQLite's WAL needs shared memory.
+/// Accepts every file system: network file systems are recognised on Linux alone.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn refuse_network(_dir: &Path) -> Result<(), StoreError> {
     Ok(())

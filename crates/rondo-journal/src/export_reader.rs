@@ -1,7 +1,7 @@
-//! An exported session, read without a store.
+//! Reads the file of an exported session without a store.
 
 use crate::error::StoreError;
-use crate::export::{Entries, Header, Lines, read_header};
+use crate::export_format::{Entries, Header, Lines, read_header};
 use rondo_core::ports::Record;
 use rondo_types::{SessionId, TimeMs};
 use std::io::BufRead;
