@@ -6,7 +6,7 @@ mod view;
 
 pub use matcher::Redactor;
 
-use crate::ports::{DoubtfulCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
+use crate::ports::{InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
 use async_trait::async_trait;
 use matcher::Matcher;
 use rondo_types::{JobId, Message, Part, ToolContent, ToolOutcome, ToolSpec};
@@ -211,7 +211,7 @@ impl Tool for Redacted {
         Some(evidence)
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         match self.tool.reconcile(call).await {
             Reconciled::Done(outcome) => Reconciled::Done(self.secrets.outcome(outcome)),
             other => other,

@@ -5,9 +5,9 @@
 //! that a process is left to end the command and to record its end when the agent dies.
 #![warn(missing_docs)]
 
-mod doubt;
 mod environment;
 mod follow;
+mod interrupted;
 mod live;
 mod outcome;
 pub mod shell;

@@ -1,11 +1,11 @@
 //! The tool that runs a command.
 
-use crate::doubt::Doubted;
 use crate::environment::variables_from_env;
 use crate::follow::{Cut, Followed, follow};
+use crate::interrupted::CallsFoundRunning;
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
-use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
@@ -33,7 +33,7 @@ pub struct ExecTool {
     description: String,
     is_extended: bool,
     options: ExecOptions,
-    doubted: Doubted,
+    found_running: CallsFoundRunning,
     /// Commands begun so far.
     begun: Arc<AtomicU32>,
 }
@@ -129,7 +129,7 @@ impl ExecTool {
             description: EXEC_DESCRIPTION.to_owned(),
             is_extended: true,
             options,
-            doubted: Doubted::default(),
+            found_running: CallsFoundRunning::default(),
             begun: Arc::default(),
         }
     }
@@ -142,7 +142,7 @@ impl ExecTool {
             description: EXECUTE_COMMAND_DESCRIPTION.to_owned(),
             is_extended: false,
             options,
-            doubted: Doubted::default(),
+            found_running: CallsFoundRunning::default(),
             begun: Arc::default(),
         }
     }
@@ -243,7 +243,7 @@ impl ExecTool {
     }
 
     async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {
-        if self.doubted.take(&invocation.idempotency_key)
+        if self.found_running.take(&invocation.idempotency_key)
             && let Some(status) = self.go_on(invocation).await?
         {
             return Ok(status);
@@ -377,14 +377,18 @@ impl Tool for ExecTool {
     async fn evidence(&self, _arguments: &Value) -> Option<Value> {
         let dir = &self.options.state_dir;
         match self.options.is_kept {
-            true => crate::doubt::evidence(dir),
+            true => crate::interrupted::evidence(dir),
             false => None,
         }
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         match self.options.is_kept {
-            true => self.doubted.reconcile(&self.options.state_dir, call).await,
+            true => {
+                self.found_running
+                    .reconcile(&self.options.state_dir, call)
+                    .await
+            }
             false => Reconciled::Unknown,
         }
     }

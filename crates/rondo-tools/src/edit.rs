@@ -5,11 +5,11 @@ use crate::change::{ChangeLog, FileChange, Old};
 use crate::failure::Failure;
 use crate::matching::{Edit, ends_in_crlf, list};
 use crate::read::BOM;
-use crate::recovery::{self, FileState, InterruptedCall, changed};
+use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace};
 use async_trait::async_trait;
-use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
@@ -127,7 +127,7 @@ impl Tool for EditFile {
         recovery::note(&self.workspace, arguments, evidence).await
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         recovery::reconcile(
             &self.workspace,
             call,
@@ -208,7 +208,7 @@ fn states(_: &Args, evidence: &Evidence) -> (FileState, Option<FileState>) {
 
 /// Returns the result of an edit that an interrupted call had already made.
 fn again(
-    interrupted: &InterruptedCall<Args, Evidence>,
+    interrupted: &InterruptedEdit<Args, Evidence>,
     workspace: &Workspace,
 ) -> Option<ToolOutput> {
     let change = interrupted.evidence.change.as_ref()?;

@@ -5,7 +5,7 @@ use crate::replace::Target;
 use crate::workspace::{Access, Workspace};
 use cap_std::fs::{File, Metadata};
 use data_encoding::HEXLOWER;
-use rondo_core::ports::{DoubtfulCall, Reconciled};
+use rondo_core::ports::{InterruptedCall, Reconciled};
 use rondo_types::{ChangedFile, FileVersion, ToolOutput};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -117,8 +117,8 @@ where
     tokio::task::spawn_blocking(look).await.ok()?
 }
 
-/// What is known of a call that a crash interrupted.
-pub(crate) struct InterruptedCall<A, E> {
+/// The read arguments and evidence of an interrupted call that changes a file.
+pub(crate) struct InterruptedEdit<A, E> {
     pub(crate) args: A,
     pub(crate) evidence: E,
     /// The state of its file now.
@@ -131,10 +131,10 @@ pub(crate) struct InterruptedCall<A, E> {
 /// call could have succeeded. `result` rebuilds the output of a call that was done.
 pub(crate) async fn reconcile<A, E>(
     workspace: &Arc<Workspace>,
-    call: &DoubtfulCall,
+    call: &InterruptedCall,
     path: fn(&A) -> &str,
     states: fn(&A, &E) -> (FileState, Option<FileState>),
-    result: fn(&InterruptedCall<A, E>, &Workspace) -> Option<ToolOutput>,
+    result: fn(&InterruptedEdit<A, E>, &Workspace) -> Option<ToolOutput>,
 ) -> Reconciled
 where
     A: DeserializeOwned + Send + 'static,
@@ -153,7 +153,7 @@ where
         discard_temporary(&workspace, path(&args), &key);
         let now = FileState::of(&workspace, path(&args));
         let (before, after) = states(&args, &evidence);
-        let interrupted = InterruptedCall {
+        let interrupted = InterruptedEdit {
             args,
             evidence,
             now,

@@ -4,11 +4,11 @@ use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old};
 use crate::edit::FILE_BYTES_MAX;
 use crate::failure::Failure;
-use crate::recovery::{self, FileState, InterruptedCall, changed};
+use crate::recovery::{self, FileState, InterruptedEdit, changed};
 use crate::replace::{Target, leads_to};
 use crate::workspace::{Access, Workspace, WorkspacePath};
 use async_trait::async_trait;
-use rondo_core::ports::{DoubtfulCall, Reconciled, Tool, ToolInvocation};
+use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
@@ -95,7 +95,7 @@ impl Tool for WriteFile {
         .await
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         recovery::reconcile(
             &self.workspace,
             call,
@@ -192,7 +192,7 @@ fn size(bytes: usize) -> u64 {
 
 /// Returns the result of a call that was done before.
 fn again(
-    interrupted: &InterruptedCall<Args, Evidence>,
+    interrupted: &InterruptedEdit<Args, Evidence>,
     workspace: &Workspace,
 ) -> Option<ToolOutput> {
     let place = workspace

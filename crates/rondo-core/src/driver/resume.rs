@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{IN_DOUBT, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
-use crate::ports::{Approval, DoubtfulCall, Reconciled, Record, RecordBody, Verdict};
+use crate::ports::{Approval, InterruptedCall, Reconciled, Record, RecordBody, Verdict};
 use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
 use crate::shown;
 use crate::toolbox::Toolbox;
@@ -575,12 +575,12 @@ async fn reconciled(
     let Some(tool) = tools.get(&call.name) else {
         return Reconciled::Unknown;
     };
-    let doubtful = DoubtfulCall {
+    let interrupted = InterruptedCall {
         idempotency_key: started.idempotency_key,
         arguments: call.arguments.clone(),
         evidence: started.evidence,
     };
-    let known = patience.hear(tool.reconcile(&doubtful)).await;
+    let known = patience.hear(tool.reconcile(&interrupted)).await;
     known.unwrap_or(Reconciled::Unknown)
 }
 

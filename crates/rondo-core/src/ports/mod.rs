@@ -39,4 +39,4 @@ pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};
 pub use rondo_types::{Commit, MailId};
-pub use tool::{DoubtfulCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
+pub use tool::{InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};

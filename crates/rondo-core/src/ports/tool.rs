@@ -28,27 +28,27 @@ pub trait Tool: Send + Sync {
     /// where that was the reason). One that does not return within the grace period is dropped.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome;
 
-    /// Notes what will tell later whether a call was done, such as the hash of a file before it.
+    /// Returns what will show after a crash whether a call was done, such as the hash of a file before it.
     ///
-    /// Asked only of tools that declare [`Recovery::Checkable`], before the call is recorded as
-    /// begun; kept with that record, so at most about a kilobyte. Nothing may have an effect.
+    /// Called only for tools that declare [`Recovery::Checkable`], before the call is recorded as
+    /// begun; it is stored in that record, so at most about a kilobyte. It must not have an effect.
     async fn evidence(&self, _arguments: &Value) -> Option<Value> {
         None
     }
 
-    /// Says what became of a call that was begun and whose end was not recorded.
+    /// Finds out what became of a call that was begun and whose end was not recorded.
     ///
-    /// Asked only of tools that declare [`Recovery::Checkable`], after a crash. Quick: a call that
-    /// still runs under a keeper of its own is [`Reconciled::Running`], and [`Self::call`] with the
-    /// same key goes on with it.
-    async fn reconcile(&self, _call: &DoubtfulCall) -> Reconciled {
+    /// Called only for tools that declare [`Recovery::Checkable`], after a crash. It does not wait for a call that
+    /// still runs, under a supervisor of its own: it returns [`Reconciled::Running`], and [`Self::call`] with the
+    /// same key waits for the end.
+    async fn reconcile(&self, _call: &InterruptedCall) -> Reconciled {
         Reconciled::Unknown
     }
 }
 
-/// A call that was begun before a crash.
+/// A call that a crash or a kill of the process interrupted: it was recorded as begun, and its end was not recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DoubtfulCall {
+pub struct InterruptedCall {
     /// Its key, the same as that of [`ToolInvocation::idempotency_key`].
     pub idempotency_key: String,
     /// Its arguments.

@@ -93,12 +93,12 @@ async fn what_a_killed_supervisor_and_guard_leave_is_ended_by_the_next_agent() {
     wait_until(|| !status.as_ref().is_some_and(CallStatus::supervisor_is_alive));
     wait_until(|| survivors(&mark).len() == 1);
     let tool = ExecTool::exec(fixture.options.clone());
-    let doubtful = rondo_core::ports::DoubtfulCall {
+    let interrupted = rondo_core::ports::InterruptedCall {
         idempotency_key: spec.key.clone(),
         arguments: json!({}),
         evidence: tool.evidence(&Value::Null).await,
     };
-    assert_eq!(tool.reconcile(&doubtful).await, Reconciled::Unknown);
+    assert_eq!(tool.reconcile(&interrupted).await, Reconciled::Unknown);
     assert_eq!(survivors(&mark), [""; 0]);
 }
 

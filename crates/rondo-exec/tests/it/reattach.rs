@@ -4,7 +4,7 @@ use crate::agent::{PATIENCE_MS, kill_agent_of, spec, wait_for_end, wait_until};
 use crate::deaths::FIND_GUARD;
 use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, open_gate, result, survivors};
 use crate::tree::ESCAPES;
-use rondo_core::ports::{DoubtfulCall, Reconciled, Tool};
+use rondo_core::ports::{InterruptedCall, Reconciled, Tool};
 use rondo_exec::ExecTool;
 use rondo_exec::supervisor::{CallSpec, CallStatus, CommandState, Supervised};
 use rondo_types::{ToolErrorCode, ToolOutcome};
@@ -14,7 +14,7 @@ use std::process::Command;
 /// An agent that comes after one that was killed.
 struct Next {
     tool: ExecTool,
-    doubtful: DoubtfulCall,
+    interrupted: InterruptedCall,
 }
 
 impl Next {
@@ -23,7 +23,7 @@ impl Next {
         let evidence = tool.evidence(&Value::Null).await;
         Self {
             tool,
-            doubtful: DoubtfulCall {
+            interrupted: InterruptedCall {
                 idempotency_key: "key-1".to_owned(),
                 arguments: json!({ "command": "not what runs" }),
                 evidence,
@@ -32,11 +32,11 @@ impl Next {
     }
 
     async fn reconcile(&self) -> Reconciled {
-        self.tool.reconcile(&self.doubtful).await
+        self.tool.reconcile(&self.interrupted).await
     }
 
     async fn call(&self, fixture: &Fixture) -> ToolOutcome {
-        let arguments = self.doubtful.arguments.clone();
+        let arguments = self.interrupted.arguments.clone();
         self.tool.call(fixture.invocation(arguments)).await
     }
 }
@@ -152,14 +152,14 @@ async fn a_command_that_never_began_is_not_done() {
 async fn after_another_start_of_the_machine_only_a_recorded_end_counts() {
     let fixture = Fixture::new();
     let mut next = Next::new(&fixture).await;
-    let evidence = next.doubtful.evidence.clone().unwrap();
+    let evidence = next.interrupted.evidence.clone().unwrap();
     for field in ["boot", "directory"] {
         let mut other = evidence.clone();
         other[field] = json!("another");
-        next.doubtful.evidence = Some(other);
+        next.interrupted.evidence = Some(other);
         assert_eq!(next.reconcile().await, Reconciled::Unknown, "{field}");
     }
-    next.doubtful.evidence = None;
+    next.interrupted.evidence = None;
     assert_eq!(next.reconcile().await, Reconciled::Unknown);
     fixture.run("true").await;
     assert!(matches!(next.reconcile().await, Reconciled::Done(_)));
@@ -228,7 +228,7 @@ async fn a_command_that_was_found_again_ends_in_time_though_its_supervisor_is_st
     kill_agent_of(&spec);
     wait_until(|| fixture.path().join("up").exists());
     let mut next = Next::new(&fixture).await;
-    next.doubtful.arguments = json!({ "command": command, "timeout": 1 });
+    next.interrupted.arguments = json!({ "command": command, "timeout": 1 });
     assert_eq!(next.reconcile().await, Reconciled::Running);
     let error = failure(next.call(&fixture).await);
     assert_eq!(error.code, ToolErrorCode::Timeout);

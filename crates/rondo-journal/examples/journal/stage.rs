@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use futures_util::stream;
 use rondo_core::catalog::AnswerCheck;
-use rondo_core::ports::{DoubtfulCall, ProcessEnd, Reconciled, Record};
+use rondo_core::ports::{InterruptedCall, ProcessEnd, Reconciled, Record};
 use rondo_core::profile::{self, Layer};
 use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
@@ -427,7 +427,7 @@ impl Tool for Prop {
         Some(json!({ "n_before": arguments.get("n") }))
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         match (word(&call.arguments, "known"), &call.evidence) {
             (_, None) => Reconciled::Unknown,
             ("done", Some(before)) => {

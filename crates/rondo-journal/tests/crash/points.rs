@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rondo_core::ports::{
-    AppendError, Commit, DoubtfulCall, Fence, Head, Journal, Model, ModelStream, OutputSink,
+    AppendError, Commit, Fence, Head, InterruptedCall, Journal, Model, ModelStream, OutputSink,
     Reconciled, Record, Seq, Tool, ToolInvocation,
 };
 use rondo_types::{ModelInfo, ModelRequest, ToolOutcome, ToolSpec};
@@ -173,7 +173,7 @@ impl Tool for MortalTool {
         self.inner.evidence(arguments).await
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         self.inner.reconcile(call).await
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, invocation};
 use proptest::prelude::*;
-use rondo_core::ports::{DoubtfulCall, Reconciled};
+use rondo_core::ports::{InterruptedCall, Reconciled};
 use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -35,12 +35,12 @@ impl<'a> Begun<'a> {
     }
 
     async fn reconcile(&self) -> Reconciled {
-        let doubtful = DoubtfulCall {
+        let interrupted = InterruptedCall {
             idempotency_key: "s-t-c".to_owned(),
             arguments: self.arguments.clone(),
             evidence: self.evidence.clone(),
         };
-        self.bench.tool(self.tool).reconcile(&doubtful).await
+        self.bench.tool(self.tool).reconcile(&interrupted).await
     }
 }
 

@@ -3,9 +3,9 @@
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
-    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, DoubtfulCall, Fence,
-    Gate, GateRequest, Head, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
-    ToolInvocation, Verdict,
+    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate,
+    GateRequest, Head, InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody,
+    Seq, Tool, ToolInvocation, Verdict,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -45,7 +45,7 @@ impl Tool for Silent {
         std::future::pending().await
     }
 
-    async fn reconcile(&self, _: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, _: &InterruptedCall) -> Reconciled {
         std::future::pending().await
     }
 }
@@ -442,7 +442,7 @@ impl Tool for Knowing {
         std::future::pending().await
     }
 
-    async fn reconcile(&self, _: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, _: &InterruptedCall) -> Reconciled {
         Reconciled::Done(ToolOutcome::text("done"))
     }
 }

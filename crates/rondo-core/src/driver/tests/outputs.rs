@@ -3,7 +3,7 @@
 use super::fakes::{Bench, answer, calls};
 use super::journal::kinds;
 use crate::ports::{
-    AppendError, Commit, DoubtfulCall, Fence, Head, Journal, MailId, MemoryJournal, Reconciled,
+    AppendError, Commit, Fence, Head, InterruptedCall, Journal, MailId, MemoryJournal, Reconciled,
     Record, RecordBody, Seq, Tool, ToolInvocation,
 };
 use async_trait::async_trait;
@@ -69,7 +69,7 @@ impl Tool for Says {
         ToolOutcome::Ok(self.output.clone())
     }
 
-    async fn reconcile(&self, _: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, _: &InterruptedCall) -> Reconciled {
         Reconciled::Done(ToolOutcome::Ok(self.output.clone()))
     }
 }

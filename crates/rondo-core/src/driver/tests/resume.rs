@@ -7,9 +7,10 @@ use crate::history::History;
 use crate::joined::joined;
 use crate::ports::{
     Amount, AppendError, ApprovalReply, ApprovalRequest, Approver, Budgets, CallDecision, Commit,
-    DoubtfulCall, Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, Journal, MemoryBudget,
-    MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody, ReservationRequest,
-    Reserved, ResultDecision, Seq, StepContext, StepDecision, Tool, ToolInvocation,
+    Fence, FinishedCall, Gate, GateRequest, Head, Interceptor, InterruptedCall, Journal,
+    MemoryBudget, MemoryJournal, Model, ModelStream, Reconciled, Record, RecordBody,
+    ReservationRequest, Reserved, ResultDecision, Seq, StepContext, StepDecision, Tool,
+    ToolInvocation,
 };
 use crate::profile;
 use crate::redrive::RedriveError;
@@ -186,7 +187,7 @@ impl Tool for Worker {
         Some(json!({"before": self.name}))
     }
 
-    async fn reconcile(&self, call: &DoubtfulCall) -> Reconciled {
+    async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         assert_eq!(call.evidence, Some(json!({"before": self.name})));
         let effects = self.process.world.effects.lock().unwrap();
         match effects.get(&call.idempotency_key) {

@@ -1,17 +1,17 @@
-//! Commands that an earlier agent started.
+//! Calls that were interrupted by a crash of the agent: what became of their commands.
 
 use crate::outcome::outcome;
-use rondo_core::ports::{DoubtfulCall, Reconciled};
+use rondo_core::ports::{InterruptedCall, Reconciled};
 use rondo_launch::{CallSpec, Known, Whereabouts, end_orphans, look};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The bound on calls that are in doubt at a time.
-const DOUBTED_MAX: usize = 1024;
+/// The bound on interrupted calls whose commands were found running and that were not waited for yet.
+const FOUND_RUNNING_MAX: usize = 1024;
 
-/// Notes what will tell whether a command was run.
+/// Returns what will show, after a crash, whether a command was run: where its files are kept.
 pub(crate) fn evidence(state_dir: &Path) -> Option<Value> {
     serde_json::to_value(Whereabouts::of(state_dir)?).ok()
 }
@@ -21,11 +21,11 @@ pub(crate) fn evidence(state_dir: &Path) -> Option<Value> {
 /// Only those: a key alone does not tell a call that is repeated after a crash from a call of
 /// another session that happens to have its name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Doubted(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct CallsFoundRunning(Arc<Mutex<BTreeSet<String>>>);
 
-impl Doubted {
-    /// Says what became of a command.
-    pub(crate) async fn reconcile(&self, state_dir: &Path, call: &DoubtfulCall) -> Reconciled {
+impl CallsFoundRunning {
+    /// Finds out what became of a command that an earlier process started.
+    pub(crate) async fn reconcile(&self, state_dir: &Path, call: &InterruptedCall) -> Reconciled {
         let key = &call.idempotency_key;
         if !CallSpec::is_key(key) {
             // A call with such a key has no effect.
@@ -38,7 +38,7 @@ impl Doubted {
                 Reconciled::NotDone
             }
             Known::Lost { mark: Some(mark) } => {
-                // Before what it did is looked at: it is not to go on meanwhile.
+                // The user or the model looks at its effects next, so what is left of it must not go on meanwhile.
                 end_orphans(mark).await;
                 Reconciled::Unknown
             }
@@ -55,7 +55,7 @@ impl Doubted {
 
     fn add(&self, key: &str) -> bool {
         self.keys(|keys| {
-            let has_room = keys.len() < DOUBTED_MAX;
+            let has_room = keys.len() < FOUND_RUNNING_MAX;
             if has_room {
                 keys.insert(key.to_owned());
             }
@@ -68,7 +68,7 @@ impl Doubted {
     }
 }
 
-fn never_began(state_dir: &Path, call: &DoubtfulCall, is_recorded: bool) -> bool {
+fn never_began(state_dir: &Path, call: &InterruptedCall, is_recorded: bool) -> bool {
     let then = call.evidence.clone().map(serde_json::from_value);
     let now = Whereabouts::of(state_dir);
     match then {
