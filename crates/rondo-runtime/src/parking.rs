@@ -158,14 +158,8 @@ pub fn has_expired(question: &Question) -> bool {
 }
 
 fn expired(question: &Question) -> Answer {
-    Answer {
-        question: question.id.clone(),
-        hash: question.hash.clone(),
-        actor: EXPIRY.to_owned(),
-        value: AnswerValue::Deny {
-            reason: "no answer came before the question expired".to_owned(),
-        },
-    }
+    let reason = "no answer came before the question expired".to_owned();
+    question.answered(EXPIRY, AnswerValue::Deny { reason })
 }
 
 /// A session whose turn waits for answers.

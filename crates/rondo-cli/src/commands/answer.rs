@@ -52,12 +52,8 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
         ));
     } else {
         let (question, word) = chosen(&parked, &args.words)?;
-        let answer = Answer {
-            question: question.id.clone(),
-            hash: question.hash.clone(),
-            actor: parking::user(env),
-            value: value(word, args, question, &parked, env)?,
-        };
+        let value = value(word, args, question, &parked, env)?;
+        let answer = question.answered(&parking::user(env), value);
         keep(&mut parked, answer)?;
     }
     let session = parked.session.to_string();

@@ -42,6 +42,7 @@ mod repl_screen;
 mod repl_shell;
 mod repl_turns;
 mod replay;
+mod service;
 mod sessions;
 mod signals;
 #[cfg(feature = "otel")]

@@ -444,12 +444,6 @@ impl Parked {
 }
 
 fn denied(question: &Question, actor: &str, reason: &str) -> Answer {
-    Answer {
-        question: question.id.clone(),
-        hash: question.hash.clone(),
-        actor: actor.to_owned(),
-        value: AnswerValue::Deny {
-            reason: reason.to_owned(),
-        },
-    }
+    let reason = reason.to_owned();
+    question.answered(actor, AnswerValue::Deny { reason })
 }
