@@ -62,7 +62,9 @@ async fn who_listens_to_a_service_hears_what_the_program_does_in_the_session() {
         assert_eq!(heard(listener).await, "?r00100100");
     }
     let url = server.url("/v1");
-    let answered = env.run(&["answer", "--base-url", &url, "latest", "y"]).await;
+    let answered = env
+        .run(&["answer", "--base-url", &url, "latest", "y"])
+        .await;
     assert_eq!(answered.code, Some(0), "{answered:?}");
     for listener in &mut listeners {
         assert_eq!(heard(listener).await, "Made.");
