@@ -2,7 +2,7 @@
 
 use super::blocks::{Block, OpaqueBlock, extra_fields, grow_extra};
 use super::event::{Delta, Event, RawDelta, WireMessage, WireUsage};
-use super::plain::{Goal, Plain, Voice, plain};
+use super::plain::{DeltaKind, Goal, Plain, plain};
 use crate::body::{PayloadDecoder, damaged, finished, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, RawObject, Text, nonempty, raw_object};
@@ -87,10 +87,10 @@ impl AnthropicPayloadDecoder {
 
     /// Returns where a plain delta goes, if its block is one that takes such.
     fn goal_of(&self, delta: Plain) -> Option<Goal> {
-        match (self.blocks.get(&delta.index)?, delta.voice) {
-            (Block::Text(_), Voice::Text) => Some(Goal::Part { thinking: false }),
-            (Block::Thinking(_), Voice::Thinking) => Some(Goal::Part { thinking: true }),
-            (Block::Call(number), Voice::Arguments) => Some(Goal::Call(*number)),
+        match (self.blocks.get(&delta.index)?, delta.kind) {
+            (Block::Text(_), DeltaKind::Text) => Some(Goal::Part { thinking: false }),
+            (Block::Thinking(_), DeltaKind::Thinking) => Some(Goal::Part { thinking: true }),
+            (Block::Call(number), DeltaKind::Arguments) => Some(Goal::Call(*number)),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl AnthropicPayloadDecoder {
     ) {
         let text = repeated.text.into_owned();
         match goal {
-            Goal::Part { thinking } => self.say(repeated.delta.index, text, thinking, out),
+            Goal::Part { thinking } => self.push_text(repeated.delta.index, text, thinking, out),
             Goal::Call(number) => self.add_arguments(number, text, out),
         }
     }
@@ -126,9 +126,9 @@ impl AnthropicPayloadDecoder {
             },
             "content_block_delta" => {
                 if let Some(delta) = delta {
-                    if let Some((voice, text)) = plain(&delta) {
+                    if let Some((kind, text)) = plain(&delta) {
                         self.template
-                            .learn(json, Plain { index, voice }, text, &[], &[]);
+                            .learn(json, Plain { index, kind }, text, &[], &[]);
                     }
                     self.check_begun(index)?;
                     self.delta(index, &delta, json, out);
@@ -253,15 +253,14 @@ impl AnthropicPayloadDecoder {
         if self.blocks.len() >= OPEN_BLOCKS_MAX && !self.blocks.contains_key(&index) {
             return Err(too_many("open blocks", OPEN_BLOCKS_MAX));
         }
-        let (said, thought) = (text("text"), text("thinking"));
-        let said = match &block {
-            Block::Text(_) => Some((said, false)),
-            Block::Thinking(_) => Some((thought, true)),
+        let text = match &block {
+            Block::Text(_) => Some((text("text"), false)),
+            Block::Thinking(_) => Some((text("thinking"), true)),
             _ => None,
         };
         self.blocks.insert(index, block);
-        if let Some((said, thinking)) = said {
-            self.say(index, said, thinking, out);
+        if let Some((text, thinking)) = text {
+            self.push_text(index, text, thinking, out);
         }
         Ok(())
     }
@@ -321,11 +320,11 @@ impl AnthropicPayloadDecoder {
             }
             Some(Block::Ignored) | None => return,
         };
-        let said = if thinking { delta.thinking } else { delta.text };
-        self.say(index, owned(said), thinking, out);
+        let text = if thinking { delta.thinking } else { delta.text };
+        self.push_text(index, owned(text), thinking, out);
     }
 
-    fn say(&mut self, index: u32, text: String, thinking: bool, out: &mut Vec<ModelEvent>) {
+    fn push_text(&mut self, index: u32, text: String, thinking: bool, out: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }

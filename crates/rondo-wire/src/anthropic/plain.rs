@@ -4,16 +4,17 @@ use super::event::Delta;
 use crate::json::nonempty;
 use crate::template::between_quotes;
 
-/// What a delta says, but for its text.
+/// A delta without its text: which block and kind of content it continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plain {
     /// Its block.
     pub(super) index: u32,
-    pub(super) voice: Voice,
+    pub(super) kind: DeltaKind,
 }
 
+/// The kind of content that a delta continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Voice {
+pub(super) enum DeltaKind {
     Text,
     Thinking,
     Arguments,
@@ -29,13 +30,13 @@ pub(super) enum Goal {
     Call(usize),
 }
 
-/// Returns what a delta says, and its text, if its type is that of what it says.
-pub(super) fn plain<'d>(delta: &'d Delta<'_>) -> Option<(Voice, &'d str)> {
-    let (voice, text) = match nonempty(delta.kind.as_ref())? {
-        "text_delta" => (Voice::Text, &delta.text),
-        "thinking_delta" => (Voice::Thinking, &delta.thinking),
-        "input_json_delta" => (Voice::Arguments, &delta.partial_json),
+/// Returns a delta's kind and the text of that kind, between the quotes; `None` for other types of deltas.
+pub(super) fn plain<'d>(delta: &'d Delta<'_>) -> Option<(DeltaKind, &'d str)> {
+    let (kind, text) = match nonempty(delta.kind.as_ref())? {
+        "text_delta" => (DeltaKind::Text, &delta.text),
+        "thinking_delta" => (DeltaKind::Thinking, &delta.thinking),
+        "input_json_delta" => (DeltaKind::Arguments, &delta.partial_json),
         _ => return None,
     };
-    Some((voice, between_quotes((*text)?)?))
+    Some((kind, between_quotes((*text)?)?))
 }

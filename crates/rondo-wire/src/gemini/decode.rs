@@ -389,7 +389,7 @@ impl PayloadDecoder for GeminiPayloadDecoder {
     }
 }
 
-/// What a plain chunk says, but for its text.
+/// A chunk with one text part, and counts, without the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plain {
     candidate: u32,
@@ -397,7 +397,8 @@ struct Plain {
     usage: Option<UsageMetadata>,
 }
 
-/// Returns what a chunk says, and the text between its quotes, if that and counts are all it says.
+/// Returns a chunk without its text, and the text between its quotes; `None` if it has more than one part of text and
+/// counts.
 fn plain<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
     let [candidate] = chunk.candidates.as_deref()? else {
         return None;

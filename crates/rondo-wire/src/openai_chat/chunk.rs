@@ -143,8 +143,8 @@ struct CompletionDetails {
 }
 
 impl Delta<'_> {
-    /// Returns whether it says nothing at all.
-    pub(super) fn is_silent(&self) -> bool {
+    /// Returns whether it has no content of any kind.
+    pub(super) fn is_empty(&self) -> bool {
         let texts = [&self.refusal, &self.reasoning_content, &self.reasoning];
         let no_content = match self.content.as_ref().map(|content| &content.pieces) {
             None | Some(Pieces::None) => true,

@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Pieces, ReasoningDetail, WireUsage};
 use super::details::Details;
 use super::lenient::{HeldText, find_call};
-use super::plain::{self, Plain, Voice};
+use super::plain::{self, DeltaKind, Plain};
 use crate::body::{PayloadDecoder, damaged, finished, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
@@ -36,8 +36,8 @@ pub(crate) struct ChatPayloadDecoder {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct CandidateState {
     finish: Option<FinishReason>,
-    /// Whether anything was said in it.
-    spoke: bool,
+    /// Whether it has text, reasoning, a refusal or a call.
+    has_content: bool,
     details: Details,
     text: HeldText,
 }
@@ -69,11 +69,11 @@ impl ChatPayloadDecoder {
     ) -> Result<(), ModelError> {
         let RepeatedDelta { delta, text, .. } = repeated;
         let candidate = delta.candidate;
-        match delta.voice {
-            Voice::Text => self.text(candidate, &text, out)?,
-            Voice::Reasoning => push_reasoning(candidate, text.into_owned(), out),
-            Voice::Refusal => push_refusal(candidate, text.into_owned(), out),
-            Voice::Arguments(index) => {
+        match delta.kind {
+            DeltaKind::Text => self.text(candidate, &text, out)?,
+            DeltaKind::Reasoning => push_reasoning(candidate, text.into_owned(), out),
+            DeltaKind::Refusal => push_refusal(candidate, text.into_owned(), out),
+            DeltaKind::Arguments(index) => {
                 self.release_text(candidate, out)?;
                 self.calls.arguments_delta(candidate, index, text, out);
             }
@@ -89,15 +89,17 @@ impl ChatPayloadDecoder {
     ) -> Result<(), ModelError> {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let candidate = choice.index.and_then(Count::index).unwrap_or(position);
-        let spoke = self.candidate(candidate)?.spoke;
+        let has_content = self.candidate(candidate)?.has_content;
         let delta = match (choice.delta, choice.message) {
             // Perplexity sends both: whole replies have an empty delta, chunks the message so far.
-            (Some(delta), Some(message)) if delta.is_silent() && !spoke => Some(numbered(*message)),
+            (Some(delta), Some(message)) if delta.is_empty() && !has_content => {
+                Some(numbered(*message))
+            }
             (None, Some(message)) => Some(numbered(*message)),
             (delta, _) => delta,
         };
         if let Some(delta) = delta {
-            self.candidate(candidate)?.spoke |= !delta.is_silent();
+            self.candidate(candidate)?.has_content |= !delta.is_empty();
             self.delta(candidate, delta, out)?;
         }
         if let Some(raw) = nonempty(choice.finish_reason.as_ref()) {

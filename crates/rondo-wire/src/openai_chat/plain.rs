@@ -4,15 +4,16 @@ use super::chunk::{CallDelta, Choice, Chunk, Delta, Pieces};
 use crate::json::{Count, nonempty};
 use crate::template::between_quotes;
 
-/// What a plain chunk says, but for its text.
+/// The delta of such a chunk without its text: which candidate and kind of content it continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plain {
     pub(super) candidate: u32,
-    pub(super) voice: Voice,
+    pub(super) kind: DeltaKind,
 }
 
+/// The kind of content that a delta continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Voice {
+pub(super) enum DeltaKind {
     Text,
     Reasoning,
     Refusal,
@@ -20,7 +21,7 @@ pub(super) enum Voice {
     Arguments(u32),
 }
 
-/// Returns what a chunk says, and its text, if that is all it says.
+/// Returns the delta of a chunk and its text, between the quotes; `None` if the chunk has anything else.
 pub(super) fn of<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
     let [choice] = chunk.choices.as_deref()? else {
         return None;
@@ -32,9 +33,9 @@ pub(super) fn of<'c>(chunk: &'c Chunk<'_>) -> Option<(Plain, &'c str)> {
     if is_more {
         return None;
     }
-    let (voice, text) = delta(of_choice(choice)?)?;
+    let (kind, text) = delta(of_choice(choice)?)?;
     let candidate = choice.index.and_then(Count::index).unwrap_or(0);
-    Some((Plain { candidate, voice }, text))
+    Some((Plain { candidate, kind }, text))
 }
 
 fn of_choice<'c, 'a>(choice: &'c Choice<'a>) -> Option<&'c Delta<'a>> {
@@ -44,7 +45,7 @@ fn of_choice<'c, 'a>(choice: &'c Choice<'a>) -> Option<&'c Delta<'a>> {
     choice.delta.as_ref().filter(|_| !is_more)
 }
 
-fn delta<'c>(delta: &'c Delta<'_>) -> Option<(Voice, &'c str)> {
+fn delta<'c>(delta: &'c Delta<'_>) -> Option<(DeltaKind, &'c str)> {
     let is_more = delta.function_call.is_some()
         || delta
             .reasoning_details
@@ -61,25 +62,28 @@ fn delta<'c>(delta: &'c Delta<'_>) -> Option<(Voice, &'c str)> {
         _ => return None,
     };
     let texts = [
-        (Voice::Text, content.filter(|text| !text.is_empty())),
-        (Voice::Refusal, nonempty(delta.refusal.as_ref())),
-        (Voice::Reasoning, nonempty(delta.reasoning_content.as_ref())),
-        (Voice::Reasoning, nonempty(delta.reasoning.as_ref())),
+        (DeltaKind::Text, content.filter(|text| !text.is_empty())),
+        (DeltaKind::Refusal, nonempty(delta.refusal.as_ref())),
+        (
+            DeltaKind::Reasoning,
+            nonempty(delta.reasoning_content.as_ref()),
+        ),
+        (DeltaKind::Reasoning, nonempty(delta.reasoning.as_ref())),
     ];
     let texts = texts
         .into_iter()
-        .filter_map(|(voice, text)| Some((voice, text?)));
+        .filter_map(|(kind, text)| Some((kind, text?)));
     let mut all = texts.chain(call);
     let one = all.next()?;
     (!is_more && all.next().is_none()).then_some(one)
 }
 
 /// Returns the index and the raw arguments, between their quotes, of a delta with nothing else.
-fn arguments<'c>(call: &'c CallDelta<'_>) -> Option<(Voice, &'c str)> {
+fn arguments<'c>(call: &'c CallDelta<'_>) -> Option<(DeltaKind, &'c str)> {
     let function = call.function.as_ref()?;
     let is_more = nonempty(call.id.as_ref()).is_some()
         || nonempty(function.name.as_ref()).is_some()
         || !call.extra.is_empty();
     let text = between_quotes(function.arguments?)?;
-    (!is_more).then_some((Voice::Arguments(call.index?), text))
+    (!is_more).then_some((DeltaKind::Arguments(call.index?), text))
 }

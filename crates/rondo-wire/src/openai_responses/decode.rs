@@ -1,7 +1,7 @@
 //! Decodes the events of a response, or a whole response.
 
+use super::delta_text::DeltaText;
 use super::event::{Event, Item, Named, Response, WireUsage, argument_text, message_text, pieces};
-use super::said::Said;
 use crate::body::{PayloadDecoder, damaged, malformed, unreadable};
 use crate::errors;
 use crate::json::{Count, Text, nonempty};
@@ -30,7 +30,7 @@ pub(crate) struct ResponsesPayloadDecoder {
     /// The item whose text or reasoning the latest part is.
     open: Option<u32>,
     /// Text and refusals of all items, in the order they came.
-    said: Said,
+    text_so_far: DeltaText,
     usage: Option<Usage>,
     naming: Naming,
     template: Template<Plain>,
@@ -43,13 +43,13 @@ pub(crate) struct ResponsesPayloadDecoder {
 struct ItemState {
     /// Its call's place in the list of calls.
     call: Option<usize>,
-    spoke: bool,
+    has_text: bool,
     /// Whether arguments came.
     has_arguments: bool,
     /// Text and refusals that came.
-    said: Said,
-    /// The content part that was said last, and what was said of it.
-    part: (u32, Said),
+    text_so_far: DeltaText,
+    /// The content part of the latest delta, and the text of it that came.
+    part: (u32, DeltaText),
     done: bool,
 }
 
@@ -69,7 +69,7 @@ impl ResponsesPayloadDecoder {
             items: BTreeMap::new(),
             calls: Vec::new(),
             open: None,
-            said: Said::default(),
+            text_so_far: DeltaText::default(),
             usage: None,
             naming: Naming::default(),
             template: Template::default(),
@@ -80,13 +80,14 @@ impl ResponsesPayloadDecoder {
 
     /// Learns an event that is nothing but a delta.
     fn learn(&mut self, kind: &str, event: &Event<'_>, json: &str) {
-        let (Some(voice), Some(text)) = (delta_of(kind), nonempty(event.delta.as_ref())) else {
+        let (Some(delta_kind), Some(text)) = (delta_of(kind), nonempty(event.delta.as_ref()))
+        else {
             return;
         };
         let unread = [event.sequence_number, event.obfuscation];
         let unread = unread.map(|raw| raw.map(RawValue::get));
         self.template
-            .learn(json, event.plain(voice), text, &unread, &[]);
+            .learn(json, event.plain(delta_kind), text, &unread, &[]);
     }
 
     /// Takes a delta from the fast path: like the sample, with another text.
@@ -101,24 +102,31 @@ impl ResponsesPayloadDecoder {
 
     fn take_delta(
         &mut self,
-        Plain { index, part, voice }: Plain,
+        Plain {
+            index,
+            part,
+            delta_kind,
+        }: Plain,
         text: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let Some(voice) = voice else {
+        let Some(delta_kind) = delta_kind else {
             return self.add_arguments(index, text, out);
         };
-        if let Some(text) = text.as_deref().filter(|_| voice != Voice::Reasoning) {
-            let said = &mut self.item(index)?.part;
-            if said.0 != part {
-                *said = (part, Said::default());
+        if let Some(text) = text
+            .as_deref()
+            .filter(|_| delta_kind != DeltaKind::Reasoning)
+        {
+            let latest = &mut self.item(index)?.part;
+            if latest.0 != part {
+                *latest = (part, DeltaText::default());
             }
-            said.1.add(text);
+            latest.1.add(text);
         }
-        self.say(index, voice, text, out)
+        self.push_text(index, delta_kind, text, out)
     }
 
-    /// Takes the whole text of a content part, of which the deltas may have said all or nothing.
+    /// Takes the whole text of a content part, of which the deltas may have had all or nothing.
     fn settle_part(
         &mut self,
         plain: Plain,
@@ -127,7 +135,7 @@ impl ResponsesPayloadDecoder {
     ) -> Result<(), ModelError> {
         let Some(whole) = whole else { return Ok(()) };
         let state = self.item(plain.index)?;
-        if state.done || (state.spoke && state.part.0 != plain.part) {
+        if state.done || (state.has_text && state.part.0 != plain.part) {
             return Ok(());
         }
         let Some(rest) = state.part.1.rest_of(whole) else {
@@ -147,18 +155,18 @@ impl ResponsesPayloadDecoder {
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let index = event.output_index.and_then(Count::index).unwrap_or(0);
-        if let Some(voice) = delta_of(kind) {
+        if let Some(delta_kind) = delta_of(kind) {
             let delta = nonempty(event.delta.as_ref()).map(Cow::Borrowed);
-            return self.take_delta(event.plain(voice), delta, out);
+            return self.take_delta(event.plain(delta_kind), delta, out);
         }
         match kind {
             "response.output_text.done" => {
                 let whole = nonempty(event.text.as_ref());
-                self.settle_part(event.plain(Some(Voice::Text)), whole, out)
+                self.settle_part(event.plain(Some(DeltaKind::Text)), whole, out)
             }
             "response.refusal.done" => {
                 let whole = nonempty(event.refusal.as_ref());
-                self.settle_part(event.plain(Some(Voice::Refusal)), whole, out)
+                self.settle_part(event.plain(Some(DeltaKind::Refusal)), whole, out)
             }
             "response.created" | "response.in_progress" => {
                 self.name(event.response, out);
@@ -171,9 +179,9 @@ impl ResponsesPayloadDecoder {
             },
             "response.reasoning_summary_part.added" => {
                 let first = event.summary_index.unwrap_or_default().0 == 0;
-                let spoke = self.item(index)?.spoke;
-                let blank = Some(Cow::Borrowed("\n\n")).filter(|_| spoke && !first);
-                self.say(index, Voice::Reasoning, blank, out)
+                let has_text = self.item(index)?.has_text;
+                let blank = Some(Cow::Borrowed("\n\n")).filter(|_| has_text && !first);
+                self.push_text(index, DeltaKind::Reasoning, blank, out)
             }
             "response.function_call_arguments.done" => {
                 self.settle(index, nonempty(event.arguments.as_ref()), out)
@@ -203,26 +211,26 @@ impl ResponsesPayloadDecoder {
         Ok(self.items.entry(index).or_default())
     }
 
-    fn say(
+    fn push_text(
         &mut self,
         index: u32,
-        voice: Voice,
+        delta_kind: DeltaKind,
         text: Option<Cow<'_, str>>,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let Some(text) = text else { return Ok(()) };
         let item = self.item(index)?;
-        item.spoke = true;
-        if voice != Voice::Reasoning {
-            item.said.add(&text);
-            self.said.add(&text);
+        item.has_text = true;
+        if delta_kind != DeltaKind::Reasoning {
+            item.text_so_far.add(&text);
+            self.text_so_far.add(&text);
         }
         self.open = Some(index);
         let (candidate, text) = (CANDIDATE, text.into_owned());
-        out.push(match voice {
-            Voice::Text => ModelEvent::TextDelta { candidate, text },
-            Voice::Refusal => ModelEvent::RefusalDelta { candidate, text },
-            Voice::Reasoning => ModelEvent::ReasoningDelta { candidate, text },
+        out.push(match delta_kind {
+            DeltaKind::Text => ModelEvent::TextDelta { candidate, text },
+            DeltaKind::Refusal => ModelEvent::RefusalDelta { candidate, text },
+            DeltaKind::Reasoning => ModelEvent::ReasoningDelta { candidate, text },
         });
         Ok(())
     }
@@ -326,18 +334,18 @@ impl ResponsesPayloadDecoder {
         if std::mem::replace(&mut state.done, true) {
             return Ok(());
         }
-        let spoke = state.spoke;
+        let has_text = state.has_text;
         let Some(item) = item else { return Ok(()) };
         match nonempty(item.kind.as_ref()) {
             Some("function_call") => return self.call_done(index, raw, &item, out),
-            Some("message") if !spoke => self.say_content(index, &item, out)?,
+            Some("message") if !has_text => self.push_content(index, &item, out)?,
             Some("message") => self.settle_content(index, &item, out)?,
-            Some("reasoning") if !spoke => self.say_reasoning(index, &item, out)?,
+            Some("reasoning") if !has_text => self.push_reasoning(index, &item, out)?,
             _ => {}
         }
         let sealed = self.open.take() == Some(index);
         let opaque = self.opaque(raw.get().to_owned());
-        if !sealed && spoke && nonempty(item.kind.as_ref()) == Some("message") {
+        if !sealed && has_text && nonempty(item.kind.as_ref()) == Some("message") {
             return Ok(());
         }
         out.push(if sealed {
@@ -354,7 +362,7 @@ impl ResponsesPayloadDecoder {
         Ok(())
     }
 
-    fn say_content(
+    fn push_content(
         &mut self,
         index: u32,
         item: &Item<'_>,
@@ -362,9 +370,9 @@ impl ResponsesPayloadDecoder {
     ) -> Result<(), ModelError> {
         for piece in pieces(item.content) {
             let text = nonempty(piece.text.as_ref()).map(Cow::Borrowed);
-            self.say(index, Voice::Text, text, out)?;
+            self.push_text(index, DeltaKind::Text, text, out)?;
             let refusal = nonempty(piece.refusal.as_ref()).map(Cow::Borrowed);
-            self.say(index, Voice::Refusal, refusal, out)?;
+            self.push_text(index, DeltaKind::Refusal, refusal, out)?;
         }
         Ok(())
     }
@@ -380,13 +388,13 @@ impl ResponsesPayloadDecoder {
         if whole.is_empty() {
             return Ok(());
         }
-        let rest = self.item(index)?.said.rest_of(&whole);
+        let rest = self.item(index)?.text_so_far.rest_of(&whole);
         let rest = rest.ok_or_else(contradicted)?;
         let rest = Some(rest).filter(|rest| !rest.is_empty());
-        self.say(index, Voice::Text, rest.map(Cow::Borrowed), out)
+        self.push_text(index, DeltaKind::Text, rest.map(Cow::Borrowed), out)
     }
 
-    fn say_reasoning(
+    fn push_reasoning(
         &mut self,
         index: u32,
         item: &Item<'_>,
@@ -395,8 +403,8 @@ impl ResponsesPayloadDecoder {
         let mut between = None;
         for piece in pieces(item.summary).iter().chain(&pieces(item.content)) {
             if let Some(text) = nonempty(piece.text.as_ref()) {
-                self.say(index, Voice::Reasoning, between.map(Cow::Borrowed), out)?;
-                self.say(index, Voice::Reasoning, Some(Cow::Borrowed(text)), out)?;
+                self.push_text(index, DeltaKind::Reasoning, between.map(Cow::Borrowed), out)?;
+                self.push_text(index, DeltaKind::Reasoning, Some(Cow::Borrowed(text)), out)?;
                 between = Some("\n\n");
             }
         }
@@ -487,7 +495,7 @@ impl ResponsesPayloadDecoder {
     }
 
     /// Takes the items that the last event repeats; a server without events of their own sends them
-    /// here. What is in them must be what the events before said.
+    /// here. Their text must equal that of the events before.
     fn take_items(
         &mut self,
         items: &[&RawValue],
@@ -498,20 +506,20 @@ impl ResponsesPayloadDecoder {
             is_message(&item).then(|| message_text(&item))
         });
         let whole: String = messages.collect();
-        let all_said = self.said.rest_of(&whole) == Some("");
+        let has_whole = self.text_so_far.rest_of(&whole) == Some("");
         let done = self.items.values().filter(|item| item.done).count();
         if done < items.len() {
             for (index, raw) in items.iter().enumerate() {
                 let index = number_of(index);
                 let item = serde_json::from_str::<Item<'_>>(raw.get());
                 // Its place in the list may be another than that of its events.
-                let elsewhere = all_said && !whole.is_empty() && !self.item(index)?.spoke;
+                let elsewhere = has_whole && !whole.is_empty() && !self.item(index)?.has_text;
                 if !(elsewhere && item.as_ref().is_ok_and(is_message)) {
                     self.done(index, raw, out)?;
                 }
             }
         }
-        if !whole.is_empty() && self.said.rest_of(&whole) != Some("") {
+        if !whole.is_empty() && self.text_so_far.rest_of(&whole) != Some("") {
             return Err(contradicted());
         }
         Ok(())
@@ -637,7 +645,7 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
     }
 }
 
-/// What a delta says, but for its text.
+/// A delta without its text: which item, content part and kind of content it continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plain {
     /// Its item.
@@ -645,11 +653,12 @@ struct Plain {
     /// Its content part.
     part: u32,
     /// Absent for the arguments of a call.
-    voice: Option<Voice>,
+    delta_kind: Option<DeltaKind>,
 }
 
+/// The kind of text that a delta continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Voice {
+enum DeltaKind {
     Text,
     Refusal,
     Reasoning,
@@ -657,22 +666,22 @@ enum Voice {
 
 impl Event<'_> {
     /// Returns where its text belongs.
-    fn plain(&self, voice: Option<Voice>) -> Plain {
+    fn plain(&self, delta_kind: Option<DeltaKind>) -> Plain {
         Plain {
             index: self.output_index.and_then(Count::index).unwrap_or(0),
             part: self.content_index.and_then(Count::index).unwrap_or(0),
-            voice,
+            delta_kind,
         }
     }
 }
 
 /// Returns what an event is a delta of, if it is one.
-fn delta_of(kind: &str) -> Option<Option<Voice>> {
+fn delta_of(kind: &str) -> Option<Option<DeltaKind>> {
     Some(match kind {
-        "response.output_text.delta" => Some(Voice::Text),
-        "response.refusal.delta" => Some(Voice::Refusal),
+        "response.output_text.delta" => Some(DeltaKind::Text),
+        "response.refusal.delta" => Some(DeltaKind::Refusal),
         "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-            Some(Voice::Reasoning)
+            Some(DeltaKind::Reasoning)
         }
         "response.function_call_arguments.delta" => None,
         _ => return None,

@@ -8,9 +8,9 @@
 //! or a list with their media, without an error flag; media of the model are left out.
 
 pub(crate) mod decode;
+mod delta_text;
 mod encode;
 mod event;
-mod said;
 
 use crate::body::BodyDecoder;
 use crate::{Bounds, Decoder, Dialect, Encoded, EncodedPrefix, Target};

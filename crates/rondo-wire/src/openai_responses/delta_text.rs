@@ -1,16 +1,16 @@
-//! What the deltas of a message said, remembered so that the whole text behind them can be compared
-//! without keeping it twice.
+//! The text of a message's deltas as a fingerprint, so that the whole text that a server sends behind them can be
+//! compared without keeping the text twice.
 
 /// A fingerprint of text that arrives in pieces. White space does not count: several servers trim
 /// the whole text, or lay it out anew.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct DeltaText {
     chars: u64,
     hash: u64,
     ends_blank: bool,
 }
 
-impl Said {
+impl DeltaText {
     pub(super) fn add(&mut self, piece: &str) {
         for it in piece.chars() {
             self.ends_blank = it.is_whitespace();
@@ -21,7 +21,7 @@ impl Said {
         }
     }
 
-    /// Returns what `whole` says beyond what was said; nothing where the two differ.
+    /// Returns the part of `whole` that no delta had; `None` where `whole` does not begin with their text.
     pub(super) fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (mut chars, mut hash, mut end) = (0_u64, 0, 0);
         let mut visible = whole.char_indices().filter(|(_, it)| !it.is_whitespace());
@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     fn rest<'t>(pieces: &[&str], whole: &'t str) -> Option<&'t str> {
-        let mut said = Said::default();
-        pieces.iter().for_each(|piece| said.add(piece));
-        said.rest_of(whole)
+        let mut text = DeltaText::default();
+        pieces.iter().for_each(|piece| text.add(piece));
+        text.rest_of(whole)
     }
 
     #[test]
-    fn the_rest_is_what_was_not_said_yet() {
+    fn the_rest_is_the_text_that_no_delta_had() {
         let cases: [(&[&str], &str, Option<&str>); 9] = [
             (&[], "all", Some("all")),
             (&["al", "l"], "all", Some("")),
