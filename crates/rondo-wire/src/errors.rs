@@ -84,21 +84,21 @@ fn upstream(inner: &Value) -> Option<String> {
 }
 
 fn message(inner: &Value) -> String {
-    let said = ["message", "detail"]
+    let text = ["message", "detail"]
         .into_iter()
         .find_map(|field| inner.get(field))
         .unwrap_or(inner);
-    let said = said
+    let text = text
         .as_str()
-        .map_or_else(|| said.to_string(), str::to_owned);
+        .map_or_else(|| text.to_string(), str::to_owned);
     // OpenRouter says only that a provider failed; what that provider said stands beside it.
-    let said = match upstream(inner) {
-        Some(raw) => format!("{said}: {raw}"),
-        None => said,
+    let text = match upstream(inner) {
+        Some(raw) => format!("{text}: {raw}"),
+        None => text,
     };
     // Groq gives the call that it could not read; a corrective message can quote it.
     match inner.get("failed_generation").and_then(Value::as_str) {
-        Some(call) => format!("{said} (failed generation: {call})"),
-        None => said,
+        Some(call) => format!("{text} (failed generation: {call})"),
+        None => text,
     }
 }

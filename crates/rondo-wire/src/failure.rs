@@ -134,12 +134,12 @@ impl Failure {
     /// Classes the failure and builds the error, without an HTTP status.
     pub(crate) fn into_error(self) -> ModelError {
         let class = self.class();
-        let said = if self.message.trim().is_empty() {
+        let text = if self.message.trim().is_empty() {
             self.codes.join(", ")
         } else {
             self.message
         };
-        let mut error = ModelError::new(class, format!("the provider said: {}", clip(&said)));
+        let mut error = ModelError::new(class, format!("the provider said: {}", clip(&text)));
         error.retry_after_ms = self.retry_after_ms;
         error.retryable |= self.status == Some(409);
         error

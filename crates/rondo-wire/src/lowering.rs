@@ -173,8 +173,8 @@ pub(crate) fn is_same_provider(one: &Origin, other: &Origin) -> bool {
 }
 
 /// Returns whether a message came from the target's dialect and provider.
-pub(crate) fn is_own(said: &Message, target: &Origin) -> bool {
-    let origin = said.origin.as_ref();
+pub(crate) fn is_own(message: &Message, target: &Origin) -> bool {
+    let origin = message.origin.as_ref();
     origin.is_some_and(|origin| is_same_provider(origin, target))
 }
 
@@ -196,8 +196,8 @@ pub(crate) fn closes_only(opaque: &Opaque) -> bool {
 }
 
 /// Returns the results of a message with their indices among its parts.
-pub(crate) fn results(said: &Message) -> impl Iterator<Item = (usize, &ToolResult)> {
-    let parts = said.parts.iter().enumerate();
+pub(crate) fn results(message: &Message) -> impl Iterator<Item = (usize, &ToolResult)> {
+    let parts = message.parts.iter().enumerate();
     parts.filter_map(|(index, part)| match part {
         Part::ToolResult(result) => Some((index, result)),
         _ => None,

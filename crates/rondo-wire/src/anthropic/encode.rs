@@ -195,14 +195,16 @@ fn thinking_of(request: &ModelRequest, target: &Target, notes: &mut Notes) -> Th
 /// thinking cannot be switched on before they are answered.
 fn is_begun_without_thinking(request: &ModelRequest, target: &Target) -> bool {
     let mut latest = request.messages.iter().rev();
-    let Some(said) = latest.find(|message| message.role != Role::Tool) else {
+    let Some(message) = latest.find(|message| message.role != Role::Tool) else {
         return false;
     };
-    said.role == Role::Assistant && said.tool_calls().next().is_some() && !thought(said, target)
+    message.role == Role::Assistant
+        && message.tool_calls().next().is_some()
+        && !thought(message, target)
 }
 
-fn thought(said: &Message, target: &Target) -> bool {
-    let opaque = match said.parts.first() {
+fn thought(message: &Message, target: &Target) -> bool {
+    let opaque = match message.parts.first() {
         Some(Part::Reasoning(reasoning)) => reasoning.opaque.as_ref(),
         Some(Part::Opaque(opaque)) => Some(opaque).filter(|it| is_thinking(&it.json)),
         _ => None,

@@ -235,9 +235,9 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn user(&mut self, said: &'a Message) {
-        let mut blocks = Vec::with_capacity(said.parts.len());
-        for (index, part) in said.parts.iter().enumerate() {
+    fn user(&mut self, message: &'a Message) {
+        let mut blocks = Vec::with_capacity(message.parts.len());
+        for (index, part) in message.parts.iter().enumerate() {
             self.notes.enter_part(Some(index));
             match part {
                 Part::Text(text) if !text.text.trim().is_empty() => {
@@ -251,26 +251,26 @@ impl<'a> Conversation<'a> {
         self.add(Vec::new(), blocks);
     }
 
-    fn assistant(&mut self, said: &'a Message, next: Option<&'a Message>) {
-        self.own = is_own(said, &self.target.origin);
+    fn assistant(&mut self, message: &'a Message, next: Option<&'a Message>) {
+        self.own = is_own(message, &self.target.origin);
         let goes_on = match next {
             Some(next) => next.role == Role::Assistant,
-            None => self.may_go_on(said),
+            None => self.may_go_on(message),
         };
-        let open = if said.paused && !goes_on {
-            server::open_calls(&said.parts)
+        let open = if message.paused && !goes_on {
+            server::open_calls(&message.parts)
         } else {
             Vec::new()
         };
         let mut turn = Turn::new(Speaker::Assistant);
-        for (index, part) in said.parts.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
             self.notes.enter_part(Some(index));
             if open.contains(&index) {
                 let cause = LoweringCause::Unanswered;
                 self.notes.add_for(Lowering::OpaqueDropped, cause);
                 continue;
             }
-            let block = self.block(part, said);
+            let block = self.block(part, message);
             turn.blocks.extend(block);
         }
         self.notes.enter_part(None);
@@ -281,14 +281,14 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn block(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
+    fn block(&mut self, part: &'a Part, message: &Message) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => self.text(text),
             Part::Refusal(refusal) => {
                 self.notes.add(Lowering::RefusalAsText);
                 (!refusal.text.trim().is_empty()).then(|| text_block(&refusal.text))
             }
-            Part::Reasoning(reasoning) => self.thinking(reasoning, said),
+            Part::Reasoning(reasoning) => self.thinking(reasoning, message),
             Part::ToolCall(call) => Some(self.call(call)),
             Part::Opaque(opaque) => {
                 let json = self.own_json(opaque)?;
@@ -325,8 +325,8 @@ impl<'a> Conversation<'a> {
     }
 
     /// Thinking is taken back only with the signature that it came with, and only by its model.
-    fn thinking(&mut self, reasoning: &'a ReasoningPart, said: &Message) -> Option<Json<'a>> {
-        let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+    fn thinking(&mut self, reasoning: &'a ReasoningPart, message: &Message) -> Option<Json<'a>> {
+        let (origin, target) = (message.origin.as_ref(), &self.target.origin);
         let own = reasoning.opaque.as_ref();
         let own = own.filter(|opaque| opaque.origin == *target);
         let extra = own.and_then(|opaque| raw_object(&opaque.json));
@@ -388,10 +388,10 @@ impl<'a> Conversation<'a> {
         made
     }
 
-    fn results(&mut self, said: &'a Message) {
-        let mut list = Vec::with_capacity(said.parts.len());
+    fn results(&mut self, message: &'a Message) {
+        let mut list = Vec::with_capacity(message.parts.len());
         let mut moved = Vec::new();
-        for (index, result) in results(said) {
+        for (index, result) in results(message) {
             self.notes.enter_part(Some(index));
             list.push(self.result(result));
             if is_moved(result) {
@@ -466,8 +466,8 @@ impl<'a> Conversation<'a> {
     }
 
     /// Returns whether this is the paused reply of this very model, which alone can go on with it.
-    fn may_go_on(&self, said: &Message) -> bool {
-        said.paused && said.origin.as_ref() == Some(&self.target.origin)
+    fn may_go_on(&self, message: &Message) -> bool {
+        message.paused && message.origin.as_ref() == Some(&self.target.origin)
     }
 
     /// Returns opaque JSON if it came from here; sealed thinking only if this model sealed it.

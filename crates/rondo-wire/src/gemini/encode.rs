@@ -206,14 +206,14 @@ impl<'a> Encoder<'a> {
         parts
     }
 
-    fn part(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
+    fn part(&mut self, part: &'a Part, message: &Message) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => self.text(&text.text, text.opaque.as_ref(), false),
-            Part::Reasoning(reasoning) if self.is_of_model(said) => {
+            Part::Reasoning(reasoning) if self.is_of_model(message) => {
                 self.text(&reasoning.text, reasoning.opaque.as_ref(), true)
             }
             Part::Reasoning(_) => {
-                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
                 let what = Lowering::ReasoningDropped;
                 self.notes.add_from(what, origin, target);
                 None

@@ -94,10 +94,14 @@ impl<'a> Encoder<'a> {
         prefix.settle_all(request, from, &list, self.own, &self.notes);
     }
 
-    fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
-        if said.parts.iter().any(|part| matches!(part, Part::Media(_))) {
-            let mut parts = Vec::with_capacity(said.parts.len());
-            for (index, part) in said.parts.iter().enumerate() {
+    fn user(&mut self, message: &'a Message) -> Option<Json<'a>> {
+        if message
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::Media(_)))
+        {
+            let mut parts = Vec::with_capacity(message.parts.len());
+            for (index, part) in message.parts.iter().enumerate() {
                 self.notes.enter_part(Some(index));
                 parts.extend(self.user_part(part));
             }
@@ -106,14 +110,14 @@ impl<'a> Encoder<'a> {
                 self.notes.add(Lowering::MessageDropped);
                 return None;
             }
-            return Some(message("user", Json::List(parts)));
+            return Some(message_json("user", Json::List(parts)));
         }
-        let text = self.text(said);
+        let text = self.text(message);
         if text.is_empty() {
             self.notes.add(Lowering::MessageDropped);
             return None;
         }
-        Some(message("user", Json::Str(text)))
+        Some(message_json("user", Json::Str(text)))
     }
 
     fn user_part(&mut self, part: &'a Part) -> Option<Json<'a>> {
@@ -153,9 +157,9 @@ impl<'a> Encoder<'a> {
     }
 
     /// Joins what is text in a message; a refusal has no place in a request, but was said.
-    fn text(&mut self, said: &'a Message) -> Cow<'a, str> {
+    fn text(&mut self, message: &'a Message) -> Cow<'a, str> {
         let mut text = Cow::Borrowed("");
-        for (index, part) in said.parts.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
             self.notes.enter_part(Some(index));
             match part {
                 Part::Text(more) => {
@@ -193,10 +197,10 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn assistant(&mut self, said: &'a Message) -> Option<Json<'a>> {
-        self.own = is_own(said, &self.target.origin);
-        let text = self.text(said);
-        let calls = self.calls(said);
+    fn assistant(&mut self, message: &'a Message) -> Option<Json<'a>> {
+        self.own = is_own(message, &self.target.origin);
+        let text = self.text(message);
+        let calls = self.calls(message);
         let empty = text.is_empty();
         let content = match (empty, self.target.quirks.empty_content_instead_of_null) {
             (true, false) => Json::Null,
@@ -206,10 +210,10 @@ impl<'a> Encoder<'a> {
             (Cow::Borrowed("role"), Json::str("assistant")),
             (Cow::Borrowed("content"), content),
         ];
-        self.reasoning(&mut fields, said, !calls.is_empty());
-        self.opaque_parts(&mut fields, said);
+        self.reasoning(&mut fields, message, !calls.is_empty());
+        self.opaque_parts(&mut fields, message);
         if empty && calls.is_empty() {
-            self.note_dropped(said);
+            self.note_dropped(message);
             return None;
         }
         if !calls.is_empty() {
@@ -219,8 +223,8 @@ impl<'a> Encoder<'a> {
     }
 
     /// A message of provider data alone is refused, and the data with it.
-    fn note_dropped(&mut self, said: &Message) {
-        for (index, part) in said.parts.iter().enumerate() {
+    fn note_dropped(&mut self, message: &Message) {
+        for (index, part) in message.parts.iter().enumerate() {
             if matches!(part, Part::Opaque(opaque) if self.is_own(opaque)) {
                 self.notes.enter_part(Some(index));
                 let cause = LoweringCause::NothingLeft;
@@ -231,9 +235,9 @@ impl<'a> Encoder<'a> {
         self.notes.add(Lowering::MessageDropped);
     }
 
-    fn calls(&mut self, said: &'a Message) -> Vec<Json<'a>> {
+    fn calls(&mut self, message: &'a Message) -> Vec<Json<'a>> {
         let mut calls = Vec::new();
-        for (index, part) in said.parts.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
             if let Part::ToolCall(call) = part {
                 self.notes.enter_part(Some(index));
                 calls.push(self.call(call));
@@ -243,11 +247,11 @@ impl<'a> Encoder<'a> {
         calls
     }
 
-    fn reasoning(&mut self, fields: &mut Fields<'a>, said: &'a Message, calls: bool) {
+    fn reasoning(&mut self, fields: &mut Fields<'a>, message: &'a Message, calls: bool) {
         let field = self.target.quirks.echo_reasoning.as_ref();
         let field = field.filter(|_| calls);
         let mut text = Cow::Borrowed("");
-        for (index, part) in said.parts.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
             let Part::Reasoning(reasoning) = part else {
                 continue;
             };
@@ -258,7 +262,7 @@ impl<'a> Encoder<'a> {
                 let cause = LoweringCause::NotTakenBack;
                 self.notes.add_for(Lowering::ReasoningDropped, cause);
             } else {
-                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
                 let what = Lowering::ReasoningDropped;
                 self.notes.add_from(what, origin, target);
             }
@@ -270,8 +274,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn opaque_parts(&mut self, fields: &mut Fields<'a>, said: &'a Message) {
-        for (index, part) in said.parts.iter().enumerate() {
+    fn opaque_parts(&mut self, fields: &mut Fields<'a>, message: &'a Message) {
+        for (index, part) in message.parts.iter().enumerate() {
             if let Part::Opaque(opaque) = part {
                 self.notes.enter_part(Some(index));
                 self.add_opaque(fields, opaque);
@@ -342,13 +346,13 @@ impl<'a> Encoder<'a> {
         made
     }
 
-    fn results(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
-        for (index, result) in results(said) {
+    fn results(&mut self, message: &'a Message, list: &mut Vec<Json<'a>>) {
+        for (index, result) in results(message) {
             self.notes.enter_part(Some(index));
             list.push(self.result(result));
         }
         // Only behind the last result, since all results must follow the calls directly.
-        for (index, result) in results(said).filter(|(_, result)| !result.media.is_empty()) {
+        for (index, result) in results(message).filter(|(_, result)| !result.media.is_empty()) {
             self.notes.enter_part(Some(index));
             list.extend(self.media_of_result(result));
         }
@@ -377,7 +381,7 @@ impl<'a> Encoder<'a> {
         self.notes.add(Lowering::MediaMoved);
         let mut parts = vec![text_part(format!("Returned by tool `{}`:", result.name))];
         parts.extend(media);
-        Some(message("user", Json::List(parts)))
+        Some(message_json("user", Json::List(parts)))
     }
 
     fn sampling(&mut self, body: &mut Fields<'a>, request: &'a ModelRequest) {
@@ -401,7 +405,7 @@ impl<'a> Encoder<'a> {
 
 fn system(request: &ModelRequest) -> Option<Json<'_>> {
     let text = || Json::str(request.system.join("\n\n"));
-    (!request.system.is_empty()).then(|| message("system", text()))
+    (!request.system.is_empty()).then(|| message_json("system", text()))
 }
 
 fn tools<'a>(body: &mut Fields<'a>, request: &'a ModelRequest, quirks: &Quirks) {
@@ -440,7 +444,7 @@ fn response_format<'a>(schema: &'a Value, origin: &Origin) -> Json<'a> {
     Json::object([("type", Json::str("json_schema")), ("json_schema", format)])
 }
 
-fn message<'a>(role: &'a str, content: Json<'a>) -> Json<'a> {
+fn message_json<'a>(role: &'a str, content: Json<'a>) -> Json<'a> {
     Json::object([("role", Json::str(role)), ("content", content)])
 }
 

@@ -133,8 +133,8 @@ impl<'a> Encoder<'a> {
         prefix.settle_all(request, from, &list, self.own, &self.notes);
     }
 
-    fn user(&mut self, said: &'a Message) -> Option<Json<'a>> {
-        let content: Vec<_> = said
+    fn user(&mut self, message: &'a Message) -> Option<Json<'a>> {
+        let content: Vec<_> = message
             .parts
             .iter()
             .filter_map(|part| match part {
@@ -145,16 +145,16 @@ impl<'a> Encoder<'a> {
                 _ => None,
             })
             .collect();
-        (!content.is_empty()).then(|| message("user", content))
+        (!content.is_empty()).then(|| message_json("user", content))
     }
 
-    fn assistant(&mut self, said: &'a Message, list: &mut Vec<Json<'a>>) {
-        self.own = is_own(said, &self.target.origin);
+    fn assistant(&mut self, message: &'a Message, list: &mut Vec<Json<'a>>) {
+        self.own = is_own(message, &self.target.origin);
         // Text and refusal of one message item are parts of their own, and the last is sealed.
         let mut group: Vec<&'a str> = Vec::new();
         let before = list.len();
         let mut thoughts = Vec::new();
-        for (index, part) in said.parts.iter().enumerate() {
+        for (index, part) in message.parts.iter().enumerate() {
             self.notes.enter_part(Some(index));
             match part {
                 Part::Text(text) => self.spoken(&text.text, text.opaque.as_ref(), &mut group, list),
@@ -164,7 +164,7 @@ impl<'a> Encoder<'a> {
                 }
                 other => {
                     flush(&mut group, list);
-                    let item = self.item(other, said);
+                    let item = self.item(other, message);
                     thoughts.extend(
                         item.as_ref()
                             .filter(|item| is_reasoning(item))
@@ -214,12 +214,12 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn item(&mut self, part: &'a Part, said: &Message) -> Option<Json<'a>> {
+    fn item(&mut self, part: &'a Part, message: &Message) -> Option<Json<'a>> {
         match part {
             Part::Reasoning(reasoning) => {
                 let own = reasoning.opaque.as_ref().filter(|it| self.is_own(it));
                 let item = own.and_then(|opaque| raw_if_object(&opaque.json));
-                let (origin, target) = (said.origin.as_ref(), &self.target.origin);
+                let (origin, target) = (message.origin.as_ref(), &self.target.origin);
                 let what = Lowering::ReasoningDropped;
                 if item.is_none() && origin == Some(target) {
                     self.notes.add_for(what, LoweringCause::NotTakenBack);
@@ -375,11 +375,11 @@ fn flush<'a>(group: &mut Vec<&'a str>, list: &mut Vec<Json<'a>>) {
     if !group.is_empty() {
         let text = text_part("output_text", group.concat());
         group.clear();
-        list.push(message("assistant", vec![text]));
+        list.push(message_json("assistant", vec![text]));
     }
 }
 
-fn message<'a>(role: &'a str, content: Vec<Json<'a>>) -> Json<'a> {
+fn message_json<'a>(role: &'a str, content: Vec<Json<'a>>) -> Json<'a> {
     Json::object([
         ("type", Json::str("message")),
         ("role", Json::str(role)),

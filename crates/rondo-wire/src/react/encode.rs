@@ -98,11 +98,11 @@ impl Rewriter<'_> {
         }
     }
 
-    fn assistant(&mut self, said: &Message) -> Message {
+    fn assistant(&mut self, message: &Message) -> Message {
         self.ignored.clear();
-        let mut parts: Vec<Part> = Vec::with_capacity(said.parts.len());
-        let mut sources = Vec::with_capacity(said.parts.len());
-        for (index, part) in said.parts.iter().enumerate() {
+        let mut parts: Vec<Part> = Vec::with_capacity(message.parts.len());
+        let mut sources = Vec::with_capacity(message.parts.len());
+        for (index, part) in message.parts.iter().enumerate() {
             self.notes.enter_part(Some(index));
             match part {
                 Part::ToolCall(call) => {
@@ -118,9 +118,9 @@ impl Rewriter<'_> {
         Message {
             role: Role::Assistant,
             parts,
-            origin: said.origin.as_ref().map(|origin| self.below(origin)),
-            synthetic: said.synthetic,
-            paused: said.paused,
+            origin: message.origin.as_ref().map(|origin| self.below(origin)),
+            synthetic: message.synthetic,
+            paused: message.paused,
         }
     }
 

@@ -26,15 +26,15 @@ fn read(json: &str) -> Option<(String, [u64; 2])> {
     Some((again.text.into_owned(), [i, o]))
 }
 
-fn said(text: &str, counts: [u64; 2]) -> Option<(String, [u64; 2])> {
+fn message(text: &str, counts: [u64; 2]) -> Option<(String, [u64; 2])> {
     Some((text.to_owned(), counts))
 }
 
 #[test]
 fn an_event_that_differs_where_it_may_is_read() {
-    assert_eq!(read(SAMPLE), said("one", [1, 22]));
+    assert_eq!(read(SAMPLE), message("one", [1, 22]));
     let other = r#"{"n":120,"pad":"","delta":"a\n\"é\u00e9\\","c":[{"i":0,"o":9}],"z":null}"#;
-    assert_eq!(read(other), said("a\n\"éé\\", [0, 9]));
+    assert_eq!(read(other), message("a\n\"éé\\", [0, 9]));
 }
 
 #[test]
