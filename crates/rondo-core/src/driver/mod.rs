@@ -630,6 +630,7 @@ impl Driver {
         match self.batch.flush(self.flush_limit()).await {
             Ok(()) => true,
             Err(error) => {
+                let error = error.into_turn_error();
                 self.ready.push_back(Input::Fault { error });
                 false
             }
@@ -654,7 +655,7 @@ impl Driver {
             let process = self.control.process_end(&outcome);
             self.batch.note_final(self.at, &outcome, process);
             if let Err(error) = self.batch.flush(self.flush_limit()).await {
-                outcome.error.get_or_insert(error);
+                outcome.error.get_or_insert(error.into_turn_error());
             }
         }
         if outcome.stop_reason == StopReason::MaxSteps {

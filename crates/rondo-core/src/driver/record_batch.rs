@@ -1,4 +1,4 @@
-//! Gathers the records of a turn and appends them before the effect that they tell of.
+//! Collects the records of a turn and appends them to the journal before the effect that they describe.
 
 use super::TurnSetup;
 use crate::machine::{Input, ModelCall, PlannedCall};
@@ -20,9 +20,37 @@ use tokio::time::timeout;
 /// How long the journal may take to make records durable.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the user reads where the journal cannot be written, before the journal's own reason: a full disk, a
-/// lock, an error of the file system.
-const UNWRITTEN: &str = "the turn was stopped because the journal could not be written";
+/// Why the journal did not make records durable. It ends the turn, and the user reads its text.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FlushError {
+    /// Earlier records of the turn were lost, so none can follow.
+    #[error("the journal misses records of this turn, so it was not written any further")]
+    Gap,
+    /// The journal refused the records: a full disk, a lock, an error of the file system.
+    #[error("the turn was stopped because the journal could not be written: {0}")]
+    Refused(String),
+    /// The journal took longer than the limit.
+    #[error("the turn was stopped because the journal did not answer in time")]
+    TimedOut,
+}
+
+impl FlushError {
+    /// Returns the error as an outcome and the machine have it.
+    pub(super) fn into_turn_error(self) -> ModelError {
+        ModelError::new(ErrorClass::Internal, self.to_string())
+    }
+}
+
+impl From<AppendError> for FlushError {
+    fn from(error: AppendError) -> Self {
+        Self::Refused(match error {
+            AppendError::Io(cause) | AppendError::Unknown { source: cause, .. } => {
+                cause.to_string()
+            }
+            error => error.to_string(),
+        })
+    }
+}
 
 /// Gathers what happened and appends it before the next effect.
 ///
@@ -327,16 +355,13 @@ impl RecordBatch {
     /// Appends what was noted, within the limit and [`FLUSH_TIMEOUT`].
     ///
     /// # Errors
-    /// When the journal does not make it durable; what it was to announce must not happen.
-    pub(super) async fn flush(&mut self, limit: Duration) -> Result<(), ModelError> {
+    /// When the journal does not make it durable; the effect that the records precede must not happen then.
+    pub(super) async fn flush(&mut self, limit: Duration) -> Result<(), FlushError> {
         if self.pending.is_empty() {
             return Ok(());
         }
         if self.has_gap {
-            return Err(ModelError::new(
-                ErrorClass::Internal,
-                "the journal misses records of this turn, so it was not written any further",
-            ));
+            return Err(FlushError::Gap);
         }
         let batch = std::mem::take(&mut self.pending);
         let commit = Commit {
@@ -356,19 +381,8 @@ impl RecordBatch {
                 self.at = seq;
                 Ok(())
             }
-            Ok(Err(error)) => Err(ModelError::new(
-                ErrorClass::Internal,
-                match error {
-                    AppendError::Io(cause) | AppendError::Unknown { source: cause, .. } => {
-                        format!("{UNWRITTEN}: {cause}")
-                    }
-                    error => format!("{UNWRITTEN}: {error}"),
-                },
-            )),
-            Err(_) => Err(ModelError::new(
-                ErrorClass::Internal,
-                "the turn was stopped because the journal did not answer in time",
-            )),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(FlushError::TimedOut),
         }
     }
 
