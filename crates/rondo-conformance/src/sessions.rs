@@ -185,6 +185,7 @@ pub async fn a_session_that_waits_for_answers_says_so(engine: Box<dyn Engine>) {
     let questions = vec![Question {
         id: QuestionId("q".to_owned()),
         call: None,
+        child: None,
         kind: QuestionKind::Approval,
         prompt: "may it?".to_owned(),
         hash: "00".to_owned(),

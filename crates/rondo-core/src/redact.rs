@@ -6,10 +6,12 @@ mod view;
 
 pub use matcher::Redactor;
 
-use crate::ports::{InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
+use crate::ports::{
+    CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation,
+};
 use async_trait::async_trait;
 use matcher::Matcher;
-use rondo_types::{JobId, Message, Part, ToolContent, ToolOutcome, ToolSpec};
+use rondo_types::{JobId, Message, Part, Question, ToolContent, ToolOutcome, ToolSpec};
 use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -180,13 +182,9 @@ struct Redacted {
     secrets: Secrets,
 }
 
-#[async_trait]
-impl Tool for Redacted {
-    fn spec(&self) -> ToolSpec {
-        self.tool.spec()
-    }
-
-    async fn call(&self, mut invocation: ToolInvocation) -> ToolOutcome {
+impl Redacted {
+    /// Returns a call whose live words name no secret.
+    fn redacted(&self, mut invocation: ToolInvocation) -> (ToolInvocation, Arc<Live>) {
         let live = Arc::new(Live {
             redactor: Mutex::new(self.secrets.redactor()),
             to: invocation.output,
@@ -200,9 +198,40 @@ impl Tool for Redacted {
         });
         let secrets = self.secrets.clone();
         invocation.asker = invocation.asker.worded(move |prompt| secrets.text(prompt));
+        (invocation, live)
+    }
+}
+
+#[async_trait]
+impl Tool for Redacted {
+    fn spec(&self) -> ToolSpec {
+        self.tool.spec()
+    }
+
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let (invocation, live) = self.redacted(invocation);
         let outcome = self.tool.call(invocation).await;
         live.finish();
         self.secrets.outcome(outcome)
+    }
+
+    async fn run(&self, invocation: ToolInvocation) -> CallEnd {
+        let (invocation, live) = self.redacted(invocation);
+        let end = self.tool.run(invocation).await;
+        live.finish();
+        match end {
+            CallEnd::Done(outcome) => CallEnd::Done(self.secrets.outcome(outcome)),
+            CallEnd::Waiting { child, questions } => {
+                let redacted = |question: Question| Question {
+                    prompt: self.secrets.text(question.prompt),
+                    ..question
+                };
+                CallEnd::Waiting {
+                    child,
+                    questions: questions.into_iter().map(redacted).collect(),
+                }
+            }
+        }
     }
 
     async fn evidence(&self, arguments: &Value) -> Option<Value> {

@@ -1,6 +1,6 @@
 //! The questions of a parked turn, and their answers.
 
-use crate::{CallId, TimeMs};
+use crate::{CallId, SessionId, TimeMs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -19,6 +19,20 @@ impl QuestionId {
     }
 }
 
+impl Question {
+    /// Returns the question as a turn asks it whose call started the session that asks: under a name of its own there,
+    /// and with the same hash.
+    #[must_use]
+    pub fn of_child(self, child: &SessionId, call: &CallId) -> Self {
+        Self {
+            id: QuestionId(format!("{child}:{}", self.id)),
+            call: Some(call.clone()),
+            child: Some(child.clone()),
+            ..self
+        }
+    }
+}
+
 impl fmt::Display for QuestionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -33,6 +47,9 @@ pub struct Question {
     /// The call that it is about, where it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+    /// The session that asks, where that is not the turn's own: one that the call started, and that waits for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
     /// What kind of answer it takes.
     pub kind: QuestionKind,
     /// What is asked, in words for a person.

@@ -260,6 +260,7 @@ impl Driver {
                     break Input::Intercepted { what };
                 }
                 TaskEnd::Settled => {}
+                TaskEnd::Waiting(waiting) => self.wait_for_child(waiting),
                 TaskEnd::Funded(funded) => {
                     if let Some(input) = self.funded(funded).await {
                         break input;
@@ -562,8 +563,10 @@ impl Driver {
         let work = self.tool_work(tool, call).run().instrument(span);
         let interceptors = self.interceptors();
         let work = async move {
-            let input = work.await;
-            interceptors.after(input, tool_name, arguments).await
+            match work.await {
+                Ok(input) => interceptors.after(input, tool_name, arguments).await,
+                Err(waiting) => TaskEnd::Waiting(waiting),
+            }
         };
         self.tasks.spawn(work.in_current_span());
     }
@@ -695,6 +698,8 @@ enum TaskEnd {
     StepJudged(Option<Interception>),
     /// What the budgets say of the request that is held back.
     Funded(budgets::Funded),
+    /// A call waits for a session that it started.
+    Waiting(tool_work::Waiting),
     /// The budgets know what a request used.
     Settled,
     /// A question will be answered later.

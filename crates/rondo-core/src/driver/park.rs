@@ -1,9 +1,14 @@
 //! Parking: a turn whose questions are answered later lets go of everything until then.
 
-use super::{Driver, not_approved};
+use super::tool_work::Waiting;
+use super::{CANCELLED, Driver, not_approved, resume};
 use crate::machine::Input;
 use crate::observe::Moment;
-use rondo_types::{CallId, EventBody, Outcome, Question, QuestionKind};
+use crate::ports::CHILD_QUESTIONS_MAX;
+use rondo_types::{
+    CallId, EventBody, Outcome, Question, QuestionKind, Recovery, ToolErrorCode, ToolOutcome,
+};
+use std::collections::HashSet;
 
 /// How a turn's work here ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,9 +81,51 @@ impl Driver {
         })
     }
 
+    /// Has the turn wait with what a call's child asks, or ends the call where it cannot.
+    pub(super) fn wait_for_child(&mut self, waiting: Waiting) {
+        let Waiting {
+            call,
+            child,
+            mut questions,
+        } = waiting;
+        if self.tasks_cancel.is_cancelled() {
+            return self.ended(call, ToolErrorCode::Cancelled, CANCELLED);
+        }
+        let refused = if resume::recovery(&self.setup.tools, &call) != Recovery::Checkable {
+            Some(
+                "the tool cannot wait for the session that it started: it does not say what becomes of its calls",
+            )
+        } else if questions.is_empty() {
+            Some("the session that the call started waits for nothing")
+        } else if !self.batch.keeps_records() {
+            Some("nobody can answer later, since nothing is recorded of the turn")
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            return self.ended(call, ToolErrorCode::Failed, why);
+        }
+        questions.truncate(CHILD_QUESTIONS_MAX);
+        let questions = questions.into_iter();
+        let asked = questions.map(|it| it.of_child(&child, &call.call_id));
+        self.questions.extend(asked);
+    }
+
     /// Denies the questions that wait.
     pub(super) fn deny_questions(&mut self, reason: &str) {
+        let mut ended = HashSet::new();
         for question in std::mem::take(&mut self.questions) {
+            if let (Some(_), Some(call_id)) = (&question.child, &question.call) {
+                if ended.insert(call_id.clone()) {
+                    let outcome = ToolOutcome::error(ToolErrorCode::Cancelled, reason);
+                    self.ready.push_back(Input::ToolFinished {
+                        call_id: call_id.clone(),
+                        outcome,
+                        duration_ms: 0,
+                    });
+                }
+                continue;
+            }
             if question.kind == QuestionKind::Budget {
                 self.refuse_budget(&question, reason);
                 continue;

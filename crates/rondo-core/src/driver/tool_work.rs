@@ -4,12 +4,12 @@ use super::Driver;
 use crate::clock::Clock;
 use crate::machine::{Input, PlannedCall};
 use crate::ports::{
-    Approver, Asker, CallQuestion, CallQuestionRequest, NotAnswered, OutputSink, ProgressSink,
-    Tool, ToolInvocation,
+    Approver, Asker, CallEnd, CallQuestion, CallQuestionRequest, NotAnswered, OutputSink,
+    ProgressSink, Tool, ToolInvocation,
 };
 use data_encoding::HEXUPPER;
 use rondo_types::{
-    Allowance, CallId, EventBody, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId,
+    Allowance, CallId, EventBody, Question, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId,
 };
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -20,6 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a call is given to end even where the turn has no time left for it.
 const GRACE_MIN: Duration = Duration::from_millis(250);
+
+/// A call that waits for a session that it started.
+pub(super) struct Waiting {
+    pub(super) call: PlannedCall,
+    pub(super) child: SessionId,
+    pub(super) questions: Vec<Question>,
+}
 
 /// One tool call, ready to run.
 pub(super) struct ToolWork {
@@ -118,12 +125,22 @@ impl ToolWork {
         })
     }
 
-    /// Runs the call to its end, by itself, by its timeout or by a cancel.
-    pub(super) async fn run(self) -> Input {
+    /// Runs the call to its end, by itself, by its timeout or by a cancel; or until it waits for another session.
+    pub(super) async fn run(self) -> Result<Input, Waiting> {
         let (clock, started) = (self.clock, self.clock.now());
-        let call_id = self.call.call_id.clone();
+        let call = self.call.clone();
         let kind = self.kind;
-        let outcome = marked(self.outcome().await, kind);
+        let outcome = match self.ended().await {
+            CallEnd::Done(outcome) => marked(outcome, kind),
+            CallEnd::Waiting { child, questions } => {
+                return Err(Waiting {
+                    call,
+                    child,
+                    questions,
+                });
+            }
+        };
+        let call_id = call.call_id;
         let duration_ms = super::millis(clock.now().since(started));
         let input = Input::ToolFinished {
             call_id,
@@ -131,7 +148,7 @@ impl ToolWork {
             duration_ms,
         };
         super::spans::note_end(&input, duration_ms);
-        input
+        Ok(input)
     }
 
     /// Returns how long the call may run: what was planned, or what is left where it begins later
@@ -144,10 +161,11 @@ impl ToolWork {
         }
     }
 
-    async fn outcome(self) -> ToolOutcome {
+    async fn ended(self) -> CallEnd {
         // The journal may have taken all the time there was: no effect begins after it.
         if self.call.end_by.is_some_and(|end| self.clock.now() >= end) {
-            return ToolOutcome::error(ToolErrorCode::NotRun, "there was no time left");
+            let none = "there was no time left";
+            return CallEnd::Done(ToolOutcome::error(ToolErrorCode::NotRun, none));
         }
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
@@ -171,7 +189,7 @@ impl ToolWork {
         };
         let tool = self.tool;
         let timed_out = sleep_some(limit);
-        let mut work = Box::pin(super::guarded(async move { tool.call(invocation).await }));
+        let mut work = Box::pin(super::guarded(async move { tool.run(invocation).await }));
         let why = tokio::select! {
             biased;
             ended = &mut work => return ended_outcome(ended),
@@ -184,10 +202,15 @@ impl ToolWork {
             .end_by
             .map(|end| end.since(self.clock.now()).max(GRACE_MIN));
         let grace = left.map_or(self.grace, |left| left.min(self.grace));
-        match timeout(grace, work).await {
-            Ok(ended) => recoded(ended_outcome(ended), why),
+        CallEnd::Done(match timeout(grace, work).await {
+            Ok(ended) => match ended_outcome(ended) {
+                CallEnd::Done(outcome) => recoded(outcome, why),
+                CallEnd::Waiting { .. } => {
+                    stopped(why, limit, ", and its session waits for an answer")
+                }
+            },
             Err(_) => stopped(why, limit, ", and it did not end when told to"),
-        }
+        })
     }
 }
 
@@ -209,9 +232,10 @@ pub(super) fn idempotency_key(session: &SessionId, call_id: &CallId) -> String {
     }
 }
 
-fn ended_outcome(ended: Result<ToolOutcome, String>) -> ToolOutcome {
+fn ended_outcome(ended: Result<CallEnd, String>) -> CallEnd {
     ended.unwrap_or_else(|panic| {
-        ToolOutcome::error(ToolErrorCode::Internal, format!("the tool failed: {panic}"))
+        let failed = format!("the tool failed: {panic}");
+        CallEnd::Done(ToolOutcome::error(ToolErrorCode::Internal, failed))
     })
 }
 

@@ -110,6 +110,7 @@ impl BudgetQuestion {
         Question {
             id: QuestionId(self.id.clone()),
             call: None,
+            child: None,
             kind: QuestionKind::Budget,
             prompt: format!("{}: may the turn go on beyond that?", self.reason),
             hash: self.hash(),

@@ -148,6 +148,7 @@ impl ApprovalRequest {
         Question {
             id: QuestionId::of_call(&self.call_id),
             call: Some(self.call_id.clone()),
+            child: None,
             kind,
             prompt: self.prompt.clone(),
             hash: self.hash(),

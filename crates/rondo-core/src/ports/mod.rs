@@ -39,4 +39,7 @@ pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
 pub use process::{ProcessEnd, StoppedBy};
 pub use rondo_types::{Commit, MailId};
-pub use tool::{InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation};
+pub use tool::{
+    CHILD_QUESTIONS_MAX, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool,
+    ToolInvocation,
+};

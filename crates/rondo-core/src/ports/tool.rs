@@ -4,7 +4,9 @@ use super::ask::Asker;
 use async_trait::async_trait;
 #[cfg(doc)]
 use rondo_types::Recovery;
-use rondo_types::{Allowance, CallId, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnId};
+use rondo_types::{
+    Allowance, CallId, Question, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnId,
+};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,20 @@ pub trait Tool: Send + Sync {
     /// where that was the reason). One that does not return within the grace period is dropped.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome;
 
+    /// Runs one call as [`Self::call`] does, and may leave it waiting for a session that it started, whose turn is
+    /// parked. The driver calls this one.
+    ///
+    /// The turn is parked as soon as nothing else of it runs. When it goes on, [`Self::reconcile`] is asked, which
+    /// says [`Running`](Reconciled::Running) as long as the child's turn is not over; this is called again then, with
+    /// the same key, and carries the child's turn on. So only a tool that declares [`Recovery::Checkable`] can leave a
+    /// call waiting; that of any other fails. A child whose parent is stopped stays parked.
+    ///
+    /// # Cancel safety
+    /// As [`Self::call`].
+    async fn run(&self, invocation: ToolInvocation) -> CallEnd {
+        CallEnd::Done(self.call(invocation).await)
+    }
+
     /// Returns what will show after a crash whether a call was done, such as the hash of a file before it.
     ///
     /// Called only for tools that declare [`Recovery::Checkable`], before the call is recorded as
@@ -44,6 +60,23 @@ pub trait Tool: Send + Sync {
     async fn reconcile(&self, _call: &InterruptedCall) -> Reconciled {
         Reconciled::Unknown
     }
+}
+
+/// Questions of one child that a call can wait with; those beyond are asked when these are answered.
+pub const CHILD_QUESTIONS_MAX: usize = 64;
+
+/// How the work on a call ended in this process.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallEnd {
+    /// The call ended.
+    Done(ToolOutcome),
+    /// It waits for a session that it started.
+    Waiting {
+        /// The session.
+        child: SessionId,
+        /// What its turn waits for; never empty.
+        questions: Vec<Question>,
+    },
 }
 
 /// A call that a crash or a kill of the process interrupted: it was recorded as begun, and its end was not recorded.

@@ -43,6 +43,7 @@ fn question(name: &str) -> Question {
     Question {
         id: QuestionId(name.to_owned()),
         call: Some(CallId::new(name)),
+        child: None,
         kind: QuestionKind::Approval,
         prompt: format!("may `{name}` run?"),
         hash: format!("hash of {name}"),

@@ -77,6 +77,7 @@ mod tests {
         let question = Question {
             id: QuestionId("r00100100".to_owned()),
             call: None,
+            child: None,
             kind: QuestionKind::Approval,
             prompt: "`exec` wants to run `touch`\n\u{1b}[2Jtouch a".to_owned(),
             hash: String::new(),

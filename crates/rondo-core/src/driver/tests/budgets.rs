@@ -251,6 +251,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
     let expected = Question {
         id: QuestionId("budget-1-1".to_owned()),
         call: None,
+        child: None,
         kind: QuestionKind::Budget,
         prompt: "the day's money is spent: may the turn go on beyond that?".to_owned(),
         hash: question.hash.clone(),

@@ -4,6 +4,7 @@ mod asking;
 mod bounds;
 mod budgets;
 mod cancel;
+mod children;
 mod doubt;
 mod fakes;
 mod fallback;

@@ -120,6 +120,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
     let expected = Question {
         id: QuestionId::of_call(&call_id),
         call: Some(call_id),
+        child: None,
         kind: QuestionKind::Approval,
         prompt: "run it?".to_owned(),
         hash: question.hash.clone(),
