@@ -193,13 +193,13 @@ impl AgentBuilder {
     }
 
     /// Adds an interceptor: it may deny or change calls before the gate judges them, change what the model reads of
-    /// results, add to steps and stop turns. Several are asked in the order in which they were added.
+    /// results, add to steps and stop turns. Several are called in the order in which they were added.
     pub fn interceptor(mut self, interceptor: impl Interceptor + 'static) -> Self {
         self.interceptors.push(Arc::new(interceptor));
         self
     }
 
-    /// Adds a budget that the agent shares with whoever holds it too, other agents included. Each is asked before
+    /// Adds a budget that the agent may share with other agents and with the program. Each is asked before
     /// each request; one that is spent ends the turn, or has the approver asked.
     pub fn budget(mut self, budget: Arc<dyn Budgets>) -> Self {
         self.budgets.push(budget);

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Lets the program's own tools run, and passes calls of other tools to another gate. So it does with tools that
-/// run commands or change files, whoever declares them.
+/// run commands or change files, also the program's own.
 pub(crate) struct OwnToolsRun {
     own: HashSet<String>,
     /// Judges the other tools; without it, only read-only tools run without approval.

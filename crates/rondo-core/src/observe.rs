@@ -29,7 +29,7 @@ pub enum Moment<'a> {
     },
     /// An event for the listener, before it is joined to others or dropped.
     Event(&'a EventBody),
-    /// Something happened that the machine is told next: a reply, a failure, a verdict, a result.
+    /// An input that the machine takes next: a reply, a failure, a verdict, a result.
     Input(&'a Input),
     /// A request is sent; it ends with the [`Input::Reply`] or [`Input::ReplyFailed`] that follows.
     Requested {

@@ -1,4 +1,4 @@
-//! What the model is told of a command.
+//! The result of a command as the model reads it.
 
 use crate::follow::Cut;
 use rondo_launch::{CallStatus, StartError};

@@ -11,9 +11,9 @@ use rondo_types::{SessionId, TimeMs};
 use rusqlite::{Connection, TransactionBehavior};
 
 impl Store {
-    /// Makes a session that shares another's records up to and with `at`, without copying them.
+    /// Creates a session that shares another's records up to and including `at`, without copying them.
     ///
-    /// Its next record is `at` + 1, chained to the shared ones. The parent goes on by itself.
+    /// Its next record is `at` + 1, chained to the shared ones. Later records of the parent do not appear in it.
     ///
     /// # Errors
     /// When the parent or the record is not there, the new id is taken or cannot be one, there are too many forks

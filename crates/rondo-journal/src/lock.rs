@@ -1,6 +1,6 @@
 //! The lock of a session: one process owns it, and another gets an error at once.
 //!
-//! Nothing here waits. A process that finds a session locked is told the owner's process id
+//! Nothing here waits. A process that finds a session locked gets the owner's process id
 //! ([`StoreError::InUse`]) and may try again. Also checks whether the file system of the journal has working locks.
 
 use crate::error::StoreError;

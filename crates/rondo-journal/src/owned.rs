@@ -74,7 +74,7 @@ impl Store {
         Ok(owned)
     }
 
-    /// Owns a session that exists, after its owner let it go or ended.
+    /// Takes ownership of an existing session that no process owns.
     ///
     /// # Errors
     /// When another process owns it, when there is none of that id, or when the disk fails.
@@ -200,7 +200,7 @@ fn take(connection: &mut Connection, session: &SessionId) -> Result<(Fence, Seq)
     Ok(taken)
 }
 
-/// Raises the epoch, so that an owner of before can no longer append; none where there is no such session.
+/// Raises the epoch, so that an earlier owner can no longer append; `None` if there is no such session.
 pub(crate) fn raise(
     connection: &Connection,
     session: &SessionId,

@@ -196,13 +196,14 @@ fn escaped(name: &str) -> String {
     escaped.replace('#', "%23")
 }
 
-/// What journals of before lack.
+/// Columns and tables that journals of earlier versions lack.
 const COLUMNS: [(&str, &str); 2] = [
     ("imported", "INTEGER NOT NULL DEFAULT 0"),
     ("lost_after", "INTEGER"),
 ];
 
-/// Adds what journals of before lack. An older program reads them as before, so their version stays.
+/// Adds the columns and tables that journals of earlier versions lack. An older program can still read them, so their
+/// version stays.
 fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
     for (name, kind) in COLUMNS {
         if has_column(connection, name)? {

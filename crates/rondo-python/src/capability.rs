@@ -89,7 +89,7 @@ impl Capability {
         matches!(self, Self::EvalExpr | Self::RunCode)
     }
 
-    /// Returns what a model is told of it.
+    /// Returns its description as the model reads it.
     #[must_use]
     pub fn spec(self) -> ToolSpec {
         let (effects, concurrency, recovery) = match self.runs_code() {

@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::notices::Notices;
 use rondo_core::EventSender;
 
-/// Where the turns of this process are told of; nowhere, unless the environment says so.
+/// Where the turns of this process are exported to; nowhere, unless the environment says so.
 pub struct Telemetry(Inner);
 
 #[cfg(feature = "otel")]

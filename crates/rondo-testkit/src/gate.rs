@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A door in a script: the server stops there until the test opens it.
+/// A gate in a script: the server stops there until the test opens it.
 ///
-/// Clones are the same door. It tells the test when the server has come to it, so that a test needs
+/// Clones are the same gate. It tells the test when the server has reached it, so that a test needs
 /// no time to know what was sent.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Door>);

@@ -107,7 +107,7 @@ pub struct Answer {
     pub value: AnswerValue,
 }
 
-/// What is answered.
+/// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum AnswerValue {

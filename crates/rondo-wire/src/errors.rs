@@ -1,4 +1,4 @@
-//! Errors as `openai-chat`, `openai-responses` and `anthropic` tell them: `{"error": {..}}` and what
+//! Errors in the format of `openai-chat`, `openai-responses` and `anthropic`: `{"error": {..}}` and what
 //! gateways make of it.
 
 use crate::Headers;

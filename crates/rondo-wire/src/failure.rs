@@ -119,7 +119,7 @@ const MESSAGES: [(ErrorClass, &[&str]); 3] = [
     ),
 ];
 
-/// A failure as a provider tells it, before it is classed.
+/// A failure as the provider reported it, before it is classed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure {
     /// The HTTP status, or the number that the body gives in its place.

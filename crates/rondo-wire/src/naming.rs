@@ -6,7 +6,7 @@ use rondo_types::{ModelEvent, ResponseName};
 /// The bound on an id or a name, in bytes. Providers' are far below; what is longer is none.
 const NAME_BYTES_MAX: usize = 512;
 
-/// Tells once what the provider calls the response and who answers, though each event may say it.
+/// Emits the provider's id of the response and its name of the model once, though each event may have them.
 ///
 /// Gateways send empty ones first, and some change the id from event to event: the first counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

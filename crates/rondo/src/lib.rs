@@ -1,4 +1,4 @@
-//! The library front door of Rondo: turns that end, whatever the model, the network or a tool does.
+//! The library of Rondo: turns that end, whatever the model, the network or a tool does.
 //!
 //! An [`Agent`] is a model with its tools, rules and limits. It takes a message to an [`Outcome`]:
 //! the model is asked, the tools it calls are run, their results go back, until there is an answer

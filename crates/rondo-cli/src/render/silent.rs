@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use rondo_types::TurnEvent;
 use std::io;
 
-/// Shows nothing, for a turn whose end is told in other words.
+/// Shows nothing, for a turn whose end the command reports itself.
 pub(crate) struct SilentView;
 
 impl View for SilentView {

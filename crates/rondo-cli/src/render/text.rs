@@ -26,7 +26,7 @@ use tokio::sync::watch;
 /// Live output of one call that is shown, in bytes; the whole of it is in the result or its file.
 const LIVE_BYTES_MAX: usize = 1 << 20;
 
-/// What the model is told of a call that the user does not want.
+/// The reason that the model reads for a call that the user denied.
 const BY_USER: &str = "the user said no";
 
 /// Shows a turn as text.
@@ -358,7 +358,7 @@ impl TextView {
     }
 }
 
-/// What a person is told of a request that failed and is sent again; a provider's name follows.
+/// The text for a failed request that is sent again; the provider's name follows it.
 fn what_failed(class: ErrorClass, status: Option<u16>) -> String {
     let named = match class {
         ErrorClass::RateLimited => " (too many requests)",
@@ -382,7 +382,7 @@ fn what_failed(class: ErrorClass, status: Option<u16>) -> String {
     what.to_owned()
 }
 
-/// What a person is told of a call that a crash cut off.
+/// The text for a call that a crash interrupted.
 fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> String {
     let what = match decision {
         InDoubtDecision::Retry if still_running => "still running, waiting for it",

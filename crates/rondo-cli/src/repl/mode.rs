@@ -33,7 +33,7 @@ pub(super) enum Line<'a> {
 }
 
 impl Mode {
-    /// Every mode, in the order of the wheel.
+    /// Every mode, in the order in which Tab switches them.
     pub(super) const WHEEL: [Self; 3] = [Self::Agent, Self::Shell, Self::Python];
 
     /// Returns the mode after this one.

@@ -344,7 +344,7 @@ impl AgentChat {
         self.session.is_ephemeral()
     }
 
-    /// Returns what must not be told, the key of the latest model included.
+    /// Returns the secrets to redact, the key of the latest model included.
     pub(super) fn all_secrets(&self) -> Secrets {
         self.secrets
             .clone()

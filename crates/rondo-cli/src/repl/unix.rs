@@ -92,7 +92,7 @@ pub(super) fn size() -> TerminalSize {
     }
 }
 
-/// Hears of changes of the terminal's size.
+/// Listens for changes of the terminal's size.
 ///
 /// # Errors
 /// When the signal cannot be listened to.

@@ -11,7 +11,7 @@
 //! - `resume`: how a turn that was cut off goes on, from its records.
 //! - `tool_work`: one tool call with its timeout and its end.
 //! - `spans`: what a log shows of a turn.
-//! - `writer`: what the journal is told, and when.
+//! - `record_batch`: what is written to the journal, and when.
 //! - `close`: the end of a parked turn that this version cannot drive again.
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
@@ -72,13 +72,13 @@ pub struct TurnSetup {
     pub turn_number: u32,
     /// Who answers.
     pub model: Arc<dyn Model>,
-    /// Who is asked instead when that fails, in order, each for the rest of the turn.
+    /// The fallback models, in order. Each takes over for the rest of the turn when the one before it fails.
     pub fallbacks: Vec<Arc<dyn Model>>,
     /// What it may call.
     pub tools: Toolbox,
     /// Who judges each call.
     pub gate: Arc<dyn Gate>,
-    /// Who is asked where the gate does not know.
+    /// Answers when the gate asks for approval.
     pub approver: Arc<dyn Approver>,
     /// Who may deny or change calls, results and steps, in order.
     pub interceptors: Vec<Arc<dyn Interceptor>>,
@@ -684,7 +684,7 @@ impl Driver {
 
 /// How a piece of work beside the loop ended.
 enum TaskEnd {
-    /// The machine is told.
+    /// With an input for the machine.
     Input(Input),
     /// The same, by an answer that someone gave elsewhere.
     Given {

@@ -41,7 +41,7 @@ pub(super) struct ModelWork {
     queued: Vec<TimeMs>,
 }
 
-/// Waits of one request that are told of.
+/// The bound on waits of one request that are reported.
 const QUEUED_TOLD_MAX: usize = 16;
 
 impl ModelWork {

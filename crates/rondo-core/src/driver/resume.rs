@@ -355,7 +355,7 @@ impl Driver {
             Verdict::Allow => Approval::Approved,
             Verdict::Deny { reason } => Approval::Denied { reason },
             Verdict::Ask { prompt } => {
-                // The listener of now did not hear the question.
+                // The present listener did not receive the question.
                 return self.ready.push_back(Input::AskAgain {
                     call_id,
                     prompt,

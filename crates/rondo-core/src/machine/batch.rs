@@ -35,7 +35,7 @@ pub(super) struct BatchCall {
     pub(super) arguments: Value,
     pub(super) recovery: Recovery,
     pub(super) state: CallState,
-    /// Whether the listener was told of its end.
+    /// Whether its `tool_call_finished` was sent.
     pub(super) reported: bool,
     /// Whether a person changed the arguments.
     #[serde(default)]

@@ -45,7 +45,7 @@ pub struct TurnMachine {
     /// What the provider calls the step's last reply.
     #[serde(default)]
     pub(super) last_response: ResponseName,
-    /// Whether a step began whose end was not yet told.
+    /// Whether a step began whose `step_finished` was not sent yet.
     pub(super) step_open: bool,
     /// The model's latest text of this turn: part of an answer that the runtime must build.
     pub(super) last_text: String,

@@ -119,7 +119,7 @@ pub(super) async fn as_approval<A: Approver + ?Sized>(
 /// Why a question of a running call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
-    /// The person said no, or there is nobody to ask.
+    /// The user said no, or there is no user to ask.
     #[error("{reason}")]
     Denied {
         /// Why.
@@ -163,7 +163,7 @@ impl Asker {
         }
     }
 
-    /// Returns one that refuses every question: there is nobody to ask.
+    /// Returns one that refuses every question, for hosts without a user to ask.
     #[must_use]
     pub fn nobody() -> Self {
         Self::new(|_| {

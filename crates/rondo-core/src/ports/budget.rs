@@ -27,7 +27,7 @@ pub trait Budgets: Send + Sync {
     /// One that panics or takes longer than [`BUDGET_TIMEOUT`] grants nothing.
     async fn reserve(&self, request: &ReservationRequest) -> Reserved;
 
-    /// Puts what a request has used in the place of what was held back for it. Told again after a crash: an id that is
+    /// Replaces a reservation by what the request has used. Called again after a crash: an id that is
     /// not held any more changes nothing.
     async fn settle(&self, session: &SessionId, id: &str, used: Amount);
 }

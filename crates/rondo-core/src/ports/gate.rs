@@ -65,7 +65,7 @@ pub trait Approver: Send + Sync {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply;
 
     /// Asks whether a turn may go on though a budget is spent; [`Approval::Approved`] lets it, for as long as its own
-    /// limits do, and every other answer ends it. By default nobody can allow it.
+    /// limits do, and every other answer ends it. By default it cannot be allowed.
     ///
     /// # Cancel safety
     /// As [`Self::ask`].

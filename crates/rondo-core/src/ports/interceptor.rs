@@ -52,7 +52,8 @@ pub trait Interceptor: Send + Sync {
         ResultDecision::Keep
     }
 
-    /// Told of the end of the turn, once it is recorded and shown; at most once, and not where the process ends first.
+    /// Called after the end of the turn, once it is recorded and shown: at most once, and not if the process ends
+    /// first.
     async fn turn_end(&self, _outcome: &Outcome) {}
 }
 

@@ -448,13 +448,13 @@ pub enum RecordBody {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_read_input: bool,
     },
-    /// Code of before is about to run again, to restore what it left in the interpreter. From
+    /// Earlier code is about to run again, to restore what it left in the interpreter. From
     /// version 2 on.
     CellsRepeating {
         /// The places of the cells and calls that it was recorded with.
         cells: Vec<Seq>,
     },
-    /// The code of before has run again, or was stopped. From version 2 on.
+    /// The earlier code has run again, or was stopped. From version 2 on.
     CellsRepeated {
         /// How many of the cells ran again.
         repeated: u32,

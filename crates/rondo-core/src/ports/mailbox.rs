@@ -22,24 +22,25 @@ pub const NAME_BYTES_MAX: usize = 256;
 /// submitted again under one of them is a duplicate.
 pub const KEYS_REMEMBERED: usize = 512;
 
-/// What is to be submitted to a session.
+/// A submission to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMail {
     /// The session; it need not exist yet.
     pub session: SessionId,
-    /// Names the submission within its session, chosen by whoever submits it: submitted again after a crash or a
-    /// lost reply, it counts once. Of 1 to [`NAME_BYTES_MAX`] bytes.
+    /// The idempotency key of the submission within its session, chosen by the submitter: submitted again under the
+    /// same key after a crash or a lost reply, it counts once. Of 1 to [`NAME_BYTES_MAX`] bytes.
     pub key: String,
-    /// Who submits it, of at most [`NAME_BYTES_MAX`] bytes.
+    /// The user or program that submits it, of at most [`NAME_BYTES_MAX`] bytes.
     pub actor: String,
-    /// When.
+    /// The time of the submission, by the submitter's clock.
     pub at_ms: TimeMs,
-    /// What.
+    /// The message, answer or cancellation.
     pub body: MailBody,
 }
 
 impl NewMail {
-    /// Refuses what no mailbox takes, and returns its body as JSON; engines call this before they store it.
+    /// Checks the bounds on the key, the actor and the body, and returns the body as JSON. Engines call this before
+    /// they store it.
     ///
     /// # Errors
     /// When the key is empty, or the key, the actor or the body is too long.
@@ -69,11 +70,11 @@ pub struct Mail {
     pub session: SessionId,
     /// Its name within the session.
     pub key: String,
-    /// Who submitted it.
+    /// The user or program that submitted it.
     pub actor: String,
-    /// When, by the clock of the process that submitted it.
+    /// The time of the submission, by the clock of the process that submitted it.
     pub at_ms: TimeMs,
-    /// What.
+    /// The message, answer or cancellation.
     pub body: MailBody,
 }
 
@@ -144,7 +145,7 @@ impl MailBody {
     }
 }
 
-/// What became of something that was submitted.
+/// The result of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
     /// It waits.
@@ -164,7 +165,7 @@ impl Pushed {
     }
 }
 
-/// What waits in a mailbox besides something new: whether that still fits is the same for all engines.
+/// How much waits in a session's mailbox. Decides, the same for all engines, whether another submission fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waiting {
     /// Messages.
@@ -205,7 +206,8 @@ impl Waiting {
     }
 }
 
-/// What was submitted to sessions and not yet taken by their owners.
+/// The port to the messages, answers and cancellations that wait for sessions: submitted, and not yet taken by their
+/// owners.
 ///
 /// The owner lists a session's mail, does what it says, and hands the rows to
 /// [`Journal::append`](super::Journal::append) with the records that tell of it, which removes them in the same
@@ -265,10 +267,10 @@ pub trait Mailbox: Send + Sync {
     /// When the storage fails.
     async fn waiting(&self) -> Result<Vec<SessionId>, MailboxError>;
 
-    /// Tells of changes that are made through this value and its clones: the number changes with each. Several
-    /// changes may be told as one, and a change may be told that was none.
+    /// Returns a counter that changes with each change made through this value and its clones. Several changes may
+    /// be one step of the counter, and it may change without a change of the mailbox.
     ///
-    /// What other processes do is not told. Who must see that asks [`Mailbox::waiting`] or [`Mailbox::list`] again
+    /// Changes made by other processes do not count. To see those, call [`Mailbox::waiting`] or [`Mailbox::list`]
     /// from time to time.
     fn changed(&self) -> watch::Receiver<u64>;
 }

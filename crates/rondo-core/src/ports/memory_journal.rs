@@ -17,7 +17,7 @@ pub struct NoJournal {
 }
 
 impl NoJournal {
-    /// Removes from `mailbox` what appends acknowledge.
+    /// Connects a mailbox: appends remove the rows that they acknowledge from it.
     #[must_use]
     pub fn with_mailbox(mailbox: MemoryMailbox) -> Self {
         Self {
@@ -111,13 +111,13 @@ impl MemoryJournal {
         }
     }
 
-    /// Removes from `mailbox` what appends acknowledge.
+    /// Connects a mailbox: appends remove the rows that they acknowledge from it.
     #[must_use]
     pub fn with_mailbox(self, mailbox: MemoryMailbox) -> Self {
         Self { mailbox, ..self }
     }
 
-    /// Makes another owner of the same records; this one can append no more.
+    /// Returns a new owner of the same records, as another process would become it. This one can append no more.
     #[must_use]
     pub fn taken_over(&self) -> Self {
         let mut shared = self.shared();

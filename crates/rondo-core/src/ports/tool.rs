@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// Something a model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Returns what the model is told of it. The same at every call.
+    /// Returns its name, description, schema and hints, as the model and the gate read them. The same at every call.
     fn spec(&self) -> ToolSpec;
 
     /// Runs one call, whose arguments already fit the schema.
@@ -103,7 +103,7 @@ pub enum Reconciled {
     NotDone,
     /// It goes on by itself: a call with the same key waits for its end, and begins nothing.
     Running,
-    /// Nothing tells.
+    /// It cannot be found out.
     Unknown,
 }
 

@@ -194,7 +194,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Tells what the driver told before the machine took the record.
+    /// Emits the events that the driver emitted before the machine took the record.
     fn before(&mut self, record: &Record) {
         let at = record.at_ms;
         match &record.body {

@@ -258,7 +258,7 @@ impl SessionMachine {
         }
     }
 
-    /// Returns whether a turn runs that was not told to stop.
+    /// Returns whether a turn runs that is not being stopped.
     fn takes_steering(&self) -> bool {
         matches!(
             self.turn,

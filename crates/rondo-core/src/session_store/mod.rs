@@ -1,4 +1,4 @@
-//! The port to sessions: begun, taken by one owner at a time, read, listed, forked and removed.
+//! The port to a store of sessions: creates, owns (one owner at a time), reads, lists, forks and removes them.
 
 mod memory;
 
@@ -130,7 +130,7 @@ pub trait SessionStore: Send + Sync {
     /// When there is one of that id, it is being begun elsewhere, or the storage fails.
     async fn begin(&self, new: NewSession) -> Result<Arc<dyn Journal>, SessionStoreError>;
 
-    /// Owns a session that exists, until what it returns is dropped; owners of before can append no more.
+    /// Takes ownership of an existing session until the returned value is dropped. Earlier owners can append no more.
     ///
     /// # Errors
     /// When another process owns it, there is none of that id, or the storage fails.

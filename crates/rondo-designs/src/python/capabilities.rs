@@ -228,7 +228,7 @@ impl Capability {
     }
 }
 
-/// Returns what the model is told of the seven functions.
+/// Returns the descriptions of the seven functions that the model reads.
 #[must_use]
 pub fn function_declarations() -> Vec<FunctionDeclaration> {
     Capability::ALL.map(Capability::declaration).into()

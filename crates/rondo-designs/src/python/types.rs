@@ -103,7 +103,7 @@ impl AssistantOutput {
     }
 }
 
-/// What the model is told of a function.
+/// The description of a function that the model reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionDeclaration {
     /// Its name.

@@ -13,7 +13,7 @@ pub trait Tool: Send + Sync {
     /// Returns the name, such as `execute_command`.
     fn name(&self) -> &str;
 
-    /// Returns what the model is told of it.
+    /// Returns the specification of the tool that the model reads.
     fn description(&self) -> &str;
 
     /// Returns the JSON Schema of its arguments, an object schema.

@@ -160,7 +160,7 @@ impl State {
         chat_messages(&self.conversation)
     }
 
-    /// Returns what the model is told of the tools.
+    /// Returns the specifications of the tools that the model reads.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolSpec> {
         self.agent.tools.iter().map(|tool| tool.spec()).collect()

@@ -54,7 +54,7 @@ impl ToolRegistry {
         tools.find(|tool| tool.spec().name == name).cloned()
     }
 
-    /// Returns what the model is told of the tools.
+    /// Returns the specifications of the tools that the model reads.
     #[must_use]
     pub fn definitions(&self) -> Vec<ToolDefinition> {
         self.tools.iter().map(|tool| tool.spec()).collect()

@@ -106,7 +106,7 @@ pub struct ExecutedToolCall {
     pub duration_ms: u64,
 }
 
-/// What the model is told of a call.
+/// The result of a call as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// Whether the tool succeeded.

@@ -380,8 +380,8 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         return Ok(());
     }
     let (known, given, rest) = command(name, rest)?;
-    let said = programs::read(rest, known)?;
-    let is_asked = |option: &&str| said.options.contains(option);
+    let args = programs::read(rest, known)?;
+    let is_asked = |option: &&str| args.options.contains(option);
     if name != "log" && is_asked(&"L") && known.values == HISTORY.values {
         // They do not know it and read its value as an option.
         return Err(format!("`-L` is not an option of `git {name}`"));
@@ -390,7 +390,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         return Err("`git grep` follows links unless it has `--cached`".to_owned());
     }
     if let Given::OnlyWith(options) = given
-        && !said.operands.is_empty()
+        && !args.operands.is_empty()
         && !options.iter().any(is_asked)
     {
         return Err(format!("`git {name}` may make what it is given"));
@@ -401,7 +401,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     {
         return Err("a pattern or a signature check of `git` is not understood".to_owned());
     }
-    programs::check_paths(rest, &said.operands, &dirs)?;
+    programs::check_paths(rest, &args.operands, &dirs)?;
     git_directory::check(&dirs)
 }
 

@@ -21,9 +21,9 @@ pub(super) struct Options {
     pub(super) numbers: bool,
 }
 
-/// What was said to a program.
+/// The arguments of a program, sorted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said<'a> {
+pub(super) struct ParsedArgs<'a> {
     /// The options by name: one character, or the long name.
     pub(super) options: Vec<&'a str>,
     /// What is no option and no value of one, by index.
@@ -34,8 +34,11 @@ pub(super) struct Said<'a> {
 ///
 /// Some programs read no options behind their first operand (`awk`, all of the BSDs', those of GNU
 /// under `POSIXLY_CORRECT`), so that a value there may be one more operand, and counts as one too.
-pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Said<'a>, String> {
-    let mut said = Said {
+pub(super) fn read<'a>(
+    words: &[Option<&'a str>],
+    known: &Options,
+) -> Result<ParsedArgs<'a>, String> {
+    let mut args = ParsedArgs {
         options: Vec::new(),
         operands: Vec::new(),
     };
@@ -44,7 +47,7 @@ pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Sai
     while let Some((index, word)) = words.next() {
         let option = word.filter(|text| !ended && text.len() > 1 && text.starts_with('-'));
         let Some(option) = option else {
-            said.operands.push(index);
+            args.operands.push(index);
             continue;
         };
         if option == "--" {
@@ -52,27 +55,31 @@ pub(super) fn read<'a>(words: &[Option<&'a str>], known: &Options) -> Result<Sai
             continue;
         }
         let needs_value = match option.strip_prefix("--") {
-            Some(long) => read_long(long, known, &mut said)?,
-            None => read_short(option, known, &mut said)?,
+            Some(long) => read_long(long, known, &mut args)?,
+            None => read_short(option, known, &mut args)?,
         };
         // Programs do not agree whether `--` can be a value.
         let is_value = |word: &Option<&str>| word.is_some_and(|text| text != "--");
         if needs_value {
             let value = words.next().filter(|(_, word)| is_value(word));
             let (at, _) = value.ok_or_else(|| format!("the value of `{option}` is not known"))?;
-            if !said.operands.is_empty() {
-                said.operands.push(at);
+            if !args.operands.is_empty() {
+                args.operands.push(at);
             }
         }
     }
-    Ok(said)
+    Ok(args)
 }
 
-fn read_long<'a>(long: &'a str, known: &Options, said: &mut Said<'a>) -> Result<bool, String> {
+fn read_long<'a>(
+    long: &'a str,
+    known: &Options,
+    args: &mut ParsedArgs<'a>,
+) -> Result<bool, String> {
     let (name, value) = long
         .split_once('=')
         .map_or((long, None), |(name, value)| (name, Some(value)));
-    said.options.push(name);
+    args.options.push(name);
     if known.long_values.contains(&name) {
         Ok(value.is_none())
     } else if known.long.contains(&name) {
@@ -84,14 +91,18 @@ fn read_long<'a>(long: &'a str, known: &Options, said: &mut Said<'a>) -> Result<
     }
 }
 
-fn read_short<'a>(word: &'a str, known: &Options, said: &mut Said<'a>) -> Result<bool, String> {
+fn read_short<'a>(
+    word: &'a str,
+    known: &Options,
+    args: &mut ParsedArgs<'a>,
+) -> Result<bool, String> {
     let letters = word.strip_prefix('-').unwrap_or(word);
     if known.numbers && letters.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(false);
     }
     for (at, letter) in letters.char_indices() {
         let end = at + letter.len_utf8();
-        said.options.push(letters.get(at..end).unwrap_or_default());
+        args.options.push(letters.get(at..end).unwrap_or_default());
         if known.values.contains(letter) {
             return Ok(end == letters.len());
         }

@@ -1,6 +1,6 @@
 //! Decides whether a simple command is read-only.
 
-use super::options::{self, Options, Said};
+use super::options::{self, Options, ParsedArgs};
 use super::paths::AllowedDirs;
 use super::tables::{Operands, PROGRAMS, Program};
 use super::words::Value;
@@ -73,7 +73,7 @@ const TEST_OPERATORS: [&str; 34] = [
     "-nt", "-ot", "-ef", "-",
 ];
 
-/// Refuses a simple command that is not known to only look inside the allowed directories.
+/// Refuses a simple command that is not known to be read-only, or that may read outside of the allowed directories.
 pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     let Some((name, words)) = words.split_first() else {
         return Ok(());
@@ -109,24 +109,24 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
 }
 
 fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let said = read(words, &program.options)?;
+    let args = read(words, &program.options)?;
     match program.operands {
         Operands::Text => Ok(()),
-        Operands::Nothing if said.operands.is_empty() => Ok(()),
+        Operands::Nothing if args.operands.is_empty() => Ok(()),
         Operands::Nothing => Err(format!(
             "what `{}` is given is not understood",
             program.name
         )),
-        Operands::Files => check_files(words, &said.operands, dirs),
-        Operands::Paths => check_paths(words, &said.operands, dirs),
-        Operands::OnePath if !is_one_path(words, &said.operands) => {
+        Operands::Files => check_files(words, &args.operands, dirs),
+        Operands::Paths => check_paths(words, &args.operands, dirs),
+        Operands::OnePath if !is_one_path(words, &args.operands) => {
             Err(format!("`{}` may write to a file", program.name))
         }
-        Operands::OnePath => check_paths(words, &said.operands, dirs),
+        Operands::OnePath => check_paths(words, &args.operands, dirs),
         Operands::PatternThenPaths(given_by) => {
-            let is_given = said.options.iter().any(|option| given_by.contains(option));
+            let is_given = args.options.iter().any(|option| given_by.contains(option));
             let skip = usize::from(!is_given);
-            let (pattern, paths) = said.operands.split_at(skip.min(said.operands.len()));
+            let (pattern, paths) = args.operands.split_at(skip.min(args.operands.len()));
             let is_known = |index: &usize| matches!(words.get(*index), Some(Value::Text(_)));
             if !pattern.iter().all(is_known) {
                 return Err("what it searches for is not known".to_owned());
@@ -143,7 +143,7 @@ fn is_one_path(words: &[Value], operands: &[usize]) -> bool {
 }
 
 /// Reads options; a word that may turn into several, or into an option, is refused.
-pub(super) fn read<'a>(words: &'a [Value], known: &Options) -> Result<Said<'a>, String> {
+pub(super) fn read<'a>(words: &'a [Value], known: &Options) -> Result<ParsedArgs<'a>, String> {
     if words
         .iter()
         .any(|word| matches!(word, Value::Dynamic | Value::Harmless))

@@ -167,10 +167,10 @@ const JQ_WORDS: &[&str] = &[
 ];
 
 pub(super) fn sed(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let said = programs::read(words, &SED)?;
+    let args = programs::read(words, &SED)?;
     let mut scripts = Vec::new();
-    let mut paths = said.operands.as_slice();
-    if said
+    let mut paths = args.operands.as_slice();
+    if args
         .options
         .iter()
         .any(|option| matches!(*option, "e" | "expression"))
@@ -311,8 +311,8 @@ fn sed_replacement(script: &str, delimiter: char) -> Option<&str> {
 }
 
 pub(super) fn awk(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let said = programs::read(words, &AWK)?;
-    let (program, paths) = said
+    let args = programs::read(words, &AWK)?;
+    let (program, paths) = args
         .operands
         .split_first()
         .ok_or("its program is not known")?;
@@ -408,8 +408,8 @@ fn skip_regex(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
 }
 
 pub(super) fn jq(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let said = programs::read(words, &JQ)?;
-    let Some((filter, paths)) = said.operands.split_first() else {
+    let args = programs::read(words, &JQ)?;
+    let Some((filter, paths)) = args.operands.split_first() else {
         return Ok(());
     };
     if !is_jq(text(words, *filter)?) {

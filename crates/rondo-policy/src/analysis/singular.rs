@@ -55,8 +55,8 @@ const WIDTH_CHARS_MAX: usize = 5;
 
 /// What sets the clock is refused.
 pub(super) fn date(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
-    let said = programs::read(words, &DATE)?;
-    for index in &said.operands {
+    let args = programs::read(words, &DATE)?;
+    for index in &args.operands {
         let text = words.get(*index).and_then(Value::text);
         if !text.is_some_and(|text| text.starts_with('+')) {
             return Err("it may set the clock".to_owned());

@@ -2,7 +2,7 @@
 
 use super::options::Options;
 
-/// Those of `head` and `tail`.
+/// The options of `head` and `tail`.
 const ENDS: Options = Options {
     flags: "qvz",
     values: "nc",
@@ -45,14 +45,15 @@ pub(super) enum Operands {
     PatternThenPaths(&'static [&'static str]),
 }
 
-/// A program that only looks.
+/// A read-only program.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) options: Options,
     pub(super) operands: Operands,
 }
 
-/// The programs, without those that are looked at one by one.
+/// The read-only programs. Those that need a check of their own, such as `find`, `sed` and `git`, are arms of
+/// `programs::check`.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "ls",

@@ -37,7 +37,7 @@ pub(super) struct Actor {
     known: HashMap<String, KnownRow>,
     /// Messages that were handed to the turn that runs, in order.
     handed: VecDeque<TicketId>,
-    /// What the machine is to be told next.
+    /// Inputs that the machine takes next.
     inputs: VecDeque<Input>,
 }
 
@@ -544,7 +544,7 @@ impl Actor {
         });
     }
 
-    /// Tells what is in no record, at the place of what was told last.
+    /// Sends an update that is in no record, after the last one that was sent.
     fn tell(&self, body: UpdateBody) {
         let place = self.entry.ring().end();
         self.entry.tell(place, body);

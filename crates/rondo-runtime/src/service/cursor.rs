@@ -41,9 +41,9 @@ pub(super) struct Place {
     pub(super) turn: u32,
     /// The number of the process that runs a part of the turn, from 0.
     pub(super) run: u32,
-    /// How many updates of that run were told.
+    /// How many updates of that run were returned.
     pub(super) update: u32,
-    /// How many bytes of the last one were told, where it is a delta.
+    /// How many bytes of the last one were returned, if it is a delta.
     pub(super) offset: u64,
     /// When the run began, which tells it from one that was lost with its process before anything was recorded.
     pub(super) began: TimeMs,
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Returns whether nothing of the run was told.
+    /// Returns whether nothing of the run was returned.
     pub(super) fn is_beginning(self) -> bool {
         (self.update, self.offset) == (0, 0)
     }

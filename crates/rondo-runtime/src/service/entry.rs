@@ -47,7 +47,7 @@ pub(super) struct Work {
     pub(super) retry: bool,
     /// When the next question expires.
     pub(super) due: Option<TimeMs>,
-    /// The last record that was told of.
+    /// The last record that was sent to listeners.
     pub(super) head: Seq,
 }
 
@@ -160,7 +160,7 @@ impl Entry {
         self.changes.subscribe()
     }
 
-    /// Forgets what is held for those who listen, once nobody does and nothing runs.
+    /// Forgets the updates held for listeners, once there is no listener and nothing runs.
     pub(super) fn leave(&self) {
         let others = self.listeners.fetch_sub(1, Ordering::Relaxed);
         if others == 1 && !self.is_running() {

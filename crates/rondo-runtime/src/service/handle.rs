@@ -108,7 +108,7 @@ impl SessionHandle {
     }
 
     /// Has what was said summed up, after the messages that wait, with an eye on what is named; that may be
-    /// nothing. Where there is nothing to sum up yet, that is told.
+    /// nothing. If there is nothing to sum up yet, an update says so.
     ///
     /// # Errors
     /// As [`submit_as`](Self::submit_as).

@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //! - [`handle`]: what can be done in a session.
-//! - [`subscription`]: listening; [`update`]: what is told; [`cursor`]: where to go on.
+//! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `running`: the turn that runs.
 //! - `ring`: the latest updates in memory; `records`: all of them from the records.
 //! - `watcher`: sees what other processes do.
@@ -136,15 +136,15 @@ impl SessionService {
         &self.shared.runtime
     }
 
-    /// Names a new session. Nothing is kept of it before its first message.
+    /// Returns a new session with an id of its own. Nothing of it is stored before its first message.
     #[must_use]
     pub fn new_session(&self, options: SessionOptions) -> SessionHandle {
         let id = ids::new_session(Clock::system().now());
         self.session(id, options)
     }
 
-    /// Returns a session by its whole id, be it there or not. `options` hold where it is not, or where they name a
-    /// directory.
+    /// Returns a session by its full id, whether or not it exists. `options` apply if it does not exist, or if they
+    /// name a directory.
     #[must_use]
     pub fn session(&self, id: SessionId, options: SessionOptions) -> SessionHandle {
         let mut entries = self.shared.entries();

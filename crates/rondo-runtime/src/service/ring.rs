@@ -98,7 +98,7 @@ impl Ring {
         }
     }
 
-    /// Says that a run follows of which nothing was told yet.
+    /// Marks the start of a run of which nothing was sent yet.
     pub(super) fn begin(&mut self, run: Place) {
         if !self.has_recorded {
             self.start = run;
@@ -165,7 +165,7 @@ impl Ring {
         }
     }
 
-    /// The place after what was told last.
+    /// The place after the last update that was sent.
     pub(super) fn end(&self) -> Place {
         self.updates.back().map_or(self.start, |it| it.place)
     }

@@ -27,7 +27,7 @@ pub struct Subscription {
     stand: Option<Stand>,
     /// What came since this number, and is in no record, is told.
     since: u64,
-    /// What was read and not told yet.
+    /// Updates that were read and not returned yet.
     read: VecDeque<(Place, UpdateBody)>,
     /// Reads the records; none while it is told what the service holds.
     records: Option<RecordReader>,
@@ -61,7 +61,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the cursor after what was told last.
+    /// Returns the cursor after the last update that was returned.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         let number = self.stand.map(|it| it.next);

@@ -1,4 +1,4 @@
-//! What a listener of a session is told.
+//! The updates that a listener of a session receives.
 
 use super::cursor::Cursor;
 use rondo_core::session::SessionEvent;
@@ -26,12 +26,12 @@ pub enum UpdateBody {
         /// What is said, without secrets.
         message: Message,
     },
-    /// An event of a turn. Its `seq` counts the deltas as they were told to this listener.
+    /// An event of a turn. Its `seq` counts the deltas as this listener received them.
     Turn {
         /// The event.
         event: Box<TurnEvent>,
     },
-    /// An event of the session's queue. It is in no record: only those hear of it who listen meanwhile.
+    /// An event of the session's queue. It is in no record: only listeners that are subscribed at the time receive it.
     Session {
         /// The event.
         event: SessionEvent,

@@ -61,7 +61,7 @@ pub(super) struct Delta<'a> {
     pub(super) stop_reason: Option<Text<'a>>,
 }
 
-/// Cumulative counts, as far as they are told.
+/// Cumulative counts; absent ones were not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<Count>,

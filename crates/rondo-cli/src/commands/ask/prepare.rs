@@ -212,7 +212,8 @@ fn keep_parking(session: &mut Session, is_detached: bool) {
     }
 }
 
-/// Returns whether the session's turn could only wait again: it has open questions, and nobody is here to answer.
+/// Returns whether the session's turn could only wait again: it has open questions, and no user is at a terminal to
+/// answer.
 fn is_waiting(session: &Session) -> bool {
     let open = session.open_questions();
     let can_answer = match session.settings.values.approval {

@@ -136,7 +136,7 @@ fn end_note(
     }
 }
 
-/// A turn that only comes before the one that was asked for is told in a note.
+/// Of a turn that has to end before the requested one begins, only a note is shown.
 fn view(
     format: OutputFormat,
     output: Output,

@@ -10,13 +10,14 @@ use rondo_runtime::values::EditKeys;
 
 /// The menu of completions.
 pub(super) const MENU: &str = "completions";
-/// What the editor tells its host when the wheel of modes is to turn.
-const TURN_WHEEL: &str = "turn the wheel";
+/// The host command that switches the prompt to its next mode.
+const NEXT_MODE: &str = "next mode";
 
-/// What one key enters: the agent is asked about what failed.
+/// The slash command that Alt-A enters: the agent explains the last failure.
 const EXPLAIN: &str = "/explain";
 
-/// The user's keys, with a Tab that turns the wheel of modes where there is nothing to complete.
+/// The key bindings of the user's choice, with a Tab that switches the mode if the line is empty, and completes if it
+/// is not.
 pub(super) struct Keys {
     inner: Box<dyn EditMode>,
     shared: Shared,
@@ -40,9 +41,9 @@ impl EditMode for Keys {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         let parsed = self.inner.parse_event(event);
         match parsed {
-            // Only our Tab is such a list: a menu, and how to go on in it.
+            // Only our Tab is such a list: open the menu, or select its next entry.
             ReedlineEvent::UntilFound(ref events) if is_tab(events) && self.shared.is_empty() => {
-                turn_wheel()
+                next_mode()
             }
             ReedlineEvent::None | ReedlineEvent::Resize(..) => parsed,
             _ => {
@@ -61,8 +62,8 @@ fn is_tab(events: &[ReedlineEvent]) -> bool {
     matches!(events.first(), Some(ReedlineEvent::Menu(name)) if name == MENU)
 }
 
-fn turn_wheel() -> ReedlineEvent {
-    ReedlineEvent::ExecuteHostCommand(TURN_WHEEL.to_owned())
+fn next_mode() -> ReedlineEvent {
+    ReedlineEvent::ExecuteHostCommand(NEXT_MODE.to_owned())
 }
 
 fn with_ours(mut keys: Keybindings) -> Keybindings {
@@ -85,8 +86,8 @@ fn with_ours(mut keys: Keybindings) -> Keybindings {
             ReedlineEvent::Submit,
         ]),
     );
-    let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, turn_wheel()]);
-    // Terminals tell the same key in two ways.
+    let back = ReedlineEvent::UntilFound(vec![ReedlineEvent::MenuPrevious, next_mode()]);
+    // Terminals report Shift-Tab with or without the modifier.
     keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, back.clone());
     keys.add_binding(KeyModifiers::NONE, KeyCode::BackTab, back);
     keys
