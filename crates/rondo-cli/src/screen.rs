@@ -11,14 +11,14 @@ use tokio::time::timeout;
 const ASIDE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The bound on lines that the view has yet to show.
-const SAID_MAX: usize = 64;
+const LINES_MAX: usize = 64;
 
 /// Lets the view, which draws on a thread of its own, step aside before a question is printed.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     aside: Arc<watch::Sender<bool>>,
     typed: Arc<watch::Sender<String>>,
-    said: Arc<Mutex<Vec<String>>>,
+    lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Screen {
@@ -27,37 +27,37 @@ impl Screen {
         Self {
             aside: Arc::new(watch::Sender::new(false)),
             typed: Arc::new(watch::Sender::new(String::new())),
-            said: Arc::default(),
+            lines: Arc::default(),
         }
     }
 
-    /// Says whether the view stands aside.
+    /// Sets whether the view stands aside.
     pub(crate) fn set_aside(&self, aside: bool) {
         self.aside.send_replace(aside);
     }
 
-    /// Says what stands on the line that is being typed.
+    /// Sets the text of the line that is being typed.
     pub(crate) fn set_typed(&self, typed: &str) {
         self.typed.send_replace(typed.to_owned());
     }
 
     /// Has the view show a line of its own soon; beyond a bound, it is not shown.
-    pub(crate) fn say(&self, line: String) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() < SAID_MAX {
-            said.push(line);
+    pub(crate) fn show_line(&self, line: String) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < LINES_MAX {
+            lines.push(line);
         }
-        drop(said);
+        drop(lines);
         self.typed.send_modify(|_| ());
     }
 
     /// Takes the lines that the view is to show.
-    pub(crate) fn take_said(&self) -> Vec<String> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut said)
+    pub(crate) fn take_lines(&self) -> Vec<String> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut lines)
     }
 
-    /// Returns what tells of each change of that line.
+    /// Returns a receiver of each change of the line that is being typed.
     pub(crate) fn typed(&self) -> watch::Receiver<String> {
         self.typed.subscribe()
     }

@@ -261,7 +261,7 @@ impl TextView {
 
     /// Shows what became of lines that were entered.
     fn say(&mut self) {
-        for line in self.screen.take_said() {
+        for line in self.screen.take_lines() {
             for call in self.calls.values_mut().filter(|call| !call.fresh) {
                 call.fresh = true;
                 self.output.stderr("\n");

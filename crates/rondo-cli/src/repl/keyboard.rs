@@ -154,13 +154,14 @@ impl Keyboard {
         };
         let is_taken = !is_for_the_prompt && handle.steer(told.clone());
         if is_taken {
-            self.screen.say(format!("queued: {told}"));
+            self.screen.show_line(format!("queued: {told}"));
         } else if self.queue.len() < QUEUE_MAX {
             self.queue.push(line.to_owned());
-            self.screen.say(format!("queued for the prompt: {told}"));
+            self.screen
+                .show_line(format!("queued for the prompt: {told}"));
         } else {
             let message = format!("dropped, {QUEUE_MAX} lines wait already: {told}");
-            self.screen.say(message);
+            self.screen.show_line(message);
         }
     }
 
