@@ -42,7 +42,7 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
 ///
 /// `-` alone is standard input; otherwise what is piped in follows as a `<stdin>` block. A word that
 /// begins with `@` attaches the file it names, beneath `directory` where it is relative. Standard
-/// input is read to its end, however long that takes; where it is silent, `tell` is told once.
+/// input is read to its end, however long that takes; where it is silent, `tell` is called once.
 ///
 /// # Errors
 /// When there is nothing to ask, or something named cannot be read. Where no command was typed

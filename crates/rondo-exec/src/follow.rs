@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep};
 /// How often a supervisor is woken meanwhile, which its command may stop again and again.
 const WAKE_EVERY: Duration = Duration::from_millis(100);
 
-/// Why a command was told to end.
+/// Why a command was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Its own time was up.
     TimedOut,
-    /// The call was told to end.
+    /// The call was cancelled.
     Cancelled,
 }
 

@@ -17,7 +17,7 @@ const CALLS_MAX: usize = 1024;
 /// The bound on all files together, in bytes.
 const BYTES_MAX: u64 = 2 << 30;
 
-/// How long commands that are told to end are waited for.
+/// How long commands that are being stopped are waited for.
 const END_MAX: Duration = COMMAND_END_MAX.saturating_add(Duration::from_secs(1));
 /// How often it is looked for whether they are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

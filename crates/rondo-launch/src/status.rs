@@ -39,7 +39,7 @@ pub struct CallStatus {
     /// Whether the command was ended because its time was up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
-    /// Whether the command was ended because it was told to.
+    /// Whether the command was stopped on request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
     /// The output: text without terminal sequences, its middle left out where it is too long.
@@ -115,7 +115,7 @@ impl CallStatus {
             .map_err(StatusError::Decode)
     }
 
-    /// Returns for how long the call has been in its state; nothing where that cannot be told.
+    /// Returns for how long the call has been in its state; `None` if that is unknown.
     pub fn age(state_dir: &Path, key: &str) -> Duration {
         let written = fs::metadata(path(state_dir, key)).and_then(|it| it.modified());
         let age = written.ok().and_then(|it| it.elapsed().ok());

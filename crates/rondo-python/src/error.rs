@@ -68,7 +68,7 @@ pub struct Loss {
     pub is_earlier: bool,
 }
 
-/// Why code was told to end.
+/// Why code was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// Its time was over.

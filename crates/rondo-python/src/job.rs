@@ -40,7 +40,7 @@ pub(crate) struct Done {
     pub(crate) texts: Texts,
     /// What was typed at its terminal.
     pub(crate) typed: Typed,
-    /// Why it was told to end, if it was.
+    /// Why it was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
     /// Whether it is the first in an interpreter that took the place of a lost one.
     pub(crate) is_restarted: bool,

@@ -86,7 +86,7 @@ struct Underway {
     owns_output: bool,
     /// The terminal, where it has one.
     lent: Option<Lent>,
-    /// Why it was told to end, if it was.
+    /// Why it was stopped, if it was.
     stopped: Option<Stop>,
 }
 

@@ -36,7 +36,7 @@ pub struct CellTerminal {
     pub keys: mpsc::Receiver<Vec<u8>>,
     /// How large the terminal is, which is followed.
     pub size: watch::Receiver<TerminalSize>,
-    /// Is told of each Ctrl-C that interrupts the cell, and is not a key of a line editor.
+    /// Receives each Ctrl-C that interrupts the cell and is not a key of a line editor.
     pub interrupted: Arc<Notify>,
 }
 

@@ -36,7 +36,7 @@ pub trait Dialect: Send + Sync {
 
     /// Starts decoding the body of a 2xx response.
     ///
-    /// Event streams, one JSON value and a JSON array of values are told apart by content.
+    /// The content decides whether it is an event stream, one JSON value or a JSON array of values.
     fn decoder(&self, target: &Target, bounds: Bounds) -> Box<dyn Decoder>;
 
     /// Reads a response whose status is not 2xx.
@@ -71,7 +71,7 @@ pub trait Decoder: Send {
     /// Returns whether the protocol's own end was read, so that the rest need not be awaited.
     fn ended(&self) -> bool;
 
-    /// Returns whether everything that was said has its finish reason. The body should end soon; a
+    /// Returns whether every candidate that began has its finish reason. The body should end soon; a
     /// server that keeps it open does not make the reply any less whole.
     fn is_whole(&self) -> bool;
 

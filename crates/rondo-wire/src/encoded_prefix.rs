@@ -23,7 +23,7 @@ const PIECE_BYTES_MIN: usize = 16 * 1024;
 
 /// The encoded beginning of one conversation, for its next request.
 ///
-/// Messages are told by their address, so it serves transcripts that share their messages, as those
+/// Messages are identified by their address, so it serves transcripts that share their messages, as those
 /// of one session do. It holds encoded bytes but none of the messages.
 #[derive(Debug, Default)]
 pub struct EncodedPrefix {

@@ -41,7 +41,7 @@ pub(crate) enum Line {
         /// Whether the command was not typed.
         implied: bool,
     },
-    /// Nothing was said: how the program is used is told.
+    /// No arguments: the usage is shown.
     Help,
     /// The version was asked for in a word.
     Version,

@@ -19,7 +19,7 @@ const DESCRIPTORS_MAX: usize = 4;
 /// What a message says besides its descriptors: a program that reads specifications where it should keep
 /// finds an empty line, and refuses.
 const MESSAGE: [u8; 1] = *b"\n";
-/// What nobody may do to sealed memory any more.
+/// The changes to sealed memory that are forbidden.
 const SEALS: SealFlags = SealFlags::WRITE
     .union(SealFlags::GROW)
     .union(SealFlags::SHRINK)
@@ -159,7 +159,7 @@ impl Parent {
     }
 }
 
-/// Closes every descriptor but the standard ones; the others are of whoever started us.
+/// Closes every descriptor but the standard ones: the others belong to the process that started this one.
 #[expect(
     unsafe_code,
     reason = "descriptors that nothing here owns have no safe interface"

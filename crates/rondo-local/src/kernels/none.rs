@@ -6,7 +6,7 @@ use super::Kind;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Arch {}
 
-/// Numbers to multiply with: nobody has an [`Arch`] to make them with.
+/// Numbers to multiply with. They cannot be built here, since no [`Arch`] exists on this processor.
 pub(super) struct Numbers;
 
 impl Arch {

@@ -32,13 +32,13 @@ pub(super) struct RecordReader {
 /// A turn, as far as it is recorded.
 pub(super) struct ReadTurn {
     pub(super) number: u32,
-    /// What each process that worked on it told, in order.
+    /// The updates of each process that worked on it, in order.
     pub(super) runs: Vec<ReadRun>,
     /// Whether it is the last one.
     pub(super) is_last: bool,
 }
 
-/// What one process told of a turn.
+/// The updates of one process that worked on a turn.
 pub(super) struct ReadRun {
     pub(super) beginning: Place,
     /// The updates, each with the place after it.

@@ -140,7 +140,7 @@ impl UsageMetadata {
     }
 }
 
-/// A part, told apart by its fields.
+/// A part; its fields say of which kind it is.
 #[derive(Debug)]
 pub(super) enum WirePart<'a> {
     /// Text or a thought, with the raw JSON of its other fields, if there are any.

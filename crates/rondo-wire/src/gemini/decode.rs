@@ -45,7 +45,7 @@ struct CandidateState {
     calls: Vec<(u32, Option<String>)>,
     /// Whether a call began.
     called: bool,
-    /// Whether the provider said that the model made calls.
+    /// Whether the provider's finish message said that the model made calls.
     announced: bool,
     /// Whether a part came of work on the provider's side, behind which a reply may go on although
     /// it gave its reason.

@@ -24,9 +24,9 @@ pub(super) struct Report {
     turns: usize,
     requests: usize,
     differs: bool,
-    /// Whether a difference was shown in full, behind which nothing is told.
+    /// Whether a difference was shown in full; nothing is shown after it.
     is_full: bool,
-    /// What is told of the turns, and of the calls that were run again.
+    /// The report of the turns and of the calls that were run again.
     lines: [String; 2],
     /// The turns as data.
     data: Vec<Value>,
