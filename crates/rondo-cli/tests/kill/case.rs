@@ -98,9 +98,8 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     let listener = parks.then(|| listener(&dir, &mut random)).flatten();
     for round in 0.. {
         let is_last = round >= killed;
-        let mut args = match next_command(round, parks, &url, &known.standing(&dir)) {
-            Some(args) => args,
-            None => break,
+        let Some(mut args) = next_command(round, parks, &url, &known.standing(&dir)) else {
+            break;
         };
         if detaches && round == 0 {
             args.push("--detach".to_owned());
@@ -117,15 +116,12 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             strike(&mut random, agent, &dir, &mut story, &mut tally).await;
         }
         let Some((code, said)) = end_of(&mut child).await else {
-            tally
-                .problems
-                .push(format!("{story:?}: a process did not end"));
+            let problem = format!("{story:?}: a process did not end");
+            tally.problems.push(problem);
             break;
         };
-        story.push(format!(
-            "`{}` ended with {code:?}",
-            args.first().unwrap_or(&"")
-        ));
+        let verb = args.first().unwrap_or(&"");
+        story.push(format!("`{verb}` ended with {code:?}"));
         if let Some(agent) = detached_of(&said) {
             strike(&mut random, agent, &dir, &mut story, &mut tally).await;
             if !has_ended(agent).await {
@@ -152,15 +148,17 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     if let Some(problem) = end_of_listener(listener).await {
         tally.problems.push(format!("{story:?}: {problem}"));
     }
-    let found = check::end(&dir, &turn, &known).await;
+    add_found(&mut tally, check::end(&dir, &turn, &known).await, &story);
+    tally
+}
+
+/// Adds what the check of a case's end found, each problem with the case's story.
+fn add_found(tally: &mut Tally, found: check::Found, story: &[String]) {
     tally.calls += found.calls;
     tally.in_doubt += found.in_doubt;
-    let told = found
-        .problems
-        .into_iter()
-        .map(|it| format!("{story:?}: {it}"));
-    tally.problems.extend(told);
-    tally
+    let problems = found.problems.into_iter();
+    let problems = problems.map(|it| format!("{story:?}: {it}"));
+    tally.problems.extend(problems);
 }
 
 /// Returns what is run next: what was asked, or what the session needs to go on; none once its turn is over.
