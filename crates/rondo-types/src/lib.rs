@@ -10,6 +10,7 @@ mod commit;
 mod error;
 mod ids;
 mod limits;
+mod media;
 mod message;
 mod model_event;
 mod outcome;

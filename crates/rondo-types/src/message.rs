@@ -259,7 +259,7 @@ impl ToolContent {
 /// An image or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// Whether it is an image or another file.
+    /// What kind of media it is.
     pub kind: MediaKind,
     /// The media type, such as `image/png`.
     pub mime: String,
@@ -276,6 +276,8 @@ pub struct Media {
 pub enum MediaKind {
     /// A picture.
     Image,
+    /// A sound recording.
+    Audio,
     /// Anything else.
     File,
 }

@@ -1,6 +1,6 @@
 //! Notes on what a dialect left out or changed because its protocol cannot express it.
 
-use rondo_types::{Message, Opaque, Origin, Part, ToolResult};
+use rondo_types::{Media, Message, Opaque, Origin, Part, ToolResult};
 use serde::Serialize;
 use std::fmt;
 
@@ -21,8 +21,10 @@ pub enum Lowering {
     IdReplaced,
     /// A name that the provider refuses was replaced.
     NameReplaced,
-    /// An image or a file could not be sent.
+    /// An image or a file of the model's own message could not be sent.
     MediaDropped,
+    /// A text stands for an image or a file that could not be sent.
+    MediaAsText,
     /// An image or a file of a tool result was sent as a user message.
     MediaMoved,
     /// The response schema was left out.
@@ -96,6 +98,7 @@ impl Lowering {
             Self::IdReplaced => "call id replaced",
             Self::NameReplaced => "tool name replaced",
             Self::MediaDropped => "media left out",
+            Self::MediaAsText => "media replaced by a text that describes it",
             Self::MediaMoved => "media of a tool result sent as a user message",
             Self::SchemaDropped => "response schema left out",
             Self::SamplingDropped => "sampling value left out",
@@ -120,7 +123,9 @@ impl Lowering {
     fn usual_cause(self) -> LoweringCause {
         match self {
             Self::ReasoningDropped | Self::OpaqueDropped => LoweringCause::Elsewhere,
-            Self::RefusalAsText | Self::MediaDropped | Self::MediaMoved => LoweringCause::NoPlace,
+            Self::RefusalAsText | Self::MediaDropped | Self::MediaAsText | Self::MediaMoved => {
+                LoweringCause::NoPlace
+            }
             Self::ArgumentsReplaced => LoweringCause::NotAnObject,
             Self::IdReplaced | Self::NameReplaced => LoweringCause::NotAllowed,
             Self::SchemaDropped | Self::SamplingDropped => LoweringCause::Refused,
@@ -244,6 +249,16 @@ impl Notes {
     /// Notes a change for its usual cause.
     pub(crate) fn add(&mut self, lowering: Lowering) {
         self.push(lowering, lowering.usual_cause(), None);
+    }
+
+    /// Notes that a text stands for media, and returns the text.
+    pub(crate) fn media_as_text(&mut self, media: &Media) -> String {
+        let cause = match media.is_well_formed() {
+            true => LoweringCause::NoPlace,
+            false => LoweringCause::NotAllowed,
+        };
+        self.add_for(Lowering::MediaAsText, cause);
+        media.placeholder()
     }
 
     pub(crate) fn add_for(&mut self, lowering: Lowering, cause: LoweringCause) {

@@ -243,7 +243,7 @@ impl<'a> Conversation<'a> {
                 Part::Text(text) if !text.text.trim().is_empty() => {
                     blocks.push(text_block(&text.text));
                 }
-                Part::Media(media) => blocks.extend(self.media(media)),
+                Part::Media(media) => blocks.push(self.media(media)),
                 _ => {}
             }
         }
@@ -403,7 +403,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn moved_media(&mut self, result: &'a ToolResult) -> Vec<Json<'a>> {
-        let media = result.media.iter().filter_map(|media| self.media(media));
+        let media = result.media.iter().map(|media| self.media(media));
         let media: Vec<_> = media.collect();
         if media.is_empty() {
             return media;
@@ -426,7 +426,7 @@ impl<'a> Conversation<'a> {
         if !result.media.is_empty() && !is_moved(result) {
             let mut blocks = Vec::with_capacity(result.media.len() + 1);
             blocks.extend((!text.trim().is_empty()).then(|| text_block(text)));
-            blocks.extend(result.media.iter().filter_map(|media| self.media(media)));
+            blocks.extend(result.media.iter().map(|media| self.media(media)));
             if !blocks.is_empty() {
                 set(&mut fields, "content", Json::List(blocks));
             }
@@ -439,16 +439,16 @@ impl<'a> Conversation<'a> {
         Json::Object(fields)
     }
 
-    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
+    fn media(&mut self, media: &'a Media) -> Json<'a> {
         let kind = match (media.kind, &media.source) {
             (MediaKind::Image, MediaSource::Url(_)) => "image",
             (MediaKind::Image, _) if IMAGES.contains(&media.mime.as_str()) => "image",
             (MediaKind::File, _) if media.mime == PDF => "document",
-            _ => {
-                self.notes.add(Lowering::MediaDropped);
-                return None;
-            }
+            _ => return text_block(self.notes.media_as_text(media)),
         };
+        if !media.is_well_formed() {
+            return text_block(self.notes.media_as_text(media));
+        }
         let source = match &media.source {
             MediaSource::Base64(data) => Json::object([
                 ("type", Json::str("base64")),
@@ -459,10 +459,7 @@ impl<'a> Conversation<'a> {
                 Json::object([("type", Json::str("url")), ("url", Json::str(url))])
             }
         };
-        Some(Json::object([
-            ("type", Json::str(kind)),
-            ("source", source),
-        ]))
+        Json::object([("type", Json::str(kind)), ("source", source)])
     }
 
     /// Returns whether this is the paused reply of this very model, which alone can go on with it.

@@ -224,7 +224,7 @@ impl<'a> Encoder<'a> {
             }
             Part::ToolCall(call) => Some(self.call(call)),
             Part::ToolResult(result) => Some(self.result(result)),
-            Part::Media(media) => Some(media_part(media)),
+            Part::Media(media) => Some(self.media(media)),
             Part::Opaque(opaque) => self.opaque_part(opaque),
         }
     }
@@ -298,13 +298,20 @@ impl<'a> Encoder<'a> {
         Json::object([("functionResponse", Json::Object(fields))])
     }
 
+    fn media(&mut self, media: &'a Media) -> Json<'a> {
+        match media.is_well_formed() {
+            true => media_part(media),
+            false => text_part(self.notes.media_as_text(media)),
+        }
+    }
+
     fn result_media(&mut self, message: &'a Message) -> Vec<Json<'a>> {
         let mut parts = Vec::new();
         for (index, result) in results(message).filter(|(_, it)| !it.media.is_empty()) {
             self.notes.enter_part(Some(index));
             self.notes.add(Lowering::MediaMoved);
             parts.push(text_part(format!("Returned by tool `{}`:", result.name)));
-            parts.extend(result.media.iter().map(media_part));
+            parts.extend(result.media.iter().map(|media| self.media(media)));
         }
         self.notes.enter_part(None);
         parts

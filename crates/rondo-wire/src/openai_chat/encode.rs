@@ -123,7 +123,7 @@ impl<'a> Encoder<'a> {
     fn user_part(&mut self, part: &'a Part) -> Option<Json<'a>> {
         match part {
             Part::Text(text) => (!text.text.is_empty()).then(|| text_part(&text.text)),
-            Part::Media(media) => self.media(media),
+            Part::Media(media) => Some(self.media(media)),
             Part::Refusal(_)
             | Part::Reasoning(_)
             | Part::ToolCall(_)
@@ -132,14 +132,14 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn media(&mut self, media: &'a Media) -> Option<Json<'a>> {
+    fn media(&mut self, media: &'a Media) -> Json<'a> {
+        if !media.is_well_formed() {
+            return text_part(self.notes.media_as_text(media));
+        }
         match (media.kind, &media.source) {
             (MediaKind::Image, source) => {
                 let url = Json::object([("url", Json::Str(address(media, source)))]);
-                Some(Json::object([
-                    ("type", Json::str("image_url")),
-                    ("image_url", url),
-                ]))
+                Json::object([("type", Json::str("image_url")), ("image_url", url)])
             }
             (MediaKind::File, source @ MediaSource::Base64(_)) => {
                 let name = media.name.as_deref().unwrap_or("file");
@@ -147,11 +147,17 @@ impl<'a> Encoder<'a> {
                     ("filename", Json::str(name)),
                     ("file_data", Json::Str(address(media, source))),
                 ]);
-                Some(Json::object([("type", Json::str("file")), ("file", file)]))
+                Json::object([("type", Json::str("file")), ("file", file)])
             }
-            (MediaKind::File, MediaSource::Url(_)) => {
-                self.notes.add(Lowering::MediaDropped);
-                None
+            (MediaKind::Audio, MediaSource::Base64(data)) if audio_format(media).is_some() => {
+                let audio = Json::object([
+                    ("data", Json::str(data)),
+                    ("format", Json::str(audio_format(media).unwrap_or_default())),
+                ]);
+                Json::object([("type", Json::str("input_audio")), ("input_audio", audio)])
+            }
+            (MediaKind::Audio, _) | (MediaKind::File, MediaSource::Url(_)) => {
+                text_part(self.notes.media_as_text(media))
             }
         }
     }
@@ -373,7 +379,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn media_of_result(&mut self, result: &'a ToolResult) -> Option<Json<'a>> {
-        let media = result.media.iter().filter_map(|media| self.media(media));
+        let media = result.media.iter().map(|media| self.media(media));
         let media: Vec<_> = media.collect();
         if media.is_empty() {
             return None;
@@ -450,6 +456,15 @@ fn message_json<'a>(role: &'a str, content: Json<'a>) -> Json<'a> {
 
 fn text_part<'a>(text: impl Into<Cow<'a, str>>) -> Json<'a> {
     Json::object([("type", Json::str("text")), ("text", Json::str(text))])
+}
+
+/// The formats that the protocol names.
+fn audio_format(media: &Media) -> Option<&'static str> {
+    match media.mime.as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
 }
 
 pub(crate) fn address<'a>(media: &Media, source: &'a MediaSource) -> Cow<'a, str> {

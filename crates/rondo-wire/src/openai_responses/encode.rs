@@ -137,11 +137,15 @@ impl<'a> Encoder<'a> {
         let content: Vec<_> = message
             .parts
             .iter()
-            .filter_map(|part| match part {
+            .enumerate()
+            .filter_map(|(index, part)| match part {
                 Part::Text(text) if !text.text.is_empty() => {
                     Some(text_part("input_text", &text.text))
                 }
-                Part::Media(media) => Some(media_part(media)),
+                Part::Media(media) => {
+                    self.notes.enter_part(Some(index));
+                    Some(self.media(media))
+                }
                 _ => None,
             })
             .collect();
@@ -275,6 +279,11 @@ impl<'a> Encoder<'a> {
         made
     }
 
+    fn media(&mut self, media: &'a Media) -> Json<'a> {
+        let part = media.is_well_formed().then(|| media_part(media)).flatten();
+        part.unwrap_or_else(|| text_part("input_text", self.notes.media_as_text(media)))
+    }
+
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
         let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
         let text: Cow<'a, str> = match &result.content {
@@ -285,7 +294,7 @@ impl<'a> Encoder<'a> {
             Json::Str(text)
         } else {
             let text = (!text.is_empty()).then(|| text_part("input_text", text));
-            let media = result.media.iter().map(media_part);
+            let media = result.media.iter().map(|media| self.media(media));
             Json::List(text.into_iter().chain(media).collect())
         };
         Json::object([
@@ -332,9 +341,10 @@ impl<'a> Encoder<'a> {
     }
 }
 
-fn media_part(media: &Media) -> Json<'_> {
+/// The protocol takes no sound.
+fn media_part(media: &Media) -> Option<Json<'_>> {
     let address = Json::Str(address(media, &media.source));
-    match (media.kind, &media.source) {
+    let part = match (media.kind, &media.source) {
         (MediaKind::Image, _) => {
             Json::object([("type", Json::str("input_image")), ("image_url", address)])
         }
@@ -349,7 +359,9 @@ fn media_part(media: &Media) -> Json<'_> {
                 ("file_data", address),
             ])
         }
-    }
+        (MediaKind::Audio, _) => return None,
+    };
+    Some(part)
 }
 
 /// Returns whether an item says what stands in the transcript.

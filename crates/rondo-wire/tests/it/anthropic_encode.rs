@@ -386,9 +386,11 @@ fn media_stay_with_their_result_unless_it_failed() {
     let sent = messages(vec![Message::tool_results(vec![result.clone()])]);
     let id = call.id.as_str();
     let text = json!({"type": "text", "text": "taken"});
+    let unread = "[image (image/tiff, 3 bytes) cannot be read by this model]";
+    let unread = json!({"type": "text", "text": unread});
     assert_eq!(
         sent[0]["content"],
-        json!([{"type": "tool_result", "tool_use_id": id, "content": [text, block]}])
+        json!([{"type": "tool_result", "tool_use_id": id, "content": [text, block, unread]}])
     );
     result.error = Some(ToolErrorCode::Failed);
     let request = with_messages(vec![Message::tool_results(vec![result.clone()])]);
@@ -397,7 +399,7 @@ fn media_stay_with_their_result_unless_it_failed() {
     assert_eq!(sent[0]["content"][2], block);
     assert_eq!(
         lowerings(&anthropic(), &request)[..2],
-        [Lowering::MediaDropped, Lowering::MediaMoved]
+        [Lowering::MediaAsText, Lowering::MediaMoved]
     );
 }
 

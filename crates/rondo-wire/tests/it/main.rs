@@ -16,6 +16,7 @@ mod encoded_prefix;
 mod errors;
 mod gemini_decode;
 mod gemini_encode;
+mod media;
 mod naming;
 mod other_model;
 mod properties;

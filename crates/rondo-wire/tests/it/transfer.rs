@@ -70,7 +70,7 @@ fn check_losses(
             Kind::Attached | Kind::Opaque => {
                 found != noted(&[Lowering::OpaqueDropped, Lowering::ReasoningDropped])
             }
-            Kind::Media => found || noted(&[Lowering::MediaDropped]),
+            Kind::Media => found || noted(&[Lowering::MediaDropped, Lowering::MediaAsText]),
             Kind::BrokenArguments => found || noted(&[Lowering::ArgumentsReplaced]),
         };
         prop_assert!(holds, "to {to}: {mark:?}\n{notes:#?}\n{text}");

@@ -189,7 +189,7 @@ impl Builder {
     /// Makes a text that is found nowhere else, and remembers where it stands.
     fn mark(&mut self, kind: Kind, part: usize) -> String {
         self.made += 1;
-        let text = format!("mark{:04}x", self.made);
+        let text = format!("mark{:04}xend", self.made);
         self.marks.push(Mark {
             kind,
             message: self.messages.len(),
