@@ -11,7 +11,7 @@ use crate::grammar::{StepShape, is_shown};
 use crate::vocabulary::Vocabulary;
 use examples::examples;
 use observation::observation;
-use rondo_types::{Message, ModelRequest, Part, Role, ToolSpec};
+use rondo_types::{Message, ModelRequest, Part, Role, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -87,7 +87,7 @@ pub(crate) fn turns(
         match message.role {
             Role::User => turns.push(("user", user_text(message))),
             Role::Tool => {
-                let results = message.results().map(|it| observation(&it.content));
+                let results = message.results().map(result_text);
                 turns.push(("user", results.collect::<Vec<_>>().join("\n")));
             }
             Role::Assistant => {
@@ -124,7 +124,7 @@ fn push_steps(
             .flat_map(Message::results)
             .find(|result| result.call_id == call.id);
         if let Some(result) = result {
-            turns.push(("user", observation(&result.content)));
+            turns.push(("user", result_text(result)));
         }
     }
     let text = message.text();
@@ -134,19 +134,42 @@ fn push_steps(
     }
 }
 
-/// Images and files cannot be read here; that they are there is said.
+/// Images and files cannot be read here; each is described where it is.
 fn user_text(message: &Message) -> String {
-    let mut text = message.text();
+    let mut text = String::new();
+    let mut is_after_media = false;
     for part in &message.parts {
-        if let Part::Media(media) = part {
-            let name = media.name.as_deref().unwrap_or(&media.mime);
-            let _ = write!(
-                text,
-                "\n[{name} is attached and cannot be read by this model]"
-            );
+        match part {
+            Part::Text(more) => {
+                if is_after_media && !more.text.starts_with('\n') {
+                    text.push('\n');
+                }
+                text.push_str(&more.text);
+                is_after_media = false;
+            }
+            Part::Media(media) => {
+                push_line(&mut text, &media.placeholder());
+                is_after_media = true;
+            }
+            _ => {}
         }
     }
     text
+}
+
+fn result_text(result: &ToolResult) -> String {
+    let mut text = observation(&result.content);
+    for media in &result.media {
+        push_line(&mut text, &media.placeholder());
+    }
+    text
+}
+
+fn push_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(line);
 }
 
 fn system(blocks: &[String], tools: &[ToolSpec], answer: &str) -> String {

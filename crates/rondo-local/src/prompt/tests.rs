@@ -2,7 +2,8 @@
 
 use super::*;
 use rondo_types::{
-    CallId, Concurrency, Effects, Recovery, Sampling, ToolCall, ToolChoice, ToolContent, ToolResult,
+    CallId, Concurrency, Effects, Media, MediaKind, MediaSource, Recovery, Sampling, ToolCall,
+    ToolChoice, ToolContent, ToolResult,
 };
 use std::sync::Arc;
 
@@ -119,4 +120,42 @@ fn without_tools_only_the_answer_is_described() {
     let system = &turns(&request, &[], &shape)[0].1;
     assert!(!system.contains("observation"), "{system}");
     assert!(system.contains(r#"{"action":"answer""#), "{system}");
+}
+
+#[test]
+fn media_are_described_where_they_are_and_those_of_results_too() {
+    let image = |name: &str| Media {
+        kind: MediaKind::Image,
+        mime: "image/png".into(),
+        name: Some(name.into()),
+        source: MediaSource::Base64("QUJD".into()),
+    };
+    let asked = Message {
+        parts: vec![
+            Part::text("Compare"),
+            Part::Media(image("a")),
+            Part::text("with"),
+            Part::Media(image("b")),
+        ],
+        ..Message::user("")
+    };
+    let mut shot = result("1", "taken");
+    shot.media.push(image("c"));
+    let called = Message {
+        parts: vec![call("1", "{}")],
+        ..Message::assistant("")
+    };
+    let messages = vec![asked, called, Message::tool_results(vec![shot])];
+    let request = request(messages, vec![exec()]);
+    let shape = StepShape::of(&request);
+    let turns = turns(&request, &request.tools, &shape);
+    assert_eq!(
+        [&turns[1].1, &turns[3].1],
+        [
+            "Compare\n[image `a` (image/png, 3 bytes) cannot be read by this model]\nwith\n\
+             [image `b` (image/png, 3 bytes) cannot be read by this model]",
+            "<observation>\ntaken\n</observation>\n\
+             [image `c` (image/png, 3 bytes) cannot be read by this model]",
+        ]
+    );
 }
