@@ -104,7 +104,11 @@ impl Ward {
                         until: Instant::now() + SUPERVISOR_END_MAX,
                     };
                 }
-                Time::IsUp { until } if Instant::now() >= until => self.signal(Signal::KILL),
+                Time::IsUp { until } if Instant::now() >= until => {
+                    self.signal(Signal::KILL);
+                    // What it leaves is ours, and holds the pipe as long as it has executed nothing.
+                    unix::kill_descendants();
+                }
                 _ => {}
             }
             if matches!(time, Time::IsUp { .. }) {
@@ -137,6 +141,7 @@ impl Ward {
             // Something became of the supervisor, or may have. It is not meant to stop.
             Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
+                unix::resume_unexecuted(self.supervisor);
                 return false;
             }
             Err(_) => return false,

@@ -540,6 +540,28 @@ pub(crate) fn resume(process: u32) {
     }
 }
 
+/// Lets children of a process go on that were stopped before they executed a program: nobody else can, as their
+/// parent waits until they have.
+#[cfg(target_os = "linux")]
+pub(crate) fn resume_unexecuted(parent: Pid) {
+    use std::os::unix::fs::MetadataExt as _;
+    let program = |of: &str| {
+        let program = std::fs::metadata(format!("/proc/{of}/exe"));
+        program.ok().map(|it| (it.dev(), it.ino()))
+    };
+    let parent = parent.as_raw_pid();
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let own = program("self");
+    for child in children.unwrap_or_default().split_ascii_whitespace() {
+        if own.is_some() && program(child) == own {
+            child.parse().into_iter().for_each(resume);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn resume_unexecuted(_parent: Pid) {}
+
 /// Returns all descendants of this process.
 #[cfg(target_os = "linux")]
 fn descendants() -> Vec<Pid> {

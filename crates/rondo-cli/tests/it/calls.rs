@@ -6,7 +6,7 @@ use rondo_testkit::Server;
 use serde_json::{Value, json};
 use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::process::Child;
 
 /// More directories than are kept.
@@ -223,4 +223,36 @@ async fn nothing_of_a_session_that_is_not_kept_is_on_the_disk() {
     let during = std::fs::read_to_string(env.project().join("found")).unwrap();
     assert_eq!(during, "");
     assert!(!env.calls("").exists());
+}
+
+/// Whatever leaves its session is stopped right after it: the keeper, the supervisors, and the command before it is
+/// executed. Needs `strace`, which `cargo xtask test` installs where it can.
+#[tokio::test]
+async fn a_command_that_is_stopped_before_it_is_executed_goes_on() {
+    let traced = "exec strace -f -qq -o /dev/null -e trace=setsid -e inject=setsid:signal=STOP \"$0\" \"$@\"";
+    let can_trace = std::process::Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=close", "true"])
+        .status();
+    if !can_trace.is_ok_and(|it| it.success()) {
+        return;
+    }
+    let env = TestEnv::new();
+    let command = json!({"command": "echo x >> made"});
+    let server = serve(vec![calls("exec", &command), says("done")]).await;
+    let url = server.url("/v1");
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--yolo",
+        "x",
+    ];
+    let output = env.wrapped(traced, &args).output();
+    let output = tokio::time::timeout(Duration::from_secs(60), output).await;
+    let shown = env.shown(&output.expect("the turn hangs").unwrap());
+    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "done\n"));
+    let made = std::fs::read_to_string(env.project().join("made"));
+    assert_eq!(made.unwrap(), "x\n");
 }
