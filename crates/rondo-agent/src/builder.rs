@@ -6,6 +6,7 @@ use crate::built_in::BuiltIn;
 use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
 use crate::turn::TurnParts;
+use rondo_core::ports::ToolSource;
 use rondo_core::profile::{self, ProfileError};
 use rondo_core::{
     Approval, ApprovalRequest, Approver, Budgets, Gate, Interceptor, Model, Tool, Toolbox,
@@ -38,6 +39,7 @@ pub struct AgentBuilder {
     built_in: BuiltIn,
     gate: Option<Arc<dyn Gate>>,
     approver: Arc<dyn Approver>,
+    tool_sources: Vec<Arc<dyn ToolSource>>,
     interceptors: Vec<Arc<dyn Interceptor>>,
     budgets: Vec<Arc<dyn Budgets>>,
     profile: Result<Profile, ProfileError>,
@@ -118,6 +120,7 @@ impl AgentBuilder {
             built_in: BuiltIn::default(),
             gate: None,
             approver: Arc::new(Nobody),
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             profile: profile::builtin("default"),
@@ -190,6 +193,13 @@ impl AgentBuilder {
         R: Future<Output = Approval> + Send + 'static,
     {
         self.approver(Asks(ask))
+    }
+
+    /// Adds a source of tools that may change while a turn runs, such as those of a server: a change counts from the next
+    /// step on. Their calls are judged like those of [`AgentBuilder::judged_tools`].
+    pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.tool_sources.push(source);
+        self
     }
 
     /// Adds an interceptor: it may deny or change calls before the gate judges them, change what the model reads of
@@ -280,6 +290,7 @@ impl AgentBuilder {
             tools,
             gate,
             approver: self.approver,
+            tool_sources: self.tool_sources,
             interceptors: self.interceptors,
             budgets: self.budgets,
             profile: Arc::new(profile),

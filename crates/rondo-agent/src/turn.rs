@@ -1,7 +1,7 @@
 //! Builds every turn, from the agent's parts and the turn's own.
 
 use rondo_core::catalog::AnswerCheck;
-use rondo_core::ports::Commit;
+use rondo_core::ports::{Commit, ToolSource};
 use rondo_core::{Approver, Budgets, Gate, Interceptor, Journal, Model, Toolbox, TurnSetup};
 use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
@@ -16,6 +16,8 @@ pub struct TurnParts {
     pub fallbacks: Vec<Arc<dyn Model>>,
     /// The tools that the model may call.
     pub tools: Toolbox,
+    /// Offer tools beside them that may change between two steps.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// Judges each call.
     pub gate: Arc<dyn Gate>,
     /// Answers when the gate asks for approval.
@@ -64,6 +66,7 @@ impl TurnParts {
             model: self.model,
             fallbacks: self.fallbacks,
             tools: self.tools,
+            tool_sources: self.tool_sources,
             gate: self.gate,
             approver: self.approver,
             interceptors: self.interceptors,

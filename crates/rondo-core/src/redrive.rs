@@ -1,14 +1,16 @@
 //! Drives a machine again from the records of a turn: pure, and the same for the same records.
 
+use crate::catalog::{Catalog, Schemas};
 use crate::machine::{
     Action, Arguments, Input, ModelCall, PlannedCall, PreparedCall, TurnConfig, TurnMachine,
 };
 use crate::pairing::paired_with;
 use crate::ports::{Interception, Record, RecordBody, Reservation};
-use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, Transcript};
+use rondo_types::{CallId, EventBody, Message, Outcome, TimeMs, ToolSpec, Transcript};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
+use std::sync::Arc;
 
 /// Where a turn stood when its records end.
 #[derive(Debug)]
@@ -144,12 +146,17 @@ pub(crate) struct Drive<'a> {
 /// Prepares arguments as ever, and refuses the answers that were refused.
 struct AsRecorded<'a> {
     arguments: &'a dyn Arguments,
+    /// Prepares the arguments of the tools that the turn offers since they changed.
+    equipped: Option<Catalog>,
     refusal: Option<String>,
 }
 
 impl Arguments for AsRecorded<'_> {
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
-        self.arguments.prepare(tool, raw)
+        match &self.equipped {
+            Some(catalog) => catalog.prepare(tool, raw),
+            None => self.arguments.prepare(tool, raw),
+        }
     }
 
     fn check_answer(&self, text: String) -> Result<String, String> {
@@ -184,6 +191,7 @@ impl<'a> Drive<'a> {
             state,
             arguments: AsRecorded {
                 arguments,
+                equipped: None,
                 refusal: None,
             },
             history: Some(history),
@@ -241,6 +249,7 @@ impl Drive<'_> {
             | RecordBody::CellsRepeated { .. } => Ok(()),
             RecordBody::Resumed { .. } => self.resumed(at),
             RecordBody::ApprovalRequested { call_id, prompt } => self.asked(at, call_id, prompt),
+            RecordBody::ToolsChanged { tools } => self.equipped(at, tools),
             RecordBody::Reserved(reservation) => self.reserved(at, reservation),
             RecordBody::Intercepted(what) => self.intercepted(at, what, rest),
             RecordBody::CallResolved { .. }
@@ -376,6 +385,21 @@ impl Drive<'_> {
             has_begun: self.state.started.contains_key(call_id),
         };
         self.input(at, input);
+        Ok(())
+    }
+
+    /// The request that was to be sent is made anew.
+    fn equipped(&mut self, at: TimeMs, tools: &Arc<Vec<ToolSpec>>) -> Step {
+        let open = &mut self.state.open;
+        let is_unsent = self.state.sent == 0;
+        let is_of_step = |call: &mut ModelCall| call.purpose.is_step() && is_unsent;
+        open.model
+            .take_if(is_of_step)
+            .ok_or("a change of the tools")?;
+        let specs = Arc::clone(tools);
+        let schemas = Arc::new(Schemas::new(Arc::clone(&specs)));
+        self.arguments.equipped = Some(Catalog::without_answer(schemas));
+        self.input(at, Input::Equip { specs });
         Ok(())
     }
 

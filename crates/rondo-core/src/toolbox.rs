@@ -4,7 +4,7 @@ use crate::catalog::Schemas;
 use crate::ports::Tool;
 use crate::redact::{Secrets, redacted};
 use rondo_types::ToolSpec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The tools of a turn, by name, in the order they were added.
@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Toolbox {
     by_name: Arc<HashMap<String, Offered>>,
     schemas: Arc<Schemas>,
+    /// Redacted from the results of the tools, and of those that are added.
+    secrets: Option<Secrets>,
 }
 
 struct Offered {
@@ -58,7 +60,45 @@ impl Toolbox {
         Ok(Self {
             by_name: Arc::new(by_name),
             schemas: Arc::new(Schemas::new(Arc::new(specs))),
+            secrets: None,
         })
+    }
+
+    /// Returns the same tools and more, up to [`Self::TOOLS_MAX`], with the names of those that were left out: their
+    /// name is taken, or there are too many.
+    pub(crate) fn extended(
+        &self,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> (Self, Vec<String>) {
+        let mut all: Vec<_> = self.tools().collect();
+        let mut names: HashSet<String> = self.by_name.keys().cloned().collect();
+        let mut left_out = Vec::new();
+        for tool in tools {
+            let name = tool.spec().name;
+            if all.len() == Self::TOOLS_MAX || !names.insert(name.clone()) {
+                left_out.push(name);
+                continue;
+            }
+            all.push(match &self.secrets {
+                Some(secrets) => redacted(tool, secrets),
+                None => tool,
+            });
+        }
+        match Self::new(all) {
+            Ok(toolbox) => {
+                let secrets = self.secrets.clone();
+                (Self { secrets, ..toolbox }, left_out)
+            }
+            // A tool that names itself anew each time.
+            Err(_) => (self.clone(), names.into_iter().collect()),
+        }
+    }
+
+    /// Returns the tools in their order.
+    fn tools(&self) -> impl Iterator<Item = Arc<dyn Tool>> + '_ {
+        let specs = self.specs();
+        let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+        names.into_iter().filter_map(|name| self.get(&name))
     }
 
     /// Returns the same tools, with these secrets redacted from their results.
@@ -72,6 +112,7 @@ impl Toolbox {
         Self {
             by_name: Arc::new(tools.collect()),
             schemas: self.schemas,
+            secrets: Some(secrets.clone()),
         }
     }
 

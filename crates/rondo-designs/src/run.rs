@@ -73,6 +73,7 @@ impl Run {
             tools: self.tools,
             gate: self.gate,
             approver: Arc::new(Nobody),
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             profile: self.profile.into(),

@@ -145,6 +145,7 @@ impl TurnContext<'_> {
             system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             profile: Arc::new(profile.clone()),

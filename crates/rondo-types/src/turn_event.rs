@@ -55,6 +55,11 @@ pub enum EventBody {
         /// What to append.
         text: String,
     },
+    /// The tools on offer changed, from the step under way on.
+    ToolsChanged {
+        /// The names of all tools on offer.
+        tools: Vec<String>,
+    },
     /// The model requested a tool call.
     ToolCallPending {
         /// The call.

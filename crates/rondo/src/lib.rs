@@ -164,6 +164,7 @@
 //!     profile: Arc::new(profile),
 //!     response_schema: None,
 //!     answer_check: None,
+//!     tool_sources: Vec::new(),
 //!     interceptors: Vec::new(),
 //!     budgets: Vec::new(),
 //!     opening: Commit::default(),

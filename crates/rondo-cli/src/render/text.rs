@@ -470,6 +470,7 @@ impl View for TextView {
                 by.join(", ")
             )),
             EventBody::ArgumentsRepaired { .. }
+            | EventBody::ToolsChanged { .. }
             | EventBody::ToolProgress { .. }
             | EventBody::Usage { .. }
             | EventBody::DeltasDropped { .. }

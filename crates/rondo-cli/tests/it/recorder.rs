@@ -138,6 +138,7 @@ pub(crate) async fn record(
             system: vec!["Be brief.".into()],
             response_schema: None,
             answer_check: None,
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),

@@ -6,6 +6,7 @@
 //! # Layout
 //! - `intercept`: what the interceptors say of calls, results and steps.
 //! - `budgets`: what is reserved for a request before it is sent.
+//! - `equip`: tools that come and go between two steps.
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `resume`: how a turn that was cut off goes on, from its records.
@@ -19,6 +20,7 @@
 mod budgets;
 mod close;
 mod control;
+mod equip;
 mod intercept;
 mod judge;
 mod model_work;
@@ -43,7 +45,7 @@ use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMach
 use crate::observe::Moment;
 use crate::ports::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Gate, GateRequest,
-    Interception, Interceptor, Journal, MailId, Model, Verdict,
+    Interception, Interceptor, Journal, MailId, Model, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
 use judge::Judge;
@@ -76,6 +78,8 @@ pub struct TurnSetup {
     pub fallbacks: Vec<Arc<dyn Model>>,
     /// What it may call.
     pub tools: Toolbox,
+    /// Who offers tools beside them that may change between two steps.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// Who judges each call.
     pub gate: Arc<dyn Gate>,
     /// Answers when the gate asks for approval.
@@ -142,6 +146,8 @@ pub async fn run_turn(
 struct Driver {
     machine: TurnMachine,
     setup: TurnSetup,
+    /// Where the tools of `setup` come from.
+    equipment: equip::Equipment,
     catalog: Catalog,
     clock: Clock,
     /// When the input under way came: the time of all that it leads to, so that a replay of the
@@ -180,7 +186,13 @@ struct Driver {
 impl Driver {
     /// Boxed, since a future that holds it by value would hold it once for each function it is
     /// handed through.
-    fn new(setup: TurnSetup, clock: Clock, events: EventSender, control: TurnControl) -> Box<Self> {
+    fn new(
+        mut setup: TurnSetup,
+        clock: Clock,
+        events: EventSender,
+        control: TurnControl,
+    ) -> Box<Self> {
+        let equipment = equip::Equipment::begin(&mut setup);
         let (catalog, broken) = catalog(&setup);
         Box::new(Self {
             machine: TurnMachine::new(turn_config(&setup)),
@@ -190,6 +202,7 @@ impl Driver {
                 .collect(),
             batch: RecordBatch::new(&setup),
             setup,
+            equipment,
             catalog,
             at: clock.now(),
             clock,
@@ -361,7 +374,8 @@ impl Driver {
     }
 
     async fn call_model(&mut self, call: ModelCall) {
-        if let Some(call) = self.ask_about_step(call) {
+        let call = self.equip(call);
+        if let Some(call) = call.and_then(|call| self.ask_about_step(call)) {
             self.fund(call).await;
         }
     }

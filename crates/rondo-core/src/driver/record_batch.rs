@@ -212,6 +212,9 @@ impl RecordBatch {
                 approval: approval.clone(),
             },
             Input::Intercepted { what } => RecordBody::Intercepted(what.clone()),
+            Input::Equip { specs } => RecordBody::ToolsChanged {
+                tools: Arc::clone(specs),
+            },
             Input::BudgetSpent { reservation } => RecordBody::Reserved(reservation.clone()),
             Input::Cancel => RecordBody::Cancelled,
             Input::Fault { error } => RecordBody::Faulted {

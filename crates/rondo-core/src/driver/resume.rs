@@ -100,6 +100,7 @@ pub async fn resume_turn(
         driver.catalog = catalog_of(&config).with_check(check);
     }
     let history = crate::pairing::paired(history);
+    let began = Arc::clone(&config.tools);
     let redriven = match redrive(config.clone(), &driver.catalog, history.clone(), records) {
         Ok(redriven) => redriven,
         Err(why @ RedriveError::Diverged { .. }) if close::is_parked(records) => {
@@ -121,6 +122,12 @@ pub async fn resume_turn(
         }
         Err(why) => return Err(why.into()),
     };
+    driver.equipment.resume(records);
+    let now = redriven.machine.config();
+    if now.tools != began {
+        let check = driver.setup.answer_check.clone();
+        driver.catalog = catalog_of(now).with_check(check);
+    }
     driver.cleared_before = cleared(records);
     driver.decided = Decided::recorded(records);
     driver.reservations = Reservations::recorded(records);

@@ -189,6 +189,7 @@ impl TurnFold {
             | RecordBody::Answered { .. }
             | RecordBody::Intercepted(_)
             | RecordBody::Reserved(_)
+            | RecordBody::ToolsChanged { .. }
             | RecordBody::Cancelled
             | RecordBody::Faulted { .. }
             | RecordBody::CellStarted { .. }

@@ -78,14 +78,15 @@ impl Spent {
 
     /// Counts what every request carries, and the history.
     pub(super) fn note_unsent(&mut self, config: &TurnConfig, history: &Transcript) {
-        let system: usize = config.system.iter().map(String::len).sum();
-        let tools: usize = config
-            .tools
-            .iter()
-            .map(|tool| tool.description.len() + tool.parameters.to_string().len())
-            .sum();
-        self.fixed_bytes = size(system + tools);
+        self.fixed_bytes = fixed_bytes(config);
         self.recount(history);
+    }
+
+    /// Counts what every request carries from now on, with other tools: what is more than before was not sent yet.
+    pub(super) fn note_tools(&mut self, config: &TurnConfig) {
+        let before = std::mem::replace(&mut self.fixed_bytes, fixed_bytes(config));
+        let more = self.fixed_bytes.saturating_sub(before);
+        self.unsent_bytes = self.unsent_bytes.saturating_add(more);
     }
 
     /// Estimates anew what the next request carries, after older messages changed.
@@ -226,6 +227,16 @@ impl Spent {
         };
         (next, last)
     }
+}
+
+/// Returns the bytes of the system prompt and the tools.
+fn fixed_bytes(config: &TurnConfig) -> u64 {
+    let system: usize = config.system.iter().map(String::len).sum();
+    let tools = config.tools.iter();
+    let tools: usize = tools
+        .map(|tool| tool.description.len() + tool.parameters.to_string().len())
+        .sum();
+    size(system + tools)
 }
 
 impl TurnMachine {

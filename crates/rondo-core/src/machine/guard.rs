@@ -1,6 +1,6 @@
 //! Detects calls that are repeated without progress.
 
-use rondo_types::{LoopGuard, ToolOutcome};
+use rondo_types::{LoopGuard, ToolOutcome, ToolOutput};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,10 +85,24 @@ impl Guard {
     }
 }
 
+/// Returns what the model reads of an outcome: what else a call says of itself is no progress.
+fn read_of(outcome: &ToolOutcome) -> ToolOutcome {
+    match outcome {
+        ToolOutcome::Ok(output) => ToolOutcome::Ok(ToolOutput {
+            changes: Vec::new(),
+            child: None,
+            job: None,
+            from_outside: false,
+            ..output.clone()
+        }),
+        error @ ToolOutcome::Error(_) => error.clone(),
+    }
+}
+
 /// FNV-1a: stable between versions and machines, unlike the standard library's hasher, since the
 /// machine's state is stored.
 fn fingerprint(tool: &str, arguments: &str, outcome: &ToolOutcome) -> u64 {
-    let outcome = serde_json::to_string(outcome).unwrap_or_default();
+    let outcome = serde_json::to_string(&read_of(outcome)).unwrap_or_default();
     [tool, "\0", arguments, "\0", &outcome]
         .iter()
         .flat_map(|piece| piece.bytes())

@@ -52,7 +52,7 @@ impl TurnMachine {
         self.pauses > 0
     }
 
-    fn has_request_of_step(&self) -> bool {
+    pub(super) fn has_request_of_step(&self) -> bool {
         self.phase == Phase::AwaitingReply && !self.is_summarising()
     }
 

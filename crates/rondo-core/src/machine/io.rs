@@ -178,6 +178,11 @@ pub enum Input {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// The tools on offer changed before the request of a step is sent, which is made anew.
+    Equip {
+        /// All tools on offer from now on.
+        specs: Arc<Vec<ToolSpec>>,
+    },
     /// The user sent a message while the turn runs.
     Steer {
         /// Its text.
@@ -202,8 +207,8 @@ pub enum Action {
     Emit(EventBody),
     /// Record a change that the machine made to the transcript, durable with the next action.
     Record(Box<RecordBody>),
-    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Intercepted`]
-    /// or [`Input::BudgetSpent`].
+    /// Send a request; then [`Input::Reply`] or [`Input::ReplyFailed`], or, before it is sent, [`Input::Equip`],
+    /// [`Input::Intercepted`] or [`Input::BudgetSpent`].
     CallModel(ModelCall),
     /// Judge these calls; then one [`Input::Gate`] each, or [`Input::Intercepted`].
     CheckGate(Vec<PlannedCall>),

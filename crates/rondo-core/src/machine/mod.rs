@@ -15,6 +15,7 @@
 //! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
 //! - `guard`: detects calls that are repeated without progress.
 //! - `doubt`: calls whose end is not known after a crash, and those that are asked about again.
+//! - `equip`: tools that change between two steps.
 //! - `intercept`: what interceptors decided.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
@@ -23,6 +24,7 @@ mod batch;
 mod budget;
 mod compact;
 mod doubt;
+mod equip;
 mod failure;
 mod finish;
 mod guard;

@@ -212,6 +212,7 @@ impl TurnMachine {
                 let why = reservation.refused.unwrap_or_default();
                 self.finish(cx, Ending::worded(StopReason::BudgetSpent, why));
             }
+            Input::Equip { specs } => self.equip(cx, specs),
             Input::Steer { text } => self.steer(text),
             Input::Cancel => self.cancel(cx),
             Input::Fault { error } => self.fault(cx, error),

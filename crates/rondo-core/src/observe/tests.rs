@@ -192,6 +192,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJourn
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        tool_sources: Vec::new(),
         interceptors: Vec::new(),
         budgets: Vec::new(),
         opening: crate::ports::Commit::default(),

@@ -402,6 +402,11 @@ pub enum RecordBody {
     Intercepted(Interception),
     /// Budgets were asked for the request that follows, or refused it, which ends the turn. From version 3 on.
     Reserved(Reservation),
+    /// From the request that follows on, the turn offers these tools. From version 3 on.
+    ToolsChanged {
+        /// All tools on offer.
+        tools: Arc<Vec<ToolSpec>>,
+    },
     /// The turn was cancelled.
     Cancelled,
     /// The runtime could not go on.
@@ -465,7 +470,7 @@ pub enum RecordBody {
 
 impl RecordBody {
     /// The names of all kinds, as they are recorded.
-    pub const KINDS: [&str; 29] = [
+    pub const KINDS: [&str; 30] = [
         "turn_started",
         "equipped",
         "user_message",
@@ -488,6 +493,7 @@ impl RecordBody {
         "answered",
         "intercepted",
         "reserved",
+        "tools_changed",
         "cancelled",
         "faulted",
         "final",

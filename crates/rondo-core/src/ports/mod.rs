@@ -12,6 +12,7 @@ mod memory_mailbox;
 mod model;
 mod process;
 mod tool;
+mod tool_source;
 
 pub use ask::{
     Asker, CallQuestion, CallQuestionRequest, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX,
@@ -43,3 +44,4 @@ pub use tool::{
     CHILD_QUESTIONS_MAX, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool,
     ToolInvocation,
 };
+pub use tool_source::{ToolScope, ToolSource};

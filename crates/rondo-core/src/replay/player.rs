@@ -28,6 +28,7 @@ pub(super) struct Player<'a> {
     records: &'a [Record],
     /// The place of the turn's first record in the session, from 0.
     first: usize,
+    has_other_tools: bool,
 }
 
 /// Which requests are kept whole.
@@ -97,6 +98,7 @@ impl<'a> Player<'a> {
             catalog,
             records,
             first,
+            has_other_tools: changes.tools.is_some(),
         })
     }
 
@@ -113,6 +115,7 @@ impl<'a> Player<'a> {
             hasher,
             keep,
             streams: Vec::new(),
+            has_other_tools: self.has_other_tools,
             held: Vec::new(),
             requests: Vec::new(),
             asked: Vec::new(),
@@ -136,6 +139,8 @@ struct Stage<'a> {
     hasher: RequestHasher,
     keep: &'a mut Keep,
     streams: Vec<Vec<TurnEvent>>,
+    /// Whether it offers other tools than the recording did.
+    has_other_tools: bool,
     /// Records that nothing waits for, or not yet.
     held: Vec<(usize, &'static str)>,
     requests: Vec<Compared>,
@@ -175,6 +180,8 @@ impl Stage<'_> {
             | RecordBody::AnswerRefused { .. }
             | RecordBody::MessageAdded { .. }
             | RecordBody::Compacted(_)) => self.changed(body)?,
+            // Other tools than those of the recording do not change as they did.
+            RecordBody::ToolsChanged { .. } if self.has_other_tools => return Ok(()),
             _ => self.drive.record(record, rest)?,
         }
         for (at, body) in std::mem::take(&mut self.drive.state.events) {

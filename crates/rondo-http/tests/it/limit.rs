@@ -183,6 +183,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        tool_sources: Vec::new(),
         interceptors: Vec::new(),
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),

@@ -167,6 +167,7 @@ fn setup(
         system: vec!["Be brief.".to_owned()],
         response_schema: play.response_schema,
         answer_check: play.answer_check,
+        tool_sources: Vec::new(),
         interceptors: play.interceptors,
         budgets: play.budgets,
         opening: rondo_core::ports::Commit::default(),

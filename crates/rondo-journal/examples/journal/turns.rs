@@ -57,6 +57,7 @@ fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnS
         system: vec!["Be brief.".to_owned()],
         response_schema: None,
         answer_check: None,
+        tool_sources: Vec::new(),
         interceptors: Vec::new(),
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),

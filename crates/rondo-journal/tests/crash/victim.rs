@@ -143,6 +143,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         system: Vec::new(),
         response_schema: None,
         answer_check: None,
+        tool_sources: Vec::new(),
         interceptors: Vec::new(),
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),

@@ -145,6 +145,7 @@ impl Bench {
             system: vec!["be-terse".to_owned()],
             response_schema: None,
             answer_check: None,
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),

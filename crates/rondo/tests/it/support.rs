@@ -133,6 +133,7 @@ impl Bench {
             system: self.system,
             response_schema: self.response_schema,
             answer_check: None,
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             opening: rondo::rondo_core::ports::Commit::default(),

@@ -9,7 +9,7 @@ use crate::machine::TurnConfig;
 use crate::ports::{
     ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Fence, Gate, GateRequest,
     Interceptor, Journal, MemoryJournal, Model, ModelStream, Record, RecordBody, Seq, Tool,
-    ToolInvocation, Verdict,
+    ToolInvocation, ToolSource, Verdict,
 };
 use crate::profile;
 use crate::redrive::{RedriveError, Redriven, redrive};
@@ -225,6 +225,7 @@ pub(super) struct Bench {
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) gate: Arc<dyn Gate>,
     pub(super) approver: Arc<dyn Approver>,
+    pub(super) tool_sources: Vec<Arc<dyn ToolSource>>,
     pub(super) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(super) budgets: Vec<Arc<dyn Budgets>>,
     pub(super) system: Vec<String>,
@@ -250,6 +251,7 @@ impl Bench {
             tools: vec![],
             gate: Arc::new(AllowAll),
             approver: Arc::new(NobodyThere),
+            tool_sources: Vec::new(),
             interceptors: vec![],
             budgets: vec![],
             system: vec![],
@@ -361,6 +363,7 @@ impl Bench {
             system: self.system,
             response_schema: self.response_schema,
             answer_check: None,
+            tool_sources: self.tool_sources,
             interceptors: self.interceptors,
             budgets: self.budgets,
             opening: Commit::default(),

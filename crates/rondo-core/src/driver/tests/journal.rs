@@ -36,6 +36,7 @@ pub(super) fn kinds(records: &[Record]) -> Vec<&'static str> {
             RecordBody::Answered { .. } => "answered",
             RecordBody::Intercepted(_) => "intercepted",
             RecordBody::Reserved(_) => "reserved",
+            RecordBody::ToolsChanged { .. } => "tools_changed",
             RecordBody::Cancelled => "cancelled",
             RecordBody::RequestQueued => "request_queued",
             RecordBody::Faulted { .. } => "faulted",

@@ -6,6 +6,7 @@ mod budgets;
 mod cancel;
 mod children;
 mod doubt;
+mod equip;
 mod fakes;
 mod fallback;
 mod given_up;

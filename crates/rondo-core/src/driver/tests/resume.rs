@@ -340,6 +340,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         response_schema: None,
         answer_check: None,
         budgets: vec![Arc::new(Purse(Arc::clone(&process.world)))],
+        tool_sources: Vec::new(),
         interceptors: match process.world.intercepts {
             true => vec![Arc::new(Hook(Arc::clone(&process.world)))],
             false => vec![],

@@ -1,0 +1,112 @@
+//! Tools that come and go: what a turn offers, and when it takes up a change.
+
+use super::{Driver, TurnSetup, catalog};
+use crate::machine::{Input, ModelCall};
+use crate::ports::{Record, RecordBody, Tool, ToolScope, ToolSource};
+use crate::toolbox::Toolbox;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The turn's own tools and its sources of others.
+pub(super) struct Equipment {
+    own: Toolbox,
+    sources: Vec<Arc<dyn ToolSource>>,
+    /// The generations of what is offered; none where the turn offers what another process did.
+    offered: Option<Vec<u64>>,
+    /// The last step for which changes were looked for.
+    step: u32,
+}
+
+impl Equipment {
+    /// Adds to the setup what its sources offer.
+    pub(super) fn begin(setup: &mut TurnSetup) -> Self {
+        let mut equipment = Self {
+            own: setup.tools.clone(),
+            sources: std::mem::take(&mut setup.tool_sources),
+            offered: None,
+            step: 0,
+        };
+        if let Some(tools) = equipment.changed(&scope(setup, 1)) {
+            setup.tools = tools;
+        }
+        equipment
+    }
+
+    /// Has the turn go on after its records: what they offer may not be what there is now.
+    pub(super) fn resume(&mut self, records: &[Record]) {
+        self.offered = None;
+        let steps = records.iter().filter_map(|record| match &record.body {
+            RecordBody::ModelRequested { purpose, .. } if purpose.is_step() => Some(record.step),
+            RecordBody::ToolsChanged { .. } => Some(record.step),
+            _ => None,
+        });
+        self.step = steps.max().unwrap_or_default();
+    }
+
+    /// Returns all tools, where those of a source have changed.
+    fn changed(&mut self, scope: &ToolScope) -> Option<Toolbox> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        // First, so that a change in between is seen the next time.
+        let generations = self.sources.iter().map(|it| heard(|| it.generation()));
+        let generations: Vec<u64> = generations.map(Option::unwrap_or_default).collect();
+        if self.offered.as_ref() == Some(&generations) {
+            return None;
+        }
+        self.offered = Some(generations);
+        let tools = self.sources.iter();
+        let tools = tools.filter_map(|it| heard(|| it.tools(scope))).flatten();
+        let named: Vec<Arc<dyn Tool>> = tools
+            .filter(|tool| heard(|| tool.spec()).is_some())
+            .collect();
+        let (tools, left_out) = heard(|| self.own.extended(named))?;
+        if !left_out.is_empty() {
+            tracing::warn!(
+                tools = left_out.join(", "),
+                "tools of a source are left out"
+            );
+        }
+        Some(tools)
+    }
+}
+
+/// Returns what foreign code says; nothing where it panics.
+fn heard<T>(say: impl FnOnce() -> T) -> Option<T> {
+    let said = catch_unwind(AssertUnwindSafe(say));
+    if said.is_err() {
+        tracing::warn!("a source of tools panicked");
+    }
+    said.ok()
+}
+
+fn scope(setup: &TurnSetup, step: u32) -> ToolScope {
+    ToolScope {
+        session: setup.session.clone(),
+        turn: setup.turn.clone(),
+        step,
+    }
+}
+
+impl Driver {
+    /// Takes up tools that have changed before a step's request is sent for the first time. Returns the request where it
+    /// can be sent as it is; otherwise the machine makes it anew.
+    pub(super) fn equip(&mut self, call: ModelCall) -> Option<ModelCall> {
+        let is_first = call.purpose.is_step() && call.step > self.equipment.step;
+        if !is_first || self.machine.goes_on_with_reply() {
+            return Some(call);
+        }
+        self.equipment.step = call.step;
+        let Some(tools) = self.equipment.changed(&scope(&self.setup, call.step)) else {
+            return Some(call);
+        };
+        self.setup.tools = tools;
+        let specs = self.setup.tools.specs();
+        if specs == self.machine.config().tools {
+            return Some(call);
+        }
+        self.catalog = catalog(&self.setup).0;
+        self.ready.push_front(Input::Equip { specs });
+        None
+    }
+}

@@ -1,0 +1,26 @@
+//! Tools that change between two steps.
+
+use super::budget::Allowance;
+use super::finish::Ending;
+use super::turn::{Cx, TurnMachine};
+use rondo_types::{EventBody, ToolSpec};
+use std::sync::Arc;
+
+impl TurnMachine {
+    /// Makes the request of the step anew with other tools, if it still fits the limits.
+    pub(super) fn equip(&mut self, cx: &mut Cx<'_>, specs: Arc<Vec<ToolSpec>>) {
+        if !self.has_request_of_step() || self.goes_on_with_reply() {
+            return;
+        }
+        self.config.tools = specs;
+        self.spent.note_tools(&self.config);
+        let tools = self.config.tools.iter();
+        cx.emit(EventBody::ToolsChanged {
+            tools: tools.map(|spec| spec.name.clone()).collect(),
+        });
+        match self.next_allowance() {
+            Allowance::Nothing(reason) => self.finish(cx, Ending::stopped(reason)),
+            _ => self.send_request(cx),
+        }
+    }
+}
