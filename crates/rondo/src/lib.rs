@@ -217,7 +217,7 @@ pub use rondo_core;
 pub use rondo_core::events;
 pub use rondo_core::ports::{
     Asker, CallQuestion, CallQuestionRequest, MemoryJournal, NoJournal, NotAnswered, OutputSink,
-    ProgressSink,
+    ProgressSink, ToolScope, ToolSource,
 };
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{

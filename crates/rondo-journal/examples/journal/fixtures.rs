@@ -3,6 +3,7 @@
 mod amended;
 mod cut_off;
 mod ended;
+mod equipped;
 mod parked;
 mod room;
 
@@ -59,6 +60,13 @@ pub(crate) async fn write_parked(dir: &Path) -> Result<Value, Failure> {
 pub(crate) async fn write_amended(dir: &Path) -> Result<Value, Failure> {
     let store = store(&dir.join("store"), Durability::Full)?;
     amended::write(&store).await?;
+    export(store, dir)
+}
+
+/// Does the same with a session whose tools changed.
+pub(crate) async fn write_equipped(dir: &Path) -> Result<Value, Failure> {
+    let store = store(&dir.join("store"), Durability::Full)?;
+    equipped::write(&store).await?;
     export(store, dir)
 }
 

@@ -5,7 +5,7 @@
 //! `fdatasync` costs in the same run. `journal large DIR TURNS` builds the large session alone, of so
 //! many turns, and `journal fixtures DIR` the sessions that are kept for later versions, with those that the
 //! prompt exported to the files named behind it; `journal parked DIR` those of parked turns, `journal amended DIR` those of
-//! turns with interceptors and budgets.
+//! turns with interceptors and budgets, `journal equipped DIR` one of a turn whose tools changed.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         ["large", dir, turns] => large(Path::new(dir), turns),
         ["fixtures", dir, cells @ ..] => fixtures(fixtures::write(Path::new(dir), cells)),
         ["parked", dir] => fixtures(fixtures::write_parked(Path::new(dir))),
+        ["equipped", dir] => fixtures(fixtures::write_equipped(Path::new(dir))),
         ["amended", dir] => fixtures(fixtures::write_amended(Path::new(dir))),
         _ => Err(USAGE.into()),
     };
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
 
 const USAGE: &str = "usage: journal measure DIR | journal open DIR SESSION | \
      journal large DIR TURNS | journal fixtures DIR [EXPORTED...] | journal parked DIR | \
-     journal amended DIR";
+     journal amended DIR | journal equipped DIR";
 
 fn block_on(work: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use futures_util::stream;
 use rondo_core::catalog::AnswerCheck;
-use rondo_core::ports::{InterruptedCall, ProcessEnd, Reconciled, Record};
+use rondo_core::ports::{InterruptedCall, ProcessEnd, Reconciled, Record, ToolSource};
 use rondo_core::profile::{self, Layer};
 use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
@@ -53,6 +53,7 @@ pub(crate) struct Play {
     pub(crate) response_schema: Option<Value>,
     pub(crate) answer_check: Option<AnswerCheck>,
     pub(crate) process: Option<ProcessEnd>,
+    pub(crate) tool_sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) budgets: Vec<Arc<dyn Budgets>>,
     /// Whether what is told to hang does, and so ends the process.
@@ -72,6 +73,7 @@ impl Play {
             response_schema: None,
             answer_check: None,
             process: None,
+            tool_sources: Vec::new(),
             interceptors: Vec::new(),
             budgets: Vec::new(),
             hangs: true,
@@ -167,7 +169,7 @@ fn setup(
         system: vec!["Be brief.".to_owned()],
         response_schema: play.response_schema,
         answer_check: play.answer_check,
-        tool_sources: Vec::new(),
+        tool_sources: play.tool_sources,
         interceptors: play.interceptors,
         budgets: play.budgets,
         opening: rondo_core::ports::Commit::default(),

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 pub(crate) type RecordedSession = (&'static str, u32, usize);
 
 /// Each version's folder, and its sessions. The turn of a session `open-` was cut off.
-pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 5] = [
+pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 6] = [
     (
         "v1",
         &[
@@ -39,6 +39,7 @@ pub(crate) const VERSIONS: [(&str, &[RecordedSession]); 5] = [
     ("v2-last", V2_LAST),
     ("v3", &[("parked", 2, 6), ("open-parked", 1, 3)]),
     ("v3-amended", &[("intercepted", 2, 7), ("reserved", 1, 3)]),
+    ("v3-equipped", &[("equipped", 1, 6)]),
 ];
 
 const V2_LAST: &[RecordedSession] = &[
@@ -200,6 +201,7 @@ async fn todays_writer_appends_to_what_each_version_wrote_and_forks_hold() {
         }
         let parent = |name: &str| store.session(&id(name)).unwrap().parent.unwrap().0;
         match version {
+            "v3-equipped" => assert_eq!(parent("equipped-fork"), id("equipped")),
             "v3-amended" => assert_eq!(parent("reserved-fork"), id("reserved")),
             "v3" => assert_eq!(parent("parked-fork"), id("parked")),
             _ => assert_eq!(parent("forked"), id("plain")),
@@ -345,6 +347,11 @@ fn the_kept_sessions_hold_what_they_are_kept_for() {
             let records: Vec<Record> = store.load(&id(name)).unwrap();
             records.iter().any(|it| is(&it.body))
         };
+        if version == "v3-equipped" {
+            let is_changed = |it: &RecordBody| matches!(it, RecordBody::ToolsChanged { .. });
+            assert!(has("equipped", is_changed));
+            continue;
+        }
         if version == "v3-amended" {
             let is_spent =
                 |it: &RecordBody| matches!(it, RecordBody::Reserved(it) if it.refused.is_some());

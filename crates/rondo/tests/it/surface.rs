@@ -26,10 +26,10 @@ surface! {
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
         ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, ParkedTurn, Profile, ProgressSink, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
-        ToolOutcome, ToolOutput, ToolProgress, ToolSpec,
+        ToolOutcome, ToolOutput, ToolProgress, ToolScope, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
         TurnSetup, Typed<String>, TypedError, Verdict;
-    traits: Approver, Gate, Interceptor, Journal, Model, Tool;
+    traits: Approver, Gate, Interceptor, Journal, Model, Tool, ToolSource;
     functions: approvals, control, run_turn, tool;
 }
 
