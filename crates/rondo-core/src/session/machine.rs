@@ -277,7 +277,8 @@ impl SessionMachine {
     }
 
     fn edited(&mut self, ticket: TicketId, message: Message, out: &mut Vec<Action>) {
-        match self.queue.iter_mut().find(|it| it.message.ticket == ticket) {
+        let mut all = self.queue.iter_mut().chain(&mut self.handed);
+        match all.find(|it| it.message.ticket == ticket) {
             Some(waiting) => {
                 waiting.message.message = message;
                 out.push(Action::Tell(SessionEvent::Edited { ticket }));
@@ -287,13 +288,15 @@ impl SessionMachine {
     }
 
     fn withdrawn(&mut self, ticket: TicketId, out: &mut Vec<Action>) {
-        match self.queue.iter().position(|it| it.message.ticket == ticket) {
-            Some(at) => {
-                self.queue.remove(at);
-                out.push(Action::Tell(SessionEvent::Withdrawn { ticket }));
-            }
-            None => out.push(Action::Refuse(Refusal::NotWaiting { ticket })),
+        let waiting = self.queue.len() + self.handed.len();
+        // A message that the turn did not take yet waits, too.
+        for waits in [&mut self.queue, &mut self.handed] {
+            waits.retain(|it| it.message.ticket != ticket);
         }
+        out.push(match self.queue.len() + self.handed.len() < waiting {
+            true => Action::Tell(SessionEvent::Withdrawn { ticket }),
+            false => Action::Refuse(Refusal::NotWaiting { ticket }),
+        });
     }
 
     fn taken(

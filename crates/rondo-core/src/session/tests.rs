@@ -181,6 +181,38 @@ fn steering_joins_the_turn_that_runs_and_what_it_does_not_take_begins_its_own() 
 }
 
 #[test]
+fn steering_that_the_turn_did_not_take_can_be_changed_and_taken_back() {
+    let mut machine = running();
+    machine.handle(NOW, steer("a"));
+    machine.handle(NOW, steer("b"));
+    let edited = Input::Edited {
+        ticket: ticket("a"),
+        message: Message::user("something else"),
+    };
+    let told = SessionEvent::Edited {
+        ticket: ticket("a"),
+    };
+    assert_eq!(machine.handle(NOW, edited), [Action::Tell(told)]);
+    let withdrawn = Input::Withdrawn {
+        ticket: ticket("b"),
+    };
+    let told = SessionEvent::Withdrawn {
+        ticket: ticket("b"),
+    };
+    assert_eq!(machine.handle(NOW, withdrawn), [Action::Tell(told)]);
+    let expected = QueuedMessage {
+        message: Message::user("something else"),
+        ..message("a", Delivery::Steer)
+    };
+    let start = Action::Start {
+        run: Run(2),
+        message: Box::new(expected),
+    };
+    let ended = done(&mut machine, Input::TurnEnded { run: Run(1) });
+    assert_eq!(ended, [start]);
+}
+
+#[test]
 fn steering_of_a_turn_that_is_being_stopped_waits() {
     let mut machine = running();
     let stopped = done(&mut machine, Input::Cancel);

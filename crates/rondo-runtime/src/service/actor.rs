@@ -39,6 +39,8 @@ pub(super) struct Actor {
     handed: VecDeque<TicketId>,
     /// Inputs that the machine takes next.
     inputs: VecDeque<Input>,
+    /// How often it was tried to take the session.
+    takes: u64,
 }
 
 struct KnownRow {
@@ -57,6 +59,7 @@ impl Actor {
             known: HashMap::new(),
             handed: VecDeque::new(),
             inputs: VecDeque::new(),
+            takes: 0,
         }
     }
 
@@ -105,8 +108,13 @@ impl Actor {
             return;
         };
         self.take_back(&rows).await;
+        let takes = self.takes;
         for row in rows {
             self.see(row).await;
+            // All rows were read when the session was taken, or it cannot be taken now: another row changes neither.
+            if self.takes != takes && self.machine.is_at_rest() {
+                return;
+            }
         }
     }
 
@@ -232,6 +240,7 @@ impl Actor {
     }
 
     async fn take(&mut self) {
+        self.takes = self.takes.wrapping_add(1);
         let entry = Arc::clone(&self.entry);
         let taken = spawn_blocking(move || take(&entry)).await;
         let taken = taken.map_err(|err| {

@@ -1,6 +1,7 @@
 //! A service of sessions: listeners, messages that wait, questions, restarts.
 
 use crate::env;
+use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
 use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, Update, UpdateBody};
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
@@ -602,6 +603,38 @@ async fn a_turn_that_cannot_begin_says_why_and_its_message_waits() {
     session.resume();
     let told = until(&mut listener, is_result).await;
     assert_eq!(Page::of(&told).lines[0].text, "asked first");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_taken_is_not_tried_once_for_each_message() {
+    let world = World::new(Vec::<Response>::new()).await;
+    let service = world.service();
+    std::fs::write(world.home.path().join("config.toml"), "model = 1\n").unwrap();
+    let id = SessionId::new("s-1");
+    let journal = world.home.path().join("data/sessions");
+    let store = rondo_journal::Store::open(&journal, rondo_journal::Options::default()).unwrap();
+    for number in 0..20 {
+        let mail = NewMail {
+            session: id.clone(),
+            key: format!("m{number}"),
+            actor: "another process".to_owned(),
+            at_ms: rondo_types::TimeMs(0),
+            body: MailBody::Message {
+                message: Message::user("hello"),
+                delivery: Delivery::Queue,
+            },
+        };
+        store.push(mail).await.unwrap();
+    }
+    let session = service.session(id, world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    session.resume();
+    let mut failed = 0;
+    while let Ok(update) = timeout(Duration::from_millis(200), listener.next()).await {
+        failed += usize::from(matches!(update.unwrap().body, UpdateBody::Failed { .. }));
+    }
+    // The watcher has it looked at, too.
+    assert!((1..=10).contains(&failed), "{failed}");
 }
 
 /// Replies by what was said last: a message is answered with a call, and a result with some text.
