@@ -69,12 +69,20 @@ pub async fn end(state_dir: &Path, key: &str) -> Known {
 pub async fn end_orphans(mark: String) {
     let ending = tokio::task::spawn_blocking(move || {
         let until = std::time::Instant::now() + ORPHANS_MAX;
-        while unix::kill_marked(&mark) && std::time::Instant::now() < until {
+        let mut looks_without = 0;
+        while looks_without < LOOKS_WITHOUT && std::time::Instant::now() < until {
+            looks_without = match unix::kill_marked(&mark) {
+                true => 0,
+                false => looks_without + 1,
+            };
             std::thread::sleep(LOOK_EVERY);
         }
     });
     let _ = ending.await;
 }
+
+/// How often in a row nothing must be found: a process that just executes a program shows no mark.
+const LOOKS_WITHOUT: u32 = 2;
 
 /// Returns nothing while the supervisor is between two states.
 fn glance(state_dir: &Path, key: &str) -> Option<Known> {
