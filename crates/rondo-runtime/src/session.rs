@@ -86,8 +86,32 @@ enum FoundSource {
 
 impl FoundSession {
     fn find(runtime: &Runtime, source: &SessionSource, options: &SessionOptions) -> Result<Self> {
-        let mut settings = runtime.settings(options.directory.clone())?;
+        let settings = runtime.settings(options.directory.clone())?;
         let source = FoundSource::find(source, &settings)?;
+        Self::of(runtime, options, settings, source)
+    }
+
+    /// One that is in a journal already.
+    ///
+    /// # Errors
+    /// When the settings make no sense.
+    pub(crate) fn stored(
+        runtime: &Runtime,
+        options: &SessionOptions,
+        store: Store,
+        info: SessionInfo,
+    ) -> Result<Self> {
+        let settings = runtime.settings(options.directory.clone())?;
+        let source = FoundSource::Known(store, Box::new(info));
+        Self::of(runtime, options, settings, source)
+    }
+
+    fn of(
+        runtime: &Runtime,
+        options: &SessionOptions,
+        mut settings: Settings,
+        source: FoundSource,
+    ) -> Result<Self> {
         if let FoundSource::Known(_, info) = &source
             && !options.is_directory_named
             && let Some(own) = sessions::own_directory(info, &settings.directory)?
@@ -206,17 +230,18 @@ impl Session {
         }
     }
 
-    /// One in a journal that is open already.
-    pub(crate) fn stored(runtime: Runtime, settings: Settings, store: Store) -> Self {
+    /// A new one, whose record begins under this id in a journal that is open already.
+    pub(crate) fn new_as(
+        id: SessionId,
+        runtime: Runtime,
+        settings: Settings,
+        store: Store,
+    ) -> Self {
         Self {
             store: Some(store),
+            id: Some(id),
             ..Self::new(runtime, settings)
         }
-    }
-
-    /// Has its record begin under this id.
-    pub(crate) fn begins_as(&mut self, id: SessionId) {
-        self.id = Some(id);
     }
 
     /// Has the turn that waits for answers be given these, in place of those of the mailbox.

@@ -4,15 +4,14 @@ use super::cursor::Place;
 use super::entry::Entry;
 use super::running::{Connected, RunProgress, Running, Step};
 use super::update::UpdateBody;
-use crate::calls;
 use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
-use crate::session::Session;
+use crate::secrets;
+use crate::session::{FoundSession, Session};
 use crate::sessions;
 use crate::turn::{TurnHost, TurnStart};
-use crate::{plan, secrets};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
 use rondo_core::session::{
@@ -600,35 +599,25 @@ fn standing(session: &Session) -> Standing {
 
 /// Takes a session, be it there or not.
 fn take(entry: &Entry) -> Result<Session> {
-    let (service, store) = (&entry.service, &entry.service.store);
-    let info = match store.session(&entry.id) {
-        Ok(info) => Some(info),
-        Err(StoreError::Unknown { .. }) => None,
-        Err(error) => return Err(sessions::failed(error)),
-    };
-    let mut settings = service.runtime.settings(entry.options.directory.clone())?;
-    if let Some(info) = info.as_ref().filter(|_| !entry.options.is_directory_named)
-        && let Some(own) = sessions::own_directory(info, &settings.directory)?
-    {
-        settings = service.runtime.settings(own)?;
-    }
-    let model = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
-    let model = model.clone();
-    if let Some(info) = info.as_ref().filter(|_| model.is_none())
-        && let Some(last) = sessions::LastAsked::last(store, info)?
-    {
-        plan::go_on_with(&last, &mut settings, service.runtime.notices())?;
-    }
-    if model.is_some() {
-        settings.values.model = model;
-    }
-    let mut session = Session::stored(service.runtime.clone(), settings, store.clone());
-    match info {
-        Some(info) => {
-            session.take(&info)?;
-            calls::prune(&session.settings.paths, &info.id, store);
+    let (runtime, store) = (&entry.service.runtime, entry.store());
+    let named = entry.model.lock().unwrap_or_else(PoisonError::into_inner);
+    let model = named.clone();
+    drop(named);
+    match store.session(&entry.id) {
+        Ok(info) => {
+            let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
+            match model {
+                Some(model) => found.settings.values.model = Some(model),
+                None => found.keep_model()?,
+            }
+            found.open(String::new())
         }
-        None => session.begins_as(entry.id.clone()),
+        Err(StoreError::Unknown { .. }) => {
+            let mut settings = runtime.settings(entry.options.directory.clone())?;
+            settings.values.model = model.or(settings.values.model);
+            let (id, store) = (entry.id.clone(), store.clone());
+            Ok(Session::new_as(id, runtime.clone(), settings, store))
+        }
+        Err(error) => Err(sessions::failed(error)),
     }
-    Ok(session)
 }
