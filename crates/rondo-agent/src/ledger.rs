@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq, WrappedJournal};
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
 /// A session's journal that completes an append even when its turn is dropped. Otherwise the append
 /// could still take effect while the next turn starts, which would not expect its records.
@@ -31,24 +30,12 @@ impl Ledger {
 }
 
 #[async_trait]
-impl Journal for Ledger {
-    fn at(&self) -> Seq {
-        self.journal.at()
+impl WrappedJournal for Ledger {
+    fn inner(&self) -> &dyn Journal {
+        &*self.journal
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.journal.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.journal.lost()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.journal.epoch()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,
@@ -73,5 +60,17 @@ impl Journal for Ledger {
                 ))),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_core::ports::NoJournal;
+
+    #[test]
+    fn a_journal_that_keeps_no_records_keeps_none_in_here() {
+        let ledger = Ledger::new(Arc::new(NoJournal::default()));
+        assert!(!ledger.keeps_records());
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::cli::ColorChoice;
 use crate::error::CliError;
-use crate::render::{escaped, sanitize, wrapped};
+use crate::render::{escaped, wrapped};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
 use rondo_runtime::project::UntrustedProject;
+use rondo_runtime::sanitize;
 use rustix::termios::{isatty, tcgetwinsize};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, Read as _, Write};

@@ -77,6 +77,10 @@ pub async fn what_waits_can_be_edited_and_taken_back(engine: Box<dyn Engine>) {
         row(second, message("a", "2", "two")),
     ];
     assert_eq!(mailbox.list(&id("a")).await.unwrap(), expected);
+    let get = |key| mailbox.get(&session, key);
+    assert_eq!(get("1").await.unwrap().as_ref(), expected.first());
+    assert_eq!(get("3").await.unwrap(), None);
+    assert_eq!(mailbox.get(&id("b"), "1").await.unwrap(), None);
     assert!(mailbox.withdraw(&id("a"), "1").await.unwrap());
     assert!(!edit("1", "due").await.unwrap());
     assert_eq!(keys(mailbox, "a").await, ["2"]);

@@ -3,7 +3,6 @@
 use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
 use crate::error::StoreError;
 use crate::export;
-use crate::lock;
 use crate::read;
 use crate::store::Store;
 use crate::turn_count::TurnCount;
@@ -120,7 +119,7 @@ impl Store {
     /// As [`Store::check`]; also when the session is in use, or the damage lies in records that it
     /// shares with the session it is a fork of.
     pub fn repair(&self, session: &SessionId) -> Result<Report, StoreError> {
-        let _lock = lock::lock(&self.locks_dir(), session)?;
+        let _lock = self.lock(session)?;
         let mut report = self.check(session)?;
         let Some(defect) = &report.defect else {
             return Ok(report);

@@ -64,6 +64,10 @@ pub(crate) fn save_damaged(
     session: &SessionId,
     from: Seq,
 ) -> Result<Option<PathBuf>, StoreError> {
+    // What is in memory has no place for it.
+    if store.is_in_memory() {
+        return Ok(None);
+    }
     let connection = store.reader();
     let id = read::find(&connection, session)?.id;
     let mut statement = connection.prepare(RAW_ROWS)?;

@@ -5,7 +5,6 @@ use crate::commit_thread::{FIRST_EPOCH, insert, mark_lost, set_tally, to_i64};
 use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::export_format::{Announced, Entries, Header, Lines, read_header};
-use crate::lock;
 use crate::owned::checked;
 use crate::read;
 use crate::store::Store;
@@ -63,7 +62,7 @@ impl Store {
         };
         let announced = header.announced()?;
         let directory = header.directory.clone();
-        let _lock = lock::lock(&self.locks_dir(), checked(&session)?)?;
+        let _lock = self.lock(checked(&session)?)?;
         let name = session.clone();
         let row = self
             .writer()

@@ -13,7 +13,8 @@ const BYTES_MIN: u64 = 512;
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
-    file: (u64, u64),
+    /// None where it is in memory.
+    file: Option<(u64, u64)>,
 }
 
 impl JournalFile {
@@ -22,15 +23,26 @@ impl JournalFile {
         let metadata = fs::metadata(path).map_err(StoreError::io(path))?;
         Ok(Self {
             path: path.to_owned(),
-            file: id(&metadata),
+            file: Some(id(&metadata)),
         })
+    }
+
+    /// A journal in memory, which does not go before its process does.
+    pub(crate) fn in_memory() -> Self {
+        Self {
+            path: PathBuf::new(),
+            file: None,
+        }
     }
 
     /// Says what happened where that file is not there any more.
     pub(crate) fn check(&self) -> Result<(), String> {
+        let Some(file) = self.file else {
+            return Ok(());
+        };
         let path = self.path.display();
         match fs::metadata(&self.path) {
-            Ok(metadata) if id(&metadata) == self.file => Ok(()),
+            Ok(metadata) if id(&metadata) == file => Ok(()),
             Ok(_) => Err(format!("another file took the place of `{path}` meanwhile")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(format!("`{path}` was removed or renamed meanwhile"))

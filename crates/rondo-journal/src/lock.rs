@@ -7,14 +7,66 @@ use crate::error::StoreError;
 use rondo_types::SessionId;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Held while this process owns the session; the kernel frees it when the process ends, however
 /// it ends.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
-    _file: OwnedFd,
+    _held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    File(#[expect(dead_code, reason = "is closed with this")] OwnedFd),
+    Memory(#[expect(dead_code, reason = "is given back with this")] MemoryLock),
+}
+
+/// The locks of the sessions of a journal in memory.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryLocks(Arc<Mutex<HashSet<SessionId>>>);
+
+#[derive(Debug)]
+struct MemoryLock {
+    session: SessionId,
+    all: Arc<Mutex<HashSet<SessionId>>>,
+}
+
+impl MemoryLocks {
+    /// As [`lock`].
+    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, StoreError> {
+        if !locked(&self.0).insert(session.clone()) {
+            return Err(StoreError::InUse {
+                session: session.clone(),
+                pid: Some(std::process::id()),
+            });
+        }
+        let held = MemoryLock {
+            session: session.clone(),
+            all: Arc::clone(&self.0),
+        };
+        Ok(SessionLock {
+            _held: Held::Memory(held),
+        })
+    }
+
+    /// As [`is_held`].
+    pub(crate) fn is_held(&self, session: &SessionId) -> bool {
+        locked(&self.0).contains(session)
+    }
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        locked(&self.all).remove(&self.session);
+    }
+}
+
+fn locked(all: &Mutex<HashSet<SessionId>>) -> MutexGuard<'_, HashSet<SessionId>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes the lock of a session without waiting.
@@ -30,7 +82,9 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Store
         Ok(()) => {
             // On a full disk the lock file has no process id.
             let _ = note_holder(&file);
-            Ok(SessionLock { _file: file })
+            Ok(SessionLock {
+                _held: Held::File(file),
+            })
         }
         Err(Errno::WOULDBLOCK) => Err(StoreError::InUse {
             session: session.clone(),

@@ -59,8 +59,14 @@ impl Mailbox for Store {
 
     async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
         let session = session.clone();
-        self.read_mail(move |connection| list(connection, &session))
+        self.read_mail(move |connection| list(connection, &session, None))
             .await
+    }
+
+    async fn get(&self, session: &SessionId, key: &str) -> Result<Option<Mail>, MailboxError> {
+        let (session, key) = (session.clone(), key.to_owned());
+        let found = self.read_mail(move |connection| list(connection, &session, Some(&key)));
+        Ok(found.await?.pop())
     }
 
     async fn edit(
@@ -128,7 +134,7 @@ impl Store {
     /// # Errors
     /// When a row cannot be read, or the disk fails.
     pub fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
-        let listed = list(&self.reader(), session);
+        let listed = list(&self.reader(), session, None);
         listed.map_err(|err| MailboxError::Io(io::Error::other(err)))?
     }
 
@@ -203,12 +209,17 @@ fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, Stor
         })?)
 }
 
-fn list(connection: &Connection, session: &SessionId) -> Written<Vec<Mail>> {
+/// Returns what waits in a session, or what waits there under a key.
+fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Written<Vec<Mail>> {
+    let only = key.map_or("", |_| "AND key = ?2");
     let mut statement = connection.prepare_cached(&format!(
         "SELECT id, key, actor, at_ms, body FROM mail
-         WHERE session = ?1 AND {READABLE} ORDER BY id"
+         WHERE session = ?1 {only} AND {READABLE} ORDER BY id"
     ))?;
-    let mut rows = statement.query([session.as_str()])?;
+    let mut rows = match key {
+        Some(key) => statement.query((session.as_str(), key))?,
+        None => statement.query([session.as_str()])?,
+    };
     let mut mails = Vec::new();
     while let Some(row) = rows.next()? {
         let key: String = row.get(1)?;
@@ -324,7 +335,7 @@ mod tests {
         drop(before);
         let reader = schema::open_read_only(&path, Duration::ZERO).unwrap();
         let session = SessionId::new("a");
-        assert_eq!(list(&reader, &session).unwrap().unwrap(), []);
+        assert_eq!(list(&reader, &session, None).unwrap().unwrap(), []);
         assert_eq!(counted(&reader, &session).unwrap(), Waiting::default());
     }
 

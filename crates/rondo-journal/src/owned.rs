@@ -3,7 +3,7 @@
 use crate::commit_thread::{self, Append, FIRST_EPOCH, to_u64};
 use crate::error::StoreError;
 use crate::import;
-use crate::lock::{self, SessionLock};
+use crate::lock::SessionLock;
 use crate::read;
 use crate::store::Store;
 use async_trait::async_trait;
@@ -43,7 +43,7 @@ impl Store {
     /// # Errors
     /// When there is one of that id, or another process just begins it, or the disk fails.
     pub fn begin(&self, new: NewSession) -> Result<OwnedSession, StoreError> {
-        let lock = lock::lock(&self.locks_dir(), checked(&new.id)?)?;
+        let lock = self.lock(checked(&new.id)?)?;
         if read::exists(&self.reader(), &new.id)? {
             let name = new.id.clone();
             self.writer()
@@ -79,7 +79,7 @@ impl Store {
     /// # Errors
     /// When another process owns it, when there is none of that id, or when the disk fails.
     pub fn own(&self, session: &SessionId) -> Result<OwnedSession, StoreError> {
-        let lock = lock::lock(&self.locks_dir(), checked(session)?)?;
+        let lock = self.lock(checked(session)?)?;
         let name = session.clone();
         let (fence, head) = self
             .writer()

@@ -2,7 +2,6 @@
 
 use crate::commit_thread::to_u64;
 use crate::error::StoreError;
-use crate::reserve;
 use crate::store::Store;
 use rondo_core::session_store::SessionInfo;
 use rondo_types::TimeMs;
@@ -62,7 +61,7 @@ impl Store {
     /// When the disk fails.
     pub fn vacuum(&self) -> Result<bool, StoreError> {
         let shrunk = self.writer().run(|connection| shrink(connection));
-        reserve::make(self.dir());
+        self.make_reserve();
         match shrunk {
             Err(error) if error.is_full() => Ok(false),
             shrunk => shrunk.map(|()| true),

@@ -2,7 +2,6 @@
 
 use crate::commit_thread::{Failure, is_full};
 use crate::error::StoreError;
-use crate::lock;
 use crate::owned::{checked, raise};
 use crate::store::Store;
 use async_trait::async_trait;
@@ -26,7 +25,7 @@ impl SessionStore for Store {
     /// take that back, leaves no owner: the first append that returns keeps the epoch with its records.
     async fn take(&self, session: &SessionId) -> Result<Arc<dyn Journal>, SessionStoreError> {
         // A lock that is had or not at once: no reason for another thread, which the commit would wait for.
-        let lock = lock::lock(&self.locks_dir(), checked(session)?)?;
+        let lock = self.lock(checked(session)?)?;
         let name = session.clone();
         let raised = self
             .writer()

@@ -4,9 +4,7 @@ use crate::blob;
 use crate::commit_thread::{to_i64, to_u64};
 use crate::entry::Entry;
 use crate::error::StoreError;
-use crate::lock;
 use crate::read;
-use crate::reserve;
 use crate::retention::empty_log;
 use crate::store::Store;
 use rondo_core::clock::Clock;
@@ -65,7 +63,7 @@ impl Store {
             if info.state != SessionState::CutOff {
                 continue;
             }
-            if lock::is_held(&self.locks_dir(), &info.id) {
+            if self.is_held(&info.id) {
                 info.state = SessionState::Running;
             } else if is_parked(&connection, &info.id).unwrap_or_default() {
                 // One whose records cannot be read is listed all the same.
@@ -105,7 +103,7 @@ impl Store {
     /// Returns whether a process works on a session right now, be it there or just begun.
     #[must_use]
     pub fn is_in_use(&self, session: &SessionId) -> bool {
-        lock::is_held(&self.locks_dir(), session)
+        self.is_held(session)
     }
 
     /// Finds a session by its id, by a prefix that fits only one, or by `latest`, which never is one
@@ -187,16 +185,16 @@ impl Store {
     /// fails.
     pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
         self.session(session)?;
-        let _lock = lock::lock(&self.locks_dir(), session)?;
+        let _lock = self.lock(session)?;
         match self.remove_rows(session) {
             Err(error) if error.is_full() => {
-                reserve::release(self.dir());
+                self.release_reserve();
                 self.writer().run(|connection| empty_log(connection))?;
                 self.remove_rows(session)?;
             }
             removed => removed?,
         }
-        lock::forget(&self.locks_dir(), session);
+        self.forget_lock(session);
         Ok(())
     }
 

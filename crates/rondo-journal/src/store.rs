@@ -3,13 +3,15 @@
 use crate::commit_thread::{self, CommitThread};
 use crate::error::StoreError;
 use crate::journal_file::{self, JournalFile};
-use crate::lock;
+use crate::lock::{self, MemoryLocks, SessionLock};
 use crate::reserve;
 use crate::schema;
+use rondo_types::SessionId;
 use rusqlite::Connection;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -61,14 +63,53 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Shared {
-    dir: PathBuf,
+    place: Place,
     writer: CommitThread,
     reader: Mutex<Connection>,
     /// Counts the changes of mailboxes.
     mail_changes: watch::Sender<u64>,
 }
 
+/// Where a journal is.
+#[derive(Debug)]
+enum Place {
+    Dir(PathBuf),
+    /// In the memory of this process, with the locks of its sessions.
+    Memory(MemoryLocks),
+}
+
 impl Store {
+    /// Makes a journal in the memory of this process: it is what one in a directory is, but that no other process
+    /// sees it, and that it is gone with its last clone. It holds at most about 1 GiB.
+    ///
+    /// # Errors
+    /// When SQLite or the system has no room for it.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        // By this name, the two connections of the journal find each other, and no others find them.
+        let name = format!("/rondo-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let path = PathBuf::from(format!("file:{name}?vfs=memdb"));
+        let options = Options {
+            durability: Durability::Normal,
+            ..Options::default()
+        };
+        let connection = schema::open_writer(&path, &options)?;
+        let reader = schema::open_reader(&path, options.busy_timeout)?;
+        let writer = commit_thread::start(connection, JournalFile::in_memory());
+        let writer = writer.map_err(StoreError::io(path))?;
+        Ok(Self::at(
+            Place::Memory(MemoryLocks::default()),
+            writer,
+            reader,
+        ))
+    }
+
+    /// Returns whether it is in the memory of this process.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.shared.place, Place::Memory(_))
+    }
+
     /// Opens the journal in a directory, both made where they are missing.
     ///
     /// Blocks for the disk, as every function of this type that is not `async`.
@@ -121,9 +162,13 @@ impl Store {
     }
 
     fn of(dir: &Path, writer: CommitThread, reader: Connection) -> Self {
+        Self::at(Place::Dir(dir.to_owned()), writer, reader)
+    }
+
+    fn at(place: Place, writer: CommitThread, reader: Connection) -> Self {
         Self {
             shared: Arc::new(Shared {
-                dir: dir.to_owned(),
+                place,
                 writer,
                 reader: Mutex::new(reader),
                 mail_changes: watch::Sender::default(),
@@ -153,10 +198,13 @@ impl Store {
         Ok(Self::of(dir, writer, reader))
     }
 
-    /// Returns the SQLite file.
+    /// Returns the SQLite file; the name alone where the journal is in memory.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.shared.dir.join(FILE_NAME)
+        match &self.shared.place {
+            Place::Dir(dir) => dir.join(FILE_NAME),
+            Place::Memory(_) => FILE_NAME.into(),
+        }
     }
 
     /// Returns how often these clones have written what had to wait for the disk, which it did with
@@ -179,12 +227,44 @@ impl Store {
         Ok(version.unsigned_abs())
     }
 
-    pub(crate) fn dir(&self) -> &Path {
-        &self.shared.dir
+    /// Takes the lock of a session without waiting.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another owner has it.
+    pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, StoreError> {
+        match &self.shared.place {
+            Place::Dir(dir) => lock::lock(&dir.join(LOCKS_DIR), session),
+            Place::Memory(locks) => locks.lock(session),
+        }
     }
 
-    pub(crate) fn locks_dir(&self) -> PathBuf {
-        self.shared.dir.join(LOCKS_DIR)
+    /// Returns whether the session has an owner right now.
+    pub(crate) fn is_held(&self, session: &SessionId) -> bool {
+        match &self.shared.place {
+            Place::Dir(dir) => lock::is_held(&dir.join(LOCKS_DIR), session),
+            Place::Memory(locks) => locks.is_held(session),
+        }
+    }
+
+    /// Removes the lock of a session that is gone; its owner calls this.
+    pub(crate) fn forget_lock(&self, session: &SessionId) {
+        if let Place::Dir(dir) = &self.shared.place {
+            lock::forget(&dir.join(LOCKS_DIR), session);
+        }
+    }
+
+    /// Keeps room on the disk for removing sessions.
+    pub(crate) fn make_reserve(&self) {
+        if let Place::Dir(dir) = &self.shared.place {
+            reserve::make(dir);
+        }
+    }
+
+    /// Gives that room away.
+    pub(crate) fn release_reserve(&self) {
+        if let Place::Dir(dir) = &self.shared.place {
+            reserve::release(dir);
+        }
     }
 
     pub(crate) fn writer(&self) -> &CommitThread {

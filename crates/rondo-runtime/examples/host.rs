@@ -50,9 +50,9 @@ pub(crate) async fn run(
             Ok(())
         }
         ["answer", session] => {
-            let session = service.find(session, options)?;
+            let session = service.find(session, options).await?;
             let listener = session.subscribe(Cursor::START);
-            for question in session.questions()? {
+            for question in session.questions().await? {
                 let answer = question.answered("host", AnswerValue::Approve);
                 session.answer(answer).await?;
             }
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         ["listen", session, cursor] => {
             let cursor = cursor.parse::<Cursor>();
             let cursor = cursor.map_err(|it| SetupError::new(SetupErrorKind::Usage, it))?;
-            show(service.find(session, options)?.subscribe(cursor), out).await
+            show(service.find(session, options).await?.subscribe(cursor), out).await
         }
         _ => {
             let usage = "host ask QUESTION | answer SESSION | listen SESSION CURSOR";

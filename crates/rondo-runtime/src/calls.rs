@@ -50,6 +50,10 @@ fn name(session: &SessionId) -> String {
 ///
 /// Files that cannot be read or removed stay.
 pub fn prune(paths: &Paths, current: &SessionId, store: &Store) {
+    // Sessions in memory have no files, and their journal knows no others.
+    if store.is_in_memory() {
+        return;
+    }
     prune_below(&root(paths), &name(current), &|session| {
         standing(store, session)
     });

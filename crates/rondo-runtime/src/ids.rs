@@ -1,4 +1,4 @@
-//! Generates the ids of sessions and turns, and the keys of submitted messages.
+//! Generates the ids of sessions and turns, and the keys of what is submitted to mailboxes.
 //!
 //! Each is made of the time in milliseconds and the id of this process. Where a process needs several within one
 //! millisecond, as a service of many sessions does, the later ones take the milliseconds that follow.
@@ -16,9 +16,9 @@ pub(crate) fn new_turn(at: TimeMs) -> TurnId {
     TurnId::new(format!("t-{}", time_and_process(at)))
 }
 
-/// Returns the key of a message that is submitted now. No other message has it.
-pub(crate) fn new_message_key(at: TimeMs) -> String {
-    format!("message-{}", time_and_process(at))
+/// Returns the key of what is submitted now to a mailbox, such as a message. No other row of it has it.
+pub(crate) fn new_key(kind: &str, at: TimeMs) -> String {
+    format!("{kind}-{}", time_and_process(at))
 }
 
 fn time_and_process(at: TimeMs) -> String {
@@ -46,7 +46,7 @@ mod tests {
         let times = [5, 5, 5, 4, 5].map(TimeMs);
         let sessions: BTreeSet<_> = times.map(new_session).into();
         let turns: BTreeSet<_> = times.map(new_turn).into();
-        let keys: BTreeSet<_> = times.map(new_message_key).into();
+        let keys: BTreeSet<_> = times.map(|at| new_key("message", at)).into();
         assert_eq!([sessions.len(), turns.len(), keys.len()], [times.len(); 3]);
     }
 }

@@ -17,6 +17,7 @@
 //!   sessions; [`calls`]: the files of their commands; [`secrets`]: values that are redacted.
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
+//! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
@@ -24,7 +25,9 @@
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
+pub mod assignments;
 pub mod calls;
+pub mod cells;
 pub mod compaction;
 pub mod config;
 
@@ -46,6 +49,7 @@ pub mod python;
 pub mod replay;
 mod request_limits;
 pub mod runtime;
+pub mod sanitize;
 pub mod secrets;
 pub mod service;
 pub mod session;

@@ -1,6 +1,7 @@
 //! The live Python session of the process.
 
 use crate::env::Env;
+use crate::plan::TurnPlan;
 use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::Tool;
@@ -12,6 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function that evaluates anything.
 const EVALUATES: Capability = Capability::EvalExpr;
+/// The tools of a live session that any agent is offered.
+const FOR_ANY_AGENT: [Capability; 5] = [
+    Capability::ListGlobals,
+    Capability::Inspect,
+    Capability::EvalExpr,
+    Capability::RunCode,
+    Capability::GetLastException,
+];
 /// Names the interpreter, where it is not that of the virtual environment or the search path.
 const PROGRAM: &str = "RONDO_PYTHON";
 /// What cannot be found is told when it is first needed.
@@ -35,6 +44,22 @@ impl LivePython {
 /// Returns whether a tool is a function of the session.
 pub fn has(name: &str) -> bool {
     Capability::ALL.iter().any(|it| it.name() == name)
+}
+
+/// Lets an agent that works with tools look into a person's live session.
+pub fn offer(plan: &mut TurnPlan, settings: &Settings) {
+    let has_tools = !plan.tool_names.is_empty();
+    let forbidden = settings.values.disallowed_tools.as_deref();
+    let forbidden = forbidden.unwrap_or_default();
+    let is_there = plan.tool_names.iter().any(|name| has(name));
+    if !has_tools || is_there {
+        return;
+    }
+    let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
+    for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
+        plan.tool_names.push(name.to_owned());
+        plan.profile.tools.push(name.to_owned());
+    }
 }
 
 /// Returns the session's functions. The interpreter is started when one of them is called; it does

@@ -270,10 +270,11 @@ impl Session {
             .is_some_and(|it| it.journal.has_failed())
     }
 
-    /// Returns whether nothing is kept.
+    /// Returns whether nothing is kept: no journal has it, be it in memory.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
-        self.settings.values.ephemeral == Some(true)
+        let is_in_memory = self.store.as_ref().is_some_and(Store::is_in_memory);
+        self.settings.values.ephemeral == Some(true) && !is_in_memory
     }
 
     /// Returns the journal of all sessions, which the first call opens.
@@ -460,6 +461,7 @@ impl Session {
             runtime: &self.runtime,
             settings: &self.settings,
             conversation,
+            is_kept: !self.is_ephemeral(),
         };
         context.turn(plan, connected, start, host)
     }
@@ -483,7 +485,7 @@ impl Session {
         let session = self.info()?.id;
         let at_ms = Clock::system().now();
         let mail = NewMail {
-            key: ids::new_message_key(at_ms),
+            key: ids::new_key("message", at_ms),
             actor: parking::user(&self.settings.env),
             at_ms,
             body: MailBody::Message {

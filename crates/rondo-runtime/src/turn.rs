@@ -89,6 +89,8 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) settings: &'a Settings,
     /// The conversation before the turn, and its journal.
     pub(crate) conversation: &'a Conversation,
+    /// Whether its records outlive the turn, so that it can be parked.
+    pub(crate) is_kept: bool,
 }
 
 /// A turn that is ready to run.
@@ -131,7 +133,7 @@ impl TurnContext<'_> {
             host: host.approver,
             questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
             answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
-            is_kept: settings.values.ephemeral != Some(true),
+            is_kept: self.is_kept,
         };
         let parts = TurnParts {
             model: connected.model,

@@ -7,6 +7,7 @@
 //!   recorded requests, not for time.
 //! - [`openai`], [`gemini`]: replies in the providers' words, built from a [`ReplyScript`].
 //! - [`faults`]: what goes wrong on the way.
+//! - [`Dice`]: random choices that a seed repeats.
 //! - [`assert_paired`]: every call in a request has its result.
 #![warn(missing_docs)]
 
@@ -15,6 +16,7 @@ pub mod gemini;
 pub mod openai;
 
 mod connection;
+mod dice;
 mod gate;
 mod pairing;
 mod recorded;
@@ -22,6 +24,7 @@ mod reply;
 mod script;
 mod server;
 
+pub use dice::Dice;
 pub use gate::Gate;
 pub use pairing::{assert_paired, check_paired};
 pub use recorded::Recorded;

@@ -4,8 +4,8 @@
 //! look: what stands there is only ever added to. Other lines are shown when they are whole. Tables are shown when they end, since their columns depend on
 //! every row; lines inside a code fence are shown as they are.
 
-use super::sanitize::plain;
 use super::{marks, rows};
+use rondo_runtime::sanitize::plain;
 use termimad::minimad::Alignment;
 use termimad::{MadSkin, crossterm::style::Color};
 
@@ -270,7 +270,7 @@ mod tests {
     const TEXT: &str = "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n\n```rust\nlet x = \"**not bold**\";\n# no title\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend";
 
     fn without_styles(text: &str) -> String {
-        super::super::sanitize::plain(text)
+        rondo_runtime::sanitize::plain(text)
     }
 
     /// Returns what a terminal makes of a text, styles included.

@@ -7,7 +7,6 @@ mod markdown;
 mod marks;
 mod question;
 mod rows;
-pub(crate) mod sanitize;
 mod silent;
 mod spinner;
 mod text;

@@ -4,7 +4,6 @@
 use super::change;
 use super::markdown::Markdown;
 use super::question::painted;
-use super::sanitize::{Keep, Sanitizer, plain};
 use super::spinner::Spinner;
 use super::tool_line::{cut, tool_line};
 use super::view::{FinishedTurn, View};
@@ -14,6 +13,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::shown::visible;
+use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_types::{
     CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent,
 };

@@ -1,7 +1,7 @@
 //! One line for each tool call.
 
-use super::sanitize::plain;
 use rondo_core::shown::visible;
+use rondo_runtime::sanitize::plain;
 use serde_json::Value;
 
 /// Arguments that say most about a call, the best first.

@@ -1,9 +1,9 @@
 //! Keys that the user exports in the shell: they are redacted, and used by the agent from its next turn on.
 
 use super::Repl;
-use super::assignments::{is_export, mask};
 use super::mode::Mode;
 use super::talk::AgentChat;
+use rondo_runtime::assignments::{is_export, mask};
 use std::ffi::OsStr;
 
 impl Repl {

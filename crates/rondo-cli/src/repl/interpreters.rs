@@ -1,10 +1,10 @@
 //! Keeps the Python interpreters of sessions. When the prompt switches to another session, the interpreter of
 //! the former one is kept until the prompt returns to it.
 
-use super::cells::Presence;
 use super::talk::AgentChat;
 use crate::error::Result;
 use rondo_python::Session;
+use rondo_runtime::cells::Presence;
 use rondo_types::SessionId;
 use std::sync::Arc;
 

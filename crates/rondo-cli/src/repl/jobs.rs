@@ -1,7 +1,7 @@
 //! Shows the output of shell jobs and Python threads above the line being edited.
 
 use super::unix::wake_editor;
-use crate::render::sanitize::{Keep, Sanitizer};
+use rondo_runtime::sanitize::{Keep, Sanitizer};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};

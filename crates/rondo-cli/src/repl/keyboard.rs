@@ -1,7 +1,6 @@
 //! The keyboard while a turn runs: it stops the turn, steers it, and answers its questions.
 
 use super::approver::Question;
-use super::assignments::is_export;
 use super::keys::{Key, KeyReader, edit};
 use super::permissions::Permissions;
 use super::question::Asked;
@@ -10,6 +9,7 @@ use crate::output::Output;
 use crate::screen::Screen;
 use rondo_core::TurnHandle;
 use rondo_core::redact::Secrets;
+use rondo_runtime::assignments::is_export;
 use rondo_runtime::secrets::KeyNames;
 use std::convert::Infallible;
 use std::time::Duration;

@@ -8,7 +8,7 @@
 //! - `approver`, `question`, `draft`: questions about calls; `permissions`: calls that the user allowed for as
 //!   long as the prompt runs.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
-//! - `assignments`, `exports`: keys in lines for the shell, and exported keys.
+//! - `exports`: exported keys.
 //! - `chosen`: the session to start with.
 //! - `cells`, `restore`: recorded cells, and running them again; `interpreters`: the interpreters of sessions.
 //! - `ledger`: tokens and cost; `place`: the directory and branch in the prompt.
@@ -16,7 +16,6 @@
 //! Slow parts are started when they are first needed, so that the prompt appears at once.
 
 mod approver;
-mod assignments;
 mod cells;
 mod chosen;
 mod draft;
@@ -431,7 +430,7 @@ impl Repl {
     /// Has the next line begin with what was typed before there was a prompt for it. It may
     /// have been typed for something else, so only the user enters it.
     fn typed_ahead(&mut self, text: &str) {
-        let text = crate::render::sanitize::plain(&text.replace('\r', "\n"));
+        let text = rondo_runtime::sanitize::plain(&text.replace('\r', "\n"));
         if let Some(editor) = &mut self.editor {
             editor.begin_with(text.trim_end_matches('\n'));
         }
@@ -475,7 +474,7 @@ impl Repl {
     }
 
     fn print(&self, text: &str) -> Result<()> {
-        let text = crate::render::sanitize::plain(text);
+        let text = rondo_runtime::sanitize::plain(text);
         self.talk.output.stdout(&text).map_err(write_failed)
     }
 

@@ -16,7 +16,7 @@ pub(super) fn shown(directory: &Path, home: Option<&Path>) -> String {
         Some(rest) => format!("~/{}", rest.display()),
         None => directory.display().to_string(),
     };
-    let text = crate::render::sanitize::plain(&text);
+    let text = rondo_runtime::sanitize::plain(&text);
     let count = text.chars().count();
     if count <= DIRECTORY_CHARS_MAX {
         return text;
@@ -37,7 +37,7 @@ pub(super) fn branch(directory: &Path) -> Option<String> {
         Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
         None => head.chars().take(COMMIT_CHARS).collect(),
     };
-    Some(crate::render::sanitize::plain(&name))
+    Some(rondo_runtime::sanitize::plain(&name))
 }
 
 /// Follows the file that stands in for the directory in a worktree.

@@ -8,10 +8,10 @@ use super::{After, GO_ELSEWHERE, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::render::sanitize::plain;
 use rondo_python::{
     Capability, CellEnd, CellTerminal, Exception, LiveOutput, Session, SessionError, Until,
 };
+use rondo_runtime::sanitize::plain;
 use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use std::convert::Infallible;

@@ -6,9 +6,9 @@ use super::keys::{Key, edit};
 use super::permissions::{Permissions, pattern_for};
 use crate::output::Output;
 use crate::render::fitted;
-use crate::render::sanitize::plain;
 use rondo_core::Approval;
 use rondo_core::shown::line;
+use rondo_runtime::sanitize::plain;
 
 /// Unreadable answers after which a call is denied.
 const ATTEMPTS_MAX: u32 = 3;

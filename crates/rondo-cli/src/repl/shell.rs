@@ -6,22 +6,16 @@ use crate::commands::report::gone;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::screen::Screen;
-use rondo_exec::SupervisorCommand;
-use rondo_exec::shell::{
-    CommandEnd, RelayError, Shell, ShellError, ShellProgram, ShellSettings, Terminal, relay,
-};
-use rondo_runtime::tools::private_dir;
+use rondo_exec::shell::{CommandEnd, RelayError, Shell, ShellError, Terminal, relay};
+use rondo_runtime::cells::{ATTACHED_MAX, KeptShell, shell_part};
 use rondo_types::Part;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The bound on what goes along with one question.
-const ATTACHED_MAX: usize = 64;
 /// Of a command of shell mode, what goes along with a question.
 const LAST_LINES_MAX: usize = 40;
 const LAST_BYTES_MAX: usize = 4_096;
@@ -37,26 +31,18 @@ pub(super) const AS_BEFORE: &str = concat!(
     "\x1b[4l\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m",
 );
 
-/// The shell, and the files that it needs while it lives.
+/// The shell, and what its jobs print.
 pub(super) struct RunningShell {
-    shell: Shell,
+    kept: KeptShell,
     late: Late,
     color: bool,
-    state_dir: PathBuf,
 }
 
 impl RunningShell {
     /// Shows what jobs print above the line that is edited, until there is no shell.
     pub(super) async fn tell_of_jobs(&mut self, above: &SyncSender<String>) {
-        let next = async || self.shell.between_commands().await;
+        let next = async || self.kept.shell.between_commands().await;
         self.late.tell(next, self.color, above).await;
-    }
-}
-
-impl Drop for RunningShell {
-    fn drop(&mut self) {
-        // What is left says nothing to the user.
-        let _ = std::fs::remove_dir_all(&self.state_dir);
     }
 }
 
@@ -70,26 +56,15 @@ impl Repl {
             Some(kept) => kept,
             None => self.start_shell()?,
         };
-        Ok(&self.shell.insert(kept).shell)
+        Ok(&self.shell.insert(kept).kept.shell)
     }
 
     fn start_shell(&self) -> Result<RunningShell> {
-        let program = ShellProgram::from_env().map_err(|err| {
-            let error = CliError::caused(Exit::Error, anyhow::Error::new(err));
-            error.hint("set `SHELL` to the path of a bash or zsh")
-        })?;
-        let paths = &self.talk.session.settings.paths;
-        let name = format!("shell-{}", std::process::id());
-        let state_dir = paths.state.join(name);
-        private_dir(&state_dir)?;
-        let workdir = self.talk.workdir.clone();
-        let supervisor = SupervisorCommand::CurrentExe;
-        let settings = ShellSettings::new(supervisor, program, workdir, state_dir.clone());
+        let kept = KeptShell::start(&self.talk.session.settings, self.talk.workdir.clone())?;
         Ok(RunningShell {
-            shell: Shell::start(settings),
+            kept,
             late: Late::default(),
             color: self.talk.output.stdout_color,
-            state_dir,
         })
     }
 
@@ -219,7 +194,7 @@ impl Repl {
         self.exit_code = end.exit_code;
         match sharing {
             Sharing::WithNext if self.talk.attached.len() < ATTACHED_MAX => {
-                self.talk.attached.push(told(command, end));
+                self.talk.attached.push(shell_part(command, end));
             }
             Sharing::WhenAsked => {
                 self.failed_cell = None;
@@ -265,7 +240,7 @@ impl LastCommand {
     fn new(command: &str, end: &CommandEnd) -> Self {
         let code = end.exit_code;
         let output = last_lines(end.captured.trim_end());
-        let part = told(
+        let part = shell_part(
             command,
             &CommandEnd {
                 captured: output.to_owned(),
@@ -299,19 +274,6 @@ fn last_lines(output: &str) -> &str {
     let by_lines = lines.map_or(0, |(at, _)| at + 1);
     let by_bytes = output.ceil_char_boundary(output.len().saturating_sub(LAST_BYTES_MAX));
     output.get(by_lines.max(by_bytes)..).unwrap_or_default()
-}
-
-/// Returns what the agent reads of a command.
-fn told(command: &str, end: &CommandEnd) -> Part {
-    let directory = end.directory.display();
-    let (code, output) = (end.exit_code, end.captured.trim_end());
-    let omitted = match end.omitted_bytes {
-        0 => String::new(),
-        bytes => format!("\n[{bytes} bytes of the output are left out]"),
-    };
-    Part::text(format!(
-        "\n\n<shell directory=\"{directory}\" exit_code=\"{code}\">\n$ {command}\n{output}{omitted}\n</shell>"
-    ))
 }
 
 fn lost(err: ShellError) -> CliError {

@@ -1,7 +1,6 @@
 //! The conversation with the agent: its session, model and profile.
 
 use super::GO_ELSEWHERE;
-use super::cells::Presence;
 use super::editor::Shared;
 use super::interpreters::Parked;
 use super::ledger::{Books, Ledger};
@@ -19,7 +18,8 @@ use rondo_core::ports::RecordBody;
 use rondo_core::redact::Secrets;
 use rondo_journal::SessionInfo;
 use rondo_policy::{Variables, Workdir};
-use rondo_python::{Capability, Session};
+use rondo_python::Session;
+use rondo_runtime::cells::Presence;
 use rondo_runtime::compaction;
 use rondo_runtime::plan::TurnPlan;
 use rondo_runtime::python;
@@ -34,15 +34,6 @@ use tokio::sync::mpsc::Receiver;
 
 /// The profile whose design answers each question by itself.
 const PER_QUESTION_PROFILE: &str = "python";
-
-/// The tools of a live session that any agent is offered.
-const FOR_ANY_AGENT: [Capability; 5] = [
-    Capability::ListGlobals,
-    Capability::Inspect,
-    Capability::EvalExpr,
-    Capability::RunCode,
-    Capability::GetLastException,
-];
 
 /// Everything that turns need, made when the first one does.
 pub(super) struct AgentChat {
@@ -180,25 +171,9 @@ impl AgentChat {
             plan.profile.compaction.max_messages = Some(0);
         }
         if self.python.is_some() {
-            self.offer_python(&mut plan);
+            python::offer(&mut plan, &self.session.settings);
         }
         Ok(plan)
-    }
-
-    /// Lets an agent that works with tools look into the user's live session.
-    fn offer_python(&self, plan: &mut TurnPlan) {
-        let has_tools = !plan.tool_names.is_empty();
-        let forbidden = self.session.settings.values.disallowed_tools.as_deref();
-        let forbidden = forbidden.unwrap_or_default();
-        let is_there = plan.tool_names.iter().any(|name| python::has(name));
-        if !has_tools || is_there {
-            return;
-        }
-        let names = FOR_ANY_AGENT.map(Capability::name).into_iter();
-        for name in names.filter(|name| !forbidden.iter().any(|it| it == name)) {
-            plan.tool_names.push(name.to_owned());
-            plan.profile.tools.push(name.to_owned());
-        }
     }
 
     /// Returns the Python session; its interpreter starts when that is first needed.

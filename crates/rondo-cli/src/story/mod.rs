@@ -15,7 +15,7 @@ mod words;
 pub(crate) use fold::Fold;
 
 use crate::cli::StoryFormat;
-use crate::render::sanitize;
+use rondo_runtime::sanitize;
 
 use rondo_types::{Question, StopReason, TimeMs, Usage};
 use serde::Serialize;

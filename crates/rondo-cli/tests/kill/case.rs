@@ -2,6 +2,7 @@
 
 use crate::Tally;
 use crate::check::{self, Journal, Standing};
+use crate::listen::Listeners;
 use crate::random::Random;
 use crate::target;
 use crate::work::ScriptedTurn;
@@ -63,6 +64,14 @@ impl CaseDir {
         self.root().join("home/.local/share/rondo/sessions")
     }
 
+    /// Returns what begins a listener: it is of no turn, and does not have its mark.
+    pub(crate) fn listener(&self, kind: &'static str) -> ListenerCommand {
+        ListenerCommand {
+            root: self.root().to_owned(),
+            kind,
+        }
+    }
+
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -72,6 +81,30 @@ impl CaseDir {
             .env("RONDO_OFFLINE", "1")
             .env(target::MARK, &self.mark)
             .current_dir(self.root().join("project"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// Begins listeners of a case.
+pub(crate) struct ListenerCommand {
+    root: PathBuf,
+    kind: &'static str,
+}
+
+impl ListenerCommand {
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .arg(self.kind)
+            .arg(self.root.join("heard"))
+            .env_clear()
+            .env("HOME", self.root.join("home"))
+            .env("RONDO_OFFLINE", "1")
+            .current_dir(self.root.join("project"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -95,7 +128,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     tally.parking += u64::from(parks);
     let detaches = random.one_in(4);
     tally.detached += u64::from(detaches);
-    let listener = parks.then(|| listener(&dir, &mut random)).flatten();
+    let listening = Listening::start(&dir, &mut random, parks);
     for round in 0.. {
         let is_last = round >= killed;
         let Some(mut args) = next_command(round, parks, &url, &known.standing(&dir)) else {
@@ -145,11 +178,41 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
             }
         }
     }
-    if let Some(problem) = end_of_listener(listener).await {
-        tally.problems.push(format!("{story:?}: {problem}"));
-    }
+    let is_over = known.is_over(&dir);
+    listening.end(&dir, is_over, &story, &mut tally).await;
     add_found(&mut tally, check::end(&dir, &turn, &known).await, &story);
     tally
+}
+
+/// Who listens to a case.
+struct Listening {
+    /// One that is left alone.
+    attached: Option<Child>,
+    /// Those that are killed.
+    killed: Option<Listeners>,
+}
+
+impl Listening {
+    /// A service takes answers for its own, so that one which listens to a parked turn would carry it on.
+    fn start(dir: &CaseDir, random: &mut Random, parks: bool) -> Self {
+        let is_killed = !parks && random.one_in(2);
+        Self {
+            attached: parks.then(|| listener(dir, random)).flatten(),
+            killed: is_killed.then(|| Listeners::start(dir, random.split())),
+        }
+    }
+
+    async fn end(self, dir: &CaseDir, is_over: bool, story: &[String], tally: &mut Tally) {
+        let mut problems = Vec::from_iter(end_of_listener(self.attached).await);
+        if let Some(listeners) = self.killed {
+            let (killed, problem) = listeners.end(dir, is_over).await;
+            tally.listened += 1;
+            tally.listeners += killed;
+            problems.extend(problem);
+        }
+        let problems = problems.iter().map(|it| format!("{story:?}: {it}"));
+        tally.problems.extend(problems);
+    }
 }
 
 /// Adds what the check of a case's end found, each problem with the case's story.

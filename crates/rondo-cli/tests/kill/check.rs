@@ -65,6 +65,11 @@ impl Journal {
         Some(store.session(self.session.as_ref()?).ok()?.state)
     }
 
+    /// Returns whether a turn is recorded, and over.
+    pub(crate) fn is_over(&self, dir: &CaseDir) -> bool {
+        self.state(dir) == Some(SessionState::Done)
+    }
+
     /// Returns what the session needs to go on.
     pub(crate) fn standing(&self, dir: &CaseDir) -> Standing {
         match self.state(dir) {

@@ -5,7 +5,8 @@
 //! alone or together, at random times; or it has `strace` kill whichever process makes the n-th call
 //! of some system call (`target.rs`). Each process that was cut off is followed by `rondo resume`,
 //! which may be killed too, until the turn is over (`case.rs`). In a third of the cases each call is
-//! asked about, and other processes answer while the turn is parked; some have a listener. A quarter are
+//! asked about, and other processes answer while the turn is parked; some have a listener. A third have listeners in
+//! processes of their own, which are killed and come back with their last cursor (`listen.rs`). A quarter are
 //! detached: what is killed then is the process that no terminal holds. What the journal, the effects and the
 //! process table say is checked each time and in the end (`check.rs`).
 //!
@@ -13,6 +14,7 @@
 //! as well. `cargo xtask kill` runs it for longer.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "what a test sets up must work; it reports as the test harness it stands for"
@@ -20,6 +22,7 @@
 
 mod case;
 mod check;
+mod listen;
 mod random;
 mod target;
 mod work;
@@ -47,6 +50,9 @@ struct Plan {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(ended) = listen::run(&args) {
+        return ended;
+    }
     if args.iter().any(|arg| arg == "--list") {
         println!("{NAME}: test");
         return ExitCode::SUCCESS;
@@ -104,6 +110,9 @@ pub(crate) struct Tally {
     cases: u64,
     parking: u64,
     detached: u64,
+    /// Cases with a listener that was killed and came back, and how often one was.
+    listened: u64,
+    listeners: u64,
     runs: u64,
     kills: u64,
     traced: u64,
@@ -117,6 +126,8 @@ impl Tally {
         self.cases += 1;
         self.parking += other.parking;
         self.detached += other.detached;
+        self.listened += other.listened;
+        self.listeners += other.listeners;
         self.runs += other.runs;
         self.kills += other.kills;
         self.traced += other.traced;
@@ -156,12 +167,14 @@ async fn run(plan: &Plan) -> bool {
     }
     let tally = tally.lock().unwrap();
     println!(
-        "kill: seed {}, {} cases, {} of them answered from other processes and {} detached, {} runs, {} kills at random times, {} runs traced to a system call, \
+        "kill: seed {}, {} cases, {} of them answered from other processes, {} detached and {} listened to by {} listeners that were killed, {} runs, {} kills at random times, {} runs traced to a system call, \
          {} calls, {} of them in doubt; {} problems",
         plan.seed,
         tally.cases,
         tally.parking,
         tally.detached,
+        tally.listened,
+        tally.listeners,
         tally.runs,
         tally.kills,
         tally.traced,

@@ -1,22 +1,21 @@
-/// A small generator (splitmix64): the same numbers for the same seed, on every machine.
-pub(crate) struct Random(u64);
+use rondo_testkit::Dice;
+
+/// Random choices: the same for the same seed, on every machine.
+pub(crate) struct Random(Dice);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice::new(seed))
     }
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    /// Returns other choices, for what goes on besides.
+    pub(crate) fn split(&mut self) -> Self {
+        Self::new(self.0.next_u64())
     }
 
     /// Returns a number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.roll(end)
     }
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {

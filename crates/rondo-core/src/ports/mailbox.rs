@@ -231,6 +231,12 @@ pub trait Mailbox: Send + Sync {
     /// When a row is damaged, or the storage fails.
     async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
 
+    /// Returns what waits in a session under a key, if anything does that this version can read.
+    ///
+    /// # Errors
+    /// As [`Mailbox::list`].
+    async fn get(&self, session: &SessionId, key: &str) -> Result<Option<Mail>, MailboxError>;
+
     /// Changes what a message says; it keeps its place and its key. Returns `false` where no message waits under
     /// that key.
     ///

@@ -136,6 +136,13 @@ impl Mailbox for MemoryMailbox {
         Ok(waiting.map(|(mail, _)| mail.clone()).collect())
     }
 
+    async fn get(&self, session: &SessionId, key: &str) -> Result<Option<Mail>, MailboxError> {
+        let rows = self.rows();
+        let found = rows.sessions.get(session);
+        let mut waiting = found.into_iter().flat_map(|it| &it.waiting);
+        Ok(waiting.find(|it| it.0.key == key).map(|it| it.0.clone()))
+    }
+
     async fn edit(
         &self,
         session: &SessionId,

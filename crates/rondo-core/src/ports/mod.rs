@@ -13,6 +13,7 @@ mod model;
 mod process;
 mod tool;
 mod tool_source;
+mod wrapped_journal;
 
 pub use ask::{
     Asker, CallQuestion, CallQuestionRequest, NotAnswered, QUESTION_BYTES_MAX, QUESTIONS_MAX,
@@ -45,3 +46,4 @@ pub use tool::{
     ToolInvocation,
 };
 pub use tool_source::{ToolScope, ToolSource};
+pub use wrapped_journal::WrappedJournal;

@@ -235,6 +235,12 @@ impl Replayer {
         }
     }
 
+    /// Returns what was said so far, as the next turn finds it; the results of a turn that was cut off excepted.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        let (before, after) = (self.now.before.iter(), self.now.after.iter());
+        before.chain(after).map(|it| &**it)
+    }
+
     /// Replays the next turn. `records` are all its records, in order; records that belong to no turn may be
     /// before and among them.
     ///

@@ -128,6 +128,10 @@ pub enum Input {
     OwnerLost,
     /// No further turn is to begin here. What waits stays in the mailbox.
     Drain,
+    /// A person wants to run a cell of their own in the session.
+    CellAsked,
+    /// The cell that runs is over.
+    CellEnded,
 }
 
 /// What the session machine wants done.
@@ -165,8 +169,12 @@ pub enum Action {
         run: Run,
     },
     /// Let go of the session: nothing is left to do here until the next input. The machine forgets what it knew,
-    /// since another process may take the session and change it.
+    /// since another process may take the session and change it. Cells that wait are asked for again.
     Release,
+    /// Run the person's cell that was asked for first; then [`Input::CellEnded`].
+    RunCell,
+    /// Stop the person's cell that runs; its end is still awaited.
+    StopCell,
     /// An input was not accepted; nothing changed.
     Refuse(Refusal),
     /// Tell the listeners.

@@ -36,6 +36,10 @@ pub struct SessionMachine {
     is_draining: bool,
     /// How many messages came so far.
     arrivals: u64,
+    /// A person's cells that wait. They run between turns, and before the messages that wait: a person waits for
+    /// their end.
+    cells: usize,
+    is_cell_running: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,10 +124,16 @@ impl SessionMachine {
                 if matches!(self.turn, Turn::Running { .. }) {
                     out.push(Action::CancelTurn { run: self.run });
                 }
+                if self.is_cell_running {
+                    out.push(Action::StopCell);
+                }
                 self.lost(out);
             }
             Input::OwnerLost => {}
             Input::Drain => self.is_draining = true,
+            Input::CellAsked => self.cell_asked(out),
+            Input::CellEnded if self.is_cell_running => self.cell_ended(now, out),
+            Input::CellEnded => {}
         }
     }
 
@@ -149,8 +159,14 @@ impl SessionMachine {
             }
         }
         match &self.turn {
+            _ if self.is_cell_running => {}
             Turn::Running { .. } => {}
             _ if self.is_draining => self.release(out),
+            _ if self.cells > 0 => {
+                self.cells -= 1;
+                self.is_cell_running = true;
+                out.push(Action::RunCell);
+            }
             Turn::Over => match self.queue.pop_front() {
                 Some(next) => self.start(next.message, out),
                 None => {
@@ -389,7 +405,26 @@ impl SessionMachine {
         self.queue.make_contiguous().sort_by_key(|it| it.arrival);
     }
 
+    fn cell_asked(&mut self, out: &mut Vec<Action>) {
+        if self.is_draining {
+            return;
+        }
+        self.cells += 1;
+        if self.is_at_rest() {
+            self.want(out);
+        }
+    }
+
+    /// Answers may have come while it ran, and questions expired.
+    fn cell_ended(&mut self, now: TimeMs, out: &mut Vec<Action>) {
+        self.is_cell_running = false;
+        self.answer(now, out);
+    }
+
     fn cancel(&mut self, out: &mut Vec<Action>) {
+        if self.is_cell_running {
+            return out.push(Action::StopCell);
+        }
         match &mut self.turn {
             Turn::Running { is_cancelled } => {
                 if !std::mem::replace(is_cancelled, true) {

@@ -1,6 +1,9 @@
 //! Tests: what a session does with any order of inputs, losses and restarts.
 
+mod cells;
+
 use super::*;
+use rondo_testkit::Dice;
 use rondo_types::{CallId, Message, TimeMs, TurnId};
 use std::collections::{HashSet, VecDeque};
 
@@ -419,19 +422,6 @@ fn more_messages_than_fit_are_refused_and_those_that_are_known_count_once() {
     assert_eq!(done(&mut machine, queue("more")), [refused]);
 }
 
-/// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-}
-
 /// What is durable of a session, and two processes that want it. A process that crashes begins with a new
 /// machine.
 struct World {
@@ -452,12 +442,14 @@ struct World {
     turns: u32,
     /// The message of the turn that runs, until something is recorded of it.
     begun_by: Option<QueuedMessage>,
+    /// The process that runs a person's cell.
+    cell: Option<usize>,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
         Self {
-            dice: Dice(seed),
+            dice: Dice::new(seed),
             machines: [SessionMachine::new(), SessionMachine::new()],
             owner: None,
             runs: Vec::new(),
@@ -470,6 +462,7 @@ impl World {
             withdrawn: HashSet::new(),
             turns: 0,
             begun_by: None,
+            cell: None,
         }
     }
 
@@ -530,9 +523,15 @@ impl World {
             Action::Release => {
                 assert_eq!(self.owner, Some(process));
                 assert!(self.runs.iter().all(|it| it.0 != process));
+                assert_ne!(self.cell, Some(process));
                 self.owner = None;
             }
-            Action::Steer { .. } | Action::CancelTurn { .. } => {}
+            Action::RunCell => {
+                assert_eq!(self.owner, Some(process));
+                assert!(self.runs.is_empty(), "a cell runs beside a turn");
+                assert_eq!(self.cell.replace(process), None, "two cells run");
+            }
+            Action::Steer { .. } | Action::CancelTurn { .. } | Action::StopCell => {}
             Action::Refuse(_) | Action::Tell(_) => {}
         }
     }
@@ -540,6 +539,7 @@ impl World {
     fn begins(&mut self, process: usize, run: Run) {
         assert_eq!(self.owner, Some(process));
         assert!(self.runs.is_empty(), "two turns run");
+        assert_eq!(self.cell, None, "a turn runs beside a cell");
         self.runs.push((process, run));
     }
 
@@ -553,7 +553,7 @@ impl World {
     fn step(&mut self) {
         let process = usize::try_from(self.dice.roll(2)).unwrap();
         self.now += self.dice.roll(500);
-        match self.dice.roll(12) {
+        match self.dice.roll(14) {
             0..=2 => {
                 self.submitted += 1;
                 let delivery = match self.dice.roll(2) {
@@ -572,6 +572,8 @@ impl World {
             6 => self.crash(process),
             7 => self.answer(process),
             8 => self.input(process, Input::Due),
+            9 => self.input(process, Input::CellAsked),
+            10 => self.end_cell(),
             _ => self.run_on(),
         }
     }
@@ -600,6 +602,7 @@ impl World {
         };
         self.owner = None;
         self.runs.clear();
+        self.cell = None;
         self.input(owner, Input::OwnerLost);
         // What it was told to wait for is told to the next one.
         self.input(process, Input::Due);
@@ -608,6 +611,7 @@ impl World {
     fn crash(&mut self, process: usize) {
         self.machines[process] = SessionMachine::new();
         self.runs.retain(|it| it.0 != process);
+        self.cell = self.cell.filter(|it| *it != process);
         if self.owner == Some(process) {
             self.owner = None;
         }
@@ -698,6 +702,12 @@ impl World {
         self.input(process, Input::NotStarted { run });
     }
 
+    fn end_cell(&mut self) {
+        if let Some(process) = self.cell.take() {
+            self.input(process, Input::CellEnded);
+        }
+    }
+
     fn end(&mut self, process: usize, run: Run) {
         self.runs.clear();
         self.standing = Standing::Idle;
@@ -707,8 +717,10 @@ impl World {
     /// Whatever was left open ends once time passes and a process looks at the session.
     fn settle(&mut self) {
         for _ in 0..1_000 {
+            self.end_cell();
             match self.runs.first().copied() {
                 Some((process, run)) => self.end(process, run),
+                None if self.cell.is_some() => {}
                 None if self.rows.is_empty() && self.standing == Standing::Idle => return,
                 None => {
                     self.now += 10_000;

@@ -7,6 +7,7 @@ use super::slot::{Common, Slot, settle};
 use super::stream::{CommandStream, ShellEvent};
 use rondo_core::redact::Secrets;
 use rondo_launch::PtySize;
+use rondo_policy::Variables;
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
@@ -99,6 +100,12 @@ impl Shell {
         let orders = session.orders();
         let common = Arc::clone(&self.common);
         Ok(CommandStream::new(common, slot, seq, first, orders))
+    }
+
+    /// Returns what the shell exports, as of its last prompt; none before the first one.
+    #[must_use]
+    pub fn environment(&self) -> Option<Variables> {
+        self.common.settings.workdir.environment()
     }
 
     /// Waits until the start files are done, well or not, and until no command runs.

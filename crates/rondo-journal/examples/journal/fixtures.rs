@@ -12,7 +12,7 @@ use crate::sessions::store;
 use crate::stage::{Beat, Play, Played, dot, origin, play};
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, RecordBody, Seq};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, RecordBody, Seq, WrappedJournal};
 use rondo_journal::{Durability, NewSession, OwnedSession, Store};
 use rondo_types::{
     CallId, Media, MediaKind, Message, Part, SessionId, TimeMs, ToolCall, ToolContent,
@@ -25,7 +25,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
 
 /// When the sessions began. Each turn begins an hour after the one before.
 const BEGAN: TimeMs = TimeMs(1_795_000_000_000);
@@ -191,25 +190,13 @@ impl Dated {
 }
 
 #[async_trait]
-impl Journal for Dated {
-    fn at(&self) -> Seq {
-        self.session.at()
-    }
-
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.session.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.session.lost()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.session.epoch()
+impl WrappedJournal for Dated {
+    fn inner(&self) -> &dyn Journal {
+        &*self.session
     }
 
     /// On a thread of its own, for which the clock of the turns stands still.
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

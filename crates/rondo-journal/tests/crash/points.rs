@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rondo_core::ports::{
-    AppendError, Commit, Fence, Head, InterruptedCall, Journal, Model, ModelStream, OutputSink,
-    Reconciled, Record, Seq, Tool, ToolInvocation,
+    AppendError, Commit, Fence, InterruptedCall, Journal, Model, ModelStream, OutputSink,
+    Reconciled, Record, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use rondo_types::{ModelInfo, ModelRequest, ToolOutcome, ToolSpec};
 use serde_json::Value;
@@ -12,7 +12,6 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use tokio_util::sync::CancellationToken;
 
 /// Which events of a reply are points: where it begins, in the midst of it, and its end.
 const STREAM_EVENTS: [usize; 2] = [1, 4];
@@ -52,6 +51,10 @@ impl Points {
     /// Counts a point and returns whether the process is to die at it.
     fn count(&self, name: &str) -> bool {
         let mut passed = self.0.lock().unwrap();
+        // While the process dies inside a call, calls beside it go on: they are not where it died.
+        if passed.kill_at > 0 && passed.count >= passed.kill_at {
+            return false;
+        }
         passed.count += 1;
         writeln!(passed.log, "{name}").unwrap();
         passed.count == passed.kill_at
@@ -72,24 +75,12 @@ pub(crate) struct MortalJournal<J> {
 }
 
 #[async_trait]
-impl<J: Journal> Journal for MortalJournal<J> {
-    fn at(&self) -> Seq {
-        self.inner.at()
+impl<J: Journal> WrappedJournal for MortalJournal<J> {
+    fn inner(&self) -> &dyn Journal {
+        &self.inner
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.inner.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.inner.lost()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.inner.epoch()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

@@ -135,3 +135,49 @@ async fn a_thousand_sessions_that_are_taken_at_once_share_their_waits_for_the_di
         "what follows waits for the disk again"
     );
 }
+
+#[tokio::test]
+async fn a_journal_in_memory_is_seen_by_its_clones_alone_and_has_one_owner_of_a_session() {
+    let [store, other] = [(), ()].map(|()| Store::in_memory().unwrap());
+    let session = id("a");
+    let owned = store.create(&session, TimeMs(1)).unwrap();
+    let refused = store.clone().own(&session).unwrap_err();
+    assert!(matches!(refused, StoreError::InUse { .. }), "{refused}");
+    assert!(matches!(
+        other.session(&session),
+        Err(StoreError::Unknown { .. })
+    ));
+    assert!(store.is_in_use(&session) && !other.is_in_use(&session));
+    let fence = owned.fence().clone();
+    let before = store.version().unwrap();
+    let batch = vec![said("x")];
+    let appended = owned.append(&fence, Seq(0), batch, Commit::default()).await;
+    assert_eq!(appended.unwrap(), Seq(1));
+    assert_ne!(store.version().unwrap(), before);
+    assert_eq!(store.read(&session, Seq(1), 9).unwrap().len(), 1);
+    drop(owned);
+    assert!(!store.is_in_use(&session));
+    store.own(&session).unwrap();
+    store.remove(&session).unwrap();
+}
+
+#[tokio::test]
+async fn readers_of_a_journal_in_memory_wait_for_its_writer_and_it_for_them() {
+    let store = Store::in_memory().unwrap();
+    let session = id("a");
+    let owned = store.create(&session, TimeMs(1)).unwrap();
+    let fence = owned.fence().clone();
+    let reading =
+        {
+            let (store, session) = (store.clone(), session.clone());
+            std::thread::spawn(move || {
+                while store.read(&session, Seq(1), usize::MAX).unwrap().len() < 200 {}
+            })
+        };
+    for at in 0..200 {
+        let batch = vec![said("x")];
+        let appended = owned.append(&fence, Seq(at), batch, Commit::default());
+        assert_eq!(appended.await.unwrap(), Seq(at + 1));
+    }
+    reading.join().unwrap();
+}

@@ -1,5 +1,6 @@
 //! Works on a session as long as there is something to do in it: does what the session machine says.
 
+use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::Entry;
 use super::running::{Connected, RunProgress, Running, Step};
@@ -8,9 +9,11 @@ use crate::compaction;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
+use crate::python;
 use crate::secrets;
 use crate::session::{FoundSession, Session};
 use crate::sessions;
+use crate::settings::Settings;
 use crate::turn::{TurnHost, TurnStart};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Mail, MailBody, MailId, Mailbox as _, RecordBody};
@@ -27,25 +30,33 @@ use std::sync::{Arc, PoisonError};
 use tokio::task::spawn_blocking;
 
 pub(super) struct Actor {
-    entry: Arc<Entry>,
-    machine: SessionMachine,
+    pub(super) entry: Arc<Entry>,
+    pub(super) machine: SessionMachine,
     /// While the machine owns it.
-    session: Option<Session>,
+    pub(super) session: Option<Session>,
     running: Option<Running>,
     /// The rows of the mailbox that the machine knows, by their keys.
     known: HashMap<String, KnownRow>,
     /// Messages that were handed to the turn that runs, in order.
     handed: VecDeque<TicketId>,
     /// Inputs that the machine takes next.
-    inputs: VecDeque<Input>,
+    pub(super) inputs: VecDeque<Input>,
     /// How often it was tried to take the session.
     takes: u64,
+    /// A person's cells that wait.
+    pub(super) cells: VecDeque<AskedCell>,
+    /// The one that runs.
+    pub(super) cell: Option<RunningCell>,
+    /// Why cells cannot run.
+    pub(super) cell_error: Option<SetupError>,
 }
 
 struct KnownRow {
     id: MailId,
     /// What it says; none where it is no message.
     message: Option<Message>,
+    /// What it answers; none where it is no answer.
+    answer: Option<Answer>,
 }
 
 impl Actor {
@@ -59,6 +70,9 @@ impl Actor {
             handed: VecDeque::new(),
             inputs: VecDeque::new(),
             takes: 0,
+            cells: VecDeque::new(),
+            cell: None,
+            cell_error: None,
         }
     }
 
@@ -74,6 +88,7 @@ impl Actor {
             if look {
                 self.look().await;
             }
+            self.take_cells().await;
             if self.machine.is_at_rest() && self.entry.ends() {
                 return;
             }
@@ -81,9 +96,10 @@ impl Actor {
             tokio::select! {
                 () = self.entry.wake.notified() => {}
                 step = next(&mut self.running) => self.step(step).await,
+                finished = next_cell(&mut self.cell) => self.cell_is_over(finished).await,
                 () = lost => {
                     self.input(Input::OwnerLost).await;
-                    self.let_go();
+                    self.let_go().await;
                 }
             }
         }
@@ -145,6 +161,7 @@ impl Actor {
         for key in gone {
             let known = self.known.remove(&key);
             let has_begun = begun.begun.lock().await.remove(&key);
+            self.entry.attached().forget(&key);
             if known.is_some_and(|it| it.message.is_some()) && !has_begun {
                 let ticket = TicketId(key);
                 self.input(Input::Withdrawn { ticket }).await;
@@ -187,13 +204,15 @@ impl Actor {
     }
 
     fn note(&mut self, row: &Mail) {
-        let message = match &row.body {
-            MailBody::Message { message, .. } => Some(message.clone()),
-            MailBody::Answer { .. } | MailBody::Cancel => None,
+        let (message, answer) = match &row.body {
+            MailBody::Message { message, .. } => (Some(message.clone()), None),
+            MailBody::Answer { answer } => (None, Some(answer.clone())),
+            MailBody::Cancel => (None, None),
         };
         let known = KnownRow {
             id: row.id,
             message,
+            answer,
         };
         self.known.insert(row.key.clone(), known);
     }
@@ -207,7 +226,7 @@ impl Actor {
     }
 
     /// Tells the machine, and does what it says, and what follows from that.
-    async fn input(&mut self, input: Input) {
+    pub(super) async fn input(&mut self, input: Input) {
         self.inputs.push_back(input);
         while let Some(input) = self.inputs.pop_front() {
             let actions = self.machine.handle(Clock::system().now(), input);
@@ -224,12 +243,21 @@ impl Actor {
             Action::Resume { run, answers, .. } => self.resume(run, answers),
             Action::Steer { message, .. } => self.steer(&message).await,
             Action::CancelTurn { run } => self.cancel(run).await,
-            Action::Release => self.let_go(),
+            Action::RunCell => self.run_cell().await,
+            Action::StopCell => self.stop_cell(),
+            Action::Release => {
+                self.let_go().await;
+                self.ask_cells_again();
+            }
             Action::Refuse(refusal) => self.refused(refusal).await,
             // The turn's own event says so, and is recorded.
             Action::Tell(SessionEvent::Parked { .. }) => {}
             Action::Tell(SessionEvent::Lost) => {
-                self.let_go();
+                self.let_go().await;
+                if let Some(cell) = self.cell.take() {
+                    cell.abandon();
+                }
+                self.refuse_cells();
                 self.tell(UpdateBody::Session {
                     event: SessionEvent::Lost,
                 });
@@ -253,11 +281,13 @@ impl Actor {
                 if error.kind != SetupErrorKind::SessionInUse {
                     self.failed(&error);
                 }
+                self.cell_error = Some(error);
                 self.entry.work().retry = true;
                 return self.inputs.push_back(Input::NotTaken);
             }
         };
         self.entry.work().retry = false;
+        self.cell_error = None;
         let at = session.conversation().map(|it| it.journal.at());
         self.entry.ring().take(at.unwrap_or_default());
         self.known.clear();
@@ -286,8 +316,10 @@ impl Actor {
         let entry = Arc::clone(&self.entry);
         // From here on it cannot be changed, and is as it is now.
         let mut begun = entry.begun.lock().await;
-        let rows = self.rows().await.unwrap_or_default();
-        let row = rows.into_iter().find(|it| it.key == key);
+        let row = match entry.store().get(&entry.id, &key).await {
+            Ok(row) => row,
+            Err(error) => return self.not_started(run, &crate::parking::unkept(error)),
+        };
         let Some((id, message)) = row.and_then(|it| Some((it.id, it.queued_message()?.message)))
         else {
             self.known.remove(&key);
@@ -312,12 +344,17 @@ impl Actor {
                     Some(plan)
                 })
             }
-            Some(session) => session.plan().map(Some),
+            Some(session) => session.plan().map(|mut plan| {
+                if entry.python().is_some() {
+                    python::offer(&mut plan, &session.settings);
+                }
+                Some(plan)
+            }),
             None => Ok(None),
         };
         let start = TurnStart::Queued(id, Box::new(message));
         let planned = planned.map(|plan| plan.map(|plan| (plan, start)));
-        self.connect(run, planned);
+        self.connect(run, planned, Some(key));
     }
 
     fn resume(&mut self, run: Run, answers: Vec<Answer>) {
@@ -333,7 +370,7 @@ impl Actor {
             }
             None => Ok(None),
         };
-        self.connect(run, planned);
+        self.connect(run, planned, None);
     }
 
     fn row_of(&self, answer: &Answer) -> Option<MailId> {
@@ -343,8 +380,13 @@ impl Actor {
         rows.next().and_then(|it| it.mail)
     }
 
-    /// Connects the model of a turn.
-    fn connect(&mut self, run: Run, planned: Result<Option<(TurnPlan, TurnStart)>>) {
+    /// Connects the model of a turn. `message` is the key of the one that begins it.
+    fn connect(
+        &mut self,
+        run: Run,
+        planned: Result<Option<(TurnPlan, TurnStart)>>,
+        message: Option<String>,
+    ) {
         let (plan, start) = match planned {
             Ok(Some(planned)) => planned,
             Ok(None) => return self.inputs.push_back(Input::TurnEnded { run }),
@@ -358,7 +400,7 @@ impl Actor {
             let model = runtime.connect(&plan, &settings).await;
             Box::new(Connected { plan, start, model })
         };
-        self.running = Some(Running::connecting(run, connecting));
+        self.running = Some(Running::connecting(run, message, connecting));
     }
 
     fn not_started(&mut self, run: Run, error: &SetupError) {
@@ -390,7 +432,13 @@ impl Actor {
         };
         let runtime = self.entry.service.runtime.clone();
         let observe = async move |sender| runtime.observe(sender).await;
-        self.running = Some(Running::turn(run, turn, told, observe).await);
+        let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
+        let running = Running::turn(run, turn, told, observe).await;
+        // It was to be stopped while its model was connected.
+        if is_cancelled && let Some(handle) = running.handle() {
+            handle.cancel();
+        }
+        self.running = Some(running);
     }
 
     /// Puts the turn together, and says where its updates begin.
@@ -404,11 +452,16 @@ impl Actor {
         let session = self.session.as_mut().ok_or_else(none)?;
         let (service, id) = (&self.entry.service, &self.entry.id);
         let secrets = secrets::of_env(&session.settings).with(connected.key.clone());
+        let secrets = self.entry.with_shells(secrets);
         let mut host = TurnHost::new(
             service.host.approver(id, &session.settings),
             secrets.clone(),
         );
         host.live = service.host.tools(id);
+        if let Some(lent) = self.entry.python() {
+            let looks = python::looks(&plan.profile, &session.settings);
+            host.live.extend(rondo_python::tools(lent.session(), looks));
+        }
         let asked = match &start {
             TurnStart::Message(message) | TurnStart::Queued(_, message) => {
                 Some(secrets.message((**message).clone()))
@@ -453,6 +506,10 @@ impl Actor {
             begun.remove(&ticket.0);
         }
         drop(begun);
+        // A loss that the turn was told of is no news to a cell.
+        if let Some(lent) = self.entry.python() {
+            lent.sync();
+        }
         match end {
             Ok(TurnEnd::Done(outcome)) => {
                 if let Some(session) = &mut self.session {
@@ -494,15 +551,26 @@ impl Actor {
     }
 
     async fn cancel(&mut self, run: Run) {
-        let Some(running) = &self.running else {
+        let Some(running) = &mut self.running else {
             return;
         };
-        match running.handle() {
-            Some(handle) => handle.cancel(),
-            None => {
+        if let Some(handle) = running.handle() {
+            return handle.cancel();
+        }
+        match running.message.take() {
+            // Nothing is recorded of it: it is taken back with its message.
+            Some(key) => {
                 self.running = None;
-                self.inputs.push_back(Input::NotStarted { run });
+                self.drop_row(&key).await;
+                self.entry.begun.lock().await.remove(&key);
+                let ticket = TicketId(key);
+                self.tell(UpdateBody::Session {
+                    event: SessionEvent::Withdrawn { ticket },
+                });
+                self.inputs.push_back(Input::TurnEnded { run });
             }
+            // It has to be carried on for its end to be recorded.
+            None => running.is_cancelled = true,
         }
     }
 
@@ -518,24 +586,21 @@ impl Actor {
 
     /// Removes answers to what is not asked any more.
     async fn drop_answers(&mut self, question: &QuestionId) {
-        let Some(rows) = self.rows().await else {
-            return;
-        };
         let open = self.session.as_ref().map(Session::open_questions);
         let open = open.unwrap_or_default();
-        for row in rows {
-            let MailBody::Answer { answer } = &row.body else {
-                continue;
-            };
-            let is_open = open.iter().any(|it| it.hash == answer.hash);
-            if answer.question == *question && !is_open {
-                self.drop_row(&row.key).await;
-            }
+        let is_stale = |it: &Answer| {
+            it.question == *question && open.iter().all(|asked| asked.hash != it.hash)
+        };
+        let rows = self.known.iter();
+        let stale = rows.filter(|(_, row)| row.answer.as_ref().is_some_and(is_stale));
+        let stale: Vec<String> = stale.map(|(key, _)| key.clone()).collect();
+        for key in stale {
+            self.drop_row(&key).await;
         }
     }
 
     /// Lets go of the session, and forgets what is known of it.
-    fn let_go(&mut self) {
+    async fn let_go(&mut self) {
         let session = self.session.take();
         let conversation = session.as_ref().and_then(Session::conversation);
         if let Some(at) = conversation.map(|it| it.journal.at()) {
@@ -545,9 +610,7 @@ impl Actor {
         self.running = None;
         self.handed.clear();
         self.known.clear();
-        if let Ok(mut begun) = self.entry.begun.try_lock() {
-            begun.clear();
-        }
+        self.entry.begun.lock().await.clear();
     }
 
     fn failed(&self, error: &SetupError) {
@@ -559,8 +622,24 @@ impl Actor {
 
     /// Sends an update that is in no record, after the last one that was sent.
     fn tell(&self, body: UpdateBody) {
-        let place = self.entry.ring().end();
-        self.entry.tell(place, body);
+        self.entry.tell_unrecorded(body);
+    }
+
+    fn stop_cell(&mut self) {
+        if let Some(cell) = &mut self.cell {
+            cell.stop(Clock::system().now());
+        }
+    }
+
+    /// The session is let go of where a turn could not begin: cells need none.
+    fn ask_cells_again(&mut self) {
+        match self.entry.drains() {
+            true => self.refuse_cells(),
+            false => {
+                let again = self.cells.iter().map(|_| Input::CellAsked);
+                self.inputs.extend(again);
+            }
+        }
     }
 }
 
@@ -597,6 +676,23 @@ fn standing(session: &Session) -> Standing {
     }
 }
 
+/// Has the settings say whether the session is kept.
+///
+/// # Errors
+/// When they say that nothing is kept, and the session is.
+fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
+    let is_in_memory = entry.store().is_in_memory();
+    if settings.values.ephemeral == Some(true) && !is_in_memory {
+        let message =
+            "the settings of its directory keep nothing (`ephemeral`), and the session is kept";
+        let hint =
+            "take the setting `ephemeral` away, or have the host begin the session in memory";
+        return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
+    }
+    settings.values.ephemeral = Some(is_in_memory);
+    Ok(())
+}
+
 /// Takes a session, be it there or not.
 fn take(entry: &Entry) -> Result<Session> {
     let (runtime, store) = (&entry.service.runtime, entry.store());
@@ -606,6 +702,7 @@ fn take(entry: &Entry) -> Result<Session> {
     match store.session(&entry.id) {
         Ok(info) => {
             let mut found = FoundSession::stored(runtime, &entry.options, store.clone(), info)?;
+            keeps(entry, &mut found.settings)?;
             match model {
                 Some(model) => found.settings.values.model = Some(model),
                 None => found.keep_model()?,
@@ -615,9 +712,13 @@ fn take(entry: &Entry) -> Result<Session> {
         Err(StoreError::Unknown { .. }) => {
             let mut settings = runtime.settings(entry.options.directory.clone())?;
             settings.values.model = model.or(settings.values.model);
+            keeps(entry, &mut settings)?;
             let (id, store) = (entry.id.clone(), store.clone());
             Ok(Session::new_as(id, runtime.clone(), settings, store))
         }
         Err(error) => Err(sessions::failed(error)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use super::Shared;
 use super::actor::Actor;
+use super::attached::Attached;
+use super::cells::AskedCell;
 use super::cursor::Place;
 use super::ring::Ring;
 use super::update::UpdateBody;
@@ -18,6 +20,8 @@ use tokio::sync::{Notify, watch};
 pub(super) struct Entry {
     pub(super) id: SessionId,
     pub(super) options: SessionOptions,
+    /// The journal of all sessions, or the one in memory.
+    store: Store,
     pub(super) service: Arc<Shared>,
     /// The model that a host named for it.
     pub(super) model: Mutex<Option<String>>,
@@ -26,12 +30,13 @@ pub(super) struct Entry {
     work: Mutex<Work>,
     pub(super) wake: Notify,
     ring: Mutex<Ring>,
+    attached: Mutex<Attached>,
     changes: watch::Sender<u64>,
     listeners: AtomicUsize,
 }
 
 /// What is to be done for a session.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Work {
     /// Whether there is an actor.
     is_running: bool,
@@ -49,6 +54,8 @@ pub(super) struct Work {
     pub(super) due: Option<TimeMs>,
     /// The last record that was sent to listeners.
     pub(super) head: Seq,
+    /// A person's cells that were asked for.
+    pub(super) cells: Vec<AskedCell>,
 }
 
 impl Work {
@@ -61,16 +68,23 @@ impl Work {
 }
 
 impl Entry {
-    pub(super) fn new(service: Arc<Shared>, id: SessionId, options: SessionOptions) -> Self {
+    pub(super) fn new(
+        service: Arc<Shared>,
+        store: Store,
+        id: SessionId,
+        options: SessionOptions,
+    ) -> Self {
         Self {
             ring: Mutex::new(Ring::new(Arc::clone(&service.held))),
             id,
             options,
+            store,
             service,
             model: Mutex::default(),
             begun: tokio::sync::Mutex::default(),
             work: Mutex::default(),
             wake: Notify::new(),
+            attached: Mutex::default(),
             changes: watch::Sender::default(),
             listeners: AtomicUsize::default(),
         }
@@ -81,7 +95,7 @@ impl Entry {
     }
 
     pub(super) fn store(&self) -> &Store {
-        &self.service.store
+        &self.store
     }
 
     pub(super) fn service_number(&self) -> u64 {
@@ -131,7 +145,7 @@ impl Entry {
     /// Has the actor end, unless there is something to do.
     pub(super) fn ends(&self) -> bool {
         let mut work = self.work();
-        work.is_running = work.look || work.resume;
+        work.is_running = work.look || work.resume || !work.cells.is_empty();
         let ends = !work.is_running;
         drop(work);
         if ends {
@@ -146,7 +160,23 @@ impl Entry {
     /// Tells those who listen.
     pub(super) fn tell(&self, place: Place, body: UpdateBody) {
         self.ring().push(place, body);
+        self.service.make_room();
         self.changed();
+    }
+
+    /// Tells those who listen what is in no record, after the last update that was sent.
+    pub(super) fn tell_unrecorded(&self, body: UpdateBody) {
+        let mut ring = self.ring();
+        let place = ring.end();
+        ring.push(place, body);
+        drop(ring);
+        self.service.make_room();
+        self.changed();
+    }
+
+    /// What goes along with the next message.
+    pub(super) fn attached(&self) -> MutexGuard<'_, Attached> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that there is something new, here or in the records.

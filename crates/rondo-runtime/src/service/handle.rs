@@ -2,9 +2,11 @@
 
 use super::cursor::Cursor;
 use super::entry::Entry;
+use super::off_thread;
 use super::subscription::Subscription;
 use crate::compaction;
 use crate::error::Result;
+use crate::ids;
 use crate::parking::{self, unkept};
 use crate::sessions;
 use rondo_core::clock::Clock;
@@ -13,14 +15,13 @@ use rondo_core::session::{Delivery, TicketId};
 use rondo_journal::StoreError;
 use rondo_types::{Answer, Message, Question, SessionId};
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, PoisonError};
 
 /// A session of a [`SessionService`](super::SessionService). Clones are the same session; having one costs a few
 /// hundred bytes.
 #[derive(Clone)]
 pub struct SessionHandle {
-    entry: Arc<Entry>,
+    pub(super) entry: Arc<Entry>,
 }
 
 impl fmt::Debug for SessionHandle {
@@ -80,11 +81,12 @@ impl SessionHandle {
     /// # Cancel safety
     /// As [`submit_as`](Self::submit_as).
     pub async fn submit(&self, message: Message, delivery: Delivery) -> Result<Ticket> {
-        let key = format!("message-{}", unique());
+        let key = ids::new_key("message", Clock::system().now());
         self.submit_as(&key, &self.user(), message, delivery).await
     }
 
-    /// Submits a message. Once this returns no crash loses it, and it begins a turn or joins one as soon as it can.
+    /// Submits a message. What commands of a person printed since the last one ([`cell`](Self::cell)) goes along
+    /// with it. Once this returns no crash loses it, and it begins a turn or joins one as soon as it can.
     /// What is submitted again under the same key counts once.
     ///
     /// # Errors
@@ -99,8 +101,16 @@ impl SessionHandle {
         message: Message,
         delivery: Delivery,
     ) -> Result<Ticket> {
+        let mut message = message;
+        if delivery != Delivery::Compact {
+            message.parts.extend(self.entry.attached().send(key));
+        }
         let body = MailBody::Message { message, delivery };
-        self.push(key, actor, body).await?;
+        let pushed = self.push(key, actor, body).await;
+        if !matches!(pushed, Ok(Pushed::Accepted(_))) {
+            self.entry.attached().take_back(key);
+        }
+        pushed?;
         Ok(Ticket {
             id: TicketId(key.to_owned()),
             session: self.clone(),
@@ -132,6 +142,8 @@ impl SessionHandle {
         if begun.contains(&ticket.0) {
             return Ok(false);
         }
+        let mut message = message;
+        message.parts.extend(self.entry.attached().sent(&ticket.0));
         let edited = self.entry.store().edit(self.id(), &ticket.0, message).await;
         drop(begun);
         self.look();
@@ -152,12 +164,16 @@ impl SessionHandle {
         }
         let withdrawn = self.entry.store().withdraw(self.id(), &ticket.0).await;
         drop(begun);
+        if matches!(withdrawn, Ok(true)) {
+            self.entry.attached().take_back(&ticket.0);
+        }
         self.look();
         withdrawn.map_err(unkept)
     }
 
     /// Stops the turn that runs, is parked or was cut off, wherever it is: what it asks is denied. Once this
-    /// returns, no crash loses that.
+    /// returns, no crash loses that. Where a person's cell runs, it interrupts that; two seconds after the first time, it
+    /// ends its interpreter or leaves its command.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -165,8 +181,9 @@ impl SessionHandle {
     /// # Cancel safety
     /// Not cancel safe: the turn may or may not be stopped.
     pub async fn cancel(&self) -> Result<()> {
-        let key = format!("cancel-{}", unique());
-        self.push(&key, &self.user(), MailBody::Cancel).await
+        let key = ids::new_key("cancel", Clock::system().now());
+        let pushed = self.push(&key, &self.user(), MailBody::Cancel).await;
+        pushed.map(drop)
     }
 
     /// Answers a question of a parked turn. Once this returns no crash loses it; the turn goes on when all its
@@ -178,21 +195,27 @@ impl SessionHandle {
     /// # Cancel safety
     /// Not cancel safe: the question may or may not be answered.
     pub async fn answer(&self, answer: Answer) -> Result<()> {
-        let key = format!("answer-{}-{}", answer.question, unique());
+        let key = ids::new_key("answer", Clock::system().now());
         let actor = answer.actor.clone();
-        self.push(&key, &actor, MailBody::Answer { answer }).await
+        let pushed = self.push(&key, &actor, MailBody::Answer { answer }).await;
+        pushed.map(drop)
     }
 
     /// Returns what the session's parked turn waits for; empty where no turn is parked.
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn questions(&self) -> Result<Vec<Question>> {
-        match self.entry.store().history(self.id()) {
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn questions(&self) -> Result<Vec<Question>> {
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        let read = off_thread(move || match store.history(&session) {
             Ok(history) => Ok(history.open_turn().map_or_else(Vec::new, |it| it.questions)),
             Err(StoreError::Unknown { .. }) => Ok(Vec::new()),
             Err(error) => Err(sessions::failed(error)),
-        }
+        });
+        read.await
     }
 
     /// Has a turn carried on that was cut off, and looks again at what waits.
@@ -230,7 +253,7 @@ impl SessionHandle {
         self.entry.is_done().await;
     }
 
-    async fn push(&self, key: &str, actor: &str, body: MailBody) -> Result<()> {
+    async fn push(&self, key: &str, actor: &str, body: MailBody) -> Result<Pushed> {
         let mail = NewMail {
             session: self.id().clone(),
             key: key.to_owned(),
@@ -242,21 +265,14 @@ impl SessionHandle {
         if matches!(pushed, Pushed::Accepted(_)) {
             self.look();
         }
-        Ok(())
+        Ok(pushed)
     }
 
     fn look(&self) {
         self.entry.ask(|work| work.look = true);
     }
 
-    fn user(&self) -> String {
+    pub(super) fn user(&self) -> String {
         parking::user(self.entry.service.runtime.env())
     }
-}
-
-/// Makes a text that names one submission.
-fn unique() -> String {
-    let now = Clock::system().now().0;
-    let random = RandomState::new().hash_one(now);
-    format!("{now:x}-{random:x}")
 }

@@ -6,12 +6,16 @@
 //!
 //! # Layout
 //! - [`handle`]: what can be done in a session.
+//! - [`cells`]: a person's own cells, in what the host lends; `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `running`: the turn that runs.
-//! - `ring`: the latest updates in memory; `records`: all of them from the records.
+//! - `ring`: the latest updates in memory; `records`: all of them from the records, and `checkpoints` in these.
 //! - `watcher`: sees what other processes do.
 
 mod actor;
+mod attached;
+pub mod cells;
+mod checkpoints;
 pub mod cursor;
 mod entry;
 pub mod handle;
@@ -22,6 +26,7 @@ pub mod subscription;
 pub mod update;
 mod watcher;
 
+pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent, LentPython};
 pub use cursor::{BadCursor, Cursor};
 pub use handle::{SessionHandle, Ticket};
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
@@ -35,17 +40,22 @@ use crate::runtime::Runtime;
 use crate::session::SessionOptions;
 use crate::sessions;
 use crate::settings::Settings;
+use cells::Loans;
+use checkpoints::Checkpoints;
 use entry::Entry;
 use ring::Held;
 use rondo_core::clock::Clock;
+use rondo_core::ports::Mailbox as _;
+use rondo_core::session_store::{SessionStore, SessionStoreError};
 use rondo_core::{Approver, Tool};
 use rondo_journal::Store;
 use rondo_types::SessionId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
 /// What a host brings to the turns of its sessions.
@@ -79,7 +89,9 @@ pub struct SessionService {
 struct Shared {
     runtime: Runtime,
     host: Arc<dyn SessionHost>,
+    /// The journal of all other sessions.
     store: Store,
+    memory: Mutex<Option<InMemory>>,
     /// Tells its cursors from those of other services.
     number: u64,
     held: Arc<Held>,
@@ -87,11 +99,56 @@ struct Shared {
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
     /// Whether no further turn is to begin.
     is_closed: AtomicBool,
+    /// What the host lends to sessions.
+    loans: Loans,
+    checkpoints: Checkpoints,
+}
+
+/// Sessions that are in memory alone, once there are any.
+struct InMemory {
+    store: Store,
+    ids: HashSet<SessionId>,
 }
 
 impl Shared {
+    fn memory(&self) -> MutexGuard<'_, Option<InMemory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_memory(&self) -> Result<Store> {
+        match self.store.is_in_memory() {
+            true => Ok(self.store.clone()),
+            false => Store::in_memory().map_err(sessions::failed),
+        }
+    }
+
+    /// Returns the journal that a session is in.
+    fn store_of(&self, session: &SessionId) -> Store {
+        let memory = self.memory();
+        let memory = memory.as_ref().filter(|it| it.ids.contains(session));
+        memory.map_or_else(|| self.store.clone(), |it| it.store.clone())
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has rings let go of what they hold, where all together hold too much: those first in which nothing happened
+    /// for the longest.
+    fn make_room(&self) {
+        let mut least = self.held.too_much();
+        if least == 0 {
+            return;
+        }
+        let mut entries = self.in_use();
+        entries.sort_by_cached_key(|it| it.ring().pushed());
+        for entry in entries {
+            if least == 0 {
+                return;
+            }
+            let gone = entry.ring().make_room(least);
+            least = least.saturating_sub(gone);
+        }
     }
 
     /// Returns the sessions that are in use, and forgets the others.
@@ -103,25 +160,28 @@ impl Shared {
 }
 
 impl SessionService {
-    /// Opens the journal of all sessions. To be called within a runtime of tokio.
+    /// Opens the journal of all sessions; one in memory where the settings keep nothing (`ephemeral`). To be called
+    /// within a runtime of tokio.
     ///
     /// # Errors
-    /// When the settings make no sense, keep nothing, or the journal cannot be used.
+    /// When the settings make no sense, or the journal cannot be used.
     pub fn open(runtime: Runtime, directory: PathBuf, host: impl SessionHost) -> Result<Self> {
         let settings = runtime.settings(directory)?;
-        if settings.values.ephemeral == Some(true) {
-            let message = "sessions that outlive their turns must be kept";
-            let hint = "take the setting `ephemeral` away";
-            return Err(SetupError::new(SetupErrorKind::Usage, message).hint(hint));
-        }
+        let store = match settings.values.ephemeral {
+            Some(true) => Store::in_memory().map_err(sessions::failed)?,
+            _ => sessions::open(&settings)?,
+        };
         let shared = Arc::new(Shared {
-            store: sessions::open(&settings)?,
+            store,
+            memory: Mutex::default(),
             runtime,
             host: Arc::new(host),
             number: RandomState::new().hash_one(()),
             held: Arc::default(),
             entries: Mutex::default(),
             is_closed: AtomicBool::default(),
+            loans: Loans::default(),
+            checkpoints: Checkpoints::default(),
         });
         let watched = watcher::start(&shared);
         Ok(Self {
@@ -143,6 +203,56 @@ impl SessionService {
         self.session(id, options)
     }
 
+    /// Returns a new session that is in memory alone: its mailbox and its records are gone with the service, and no
+    /// other process sees it. It is what other sessions are in all else. All of these together hold about 1 GiB.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn new_ephemeral_session(&self, options: SessionOptions) -> Result<SessionHandle> {
+        let id = ids::new_session(Clock::system().now());
+        let mut memory = self.shared.memory();
+        let sessions = match memory.take() {
+            Some(sessions) => sessions,
+            None => InMemory {
+                store: self.shared.new_memory()?,
+                ids: HashSet::new(),
+            },
+        };
+        memory.insert(sessions).ids.insert(id.clone());
+        drop(memory);
+        Ok(self.session(id, options))
+    }
+
+    /// Removes a session in memory, with all that is in it, for the room that it takes.
+    ///
+    /// # Errors
+    /// When a turn runs in it, or it is not in memory.
+    pub async fn forget(&self, session: &SessionId) -> Result<()> {
+        let store = self.shared.store_of(session);
+        if !store.is_in_memory() {
+            let message = format!("session `{session}` is not in memory alone");
+            return Err(SetupError::new(SetupErrorKind::Usage, message));
+        }
+        match SessionStore::remove(&store, session).await {
+            Ok(()) => {}
+            // Nothing is recorded of it, and no mail of it is removed with its records.
+            Err(SessionStoreError::Unknown { .. }) => {
+                let discarded = store.discard(session).await;
+                discarded.map_err(parking::unkept)?;
+            }
+            Err(error) => {
+                let context = "failed to remove the session";
+                let error = SetupError::because(SetupErrorKind::SessionInUse, context, error);
+                return Err(error);
+            }
+        }
+        self.shared.checkpoints.forget(session);
+        if let Some(memory) = &mut *self.shared.memory() {
+            memory.ids.remove(session);
+        }
+        Ok(())
+    }
+
     /// Returns a session by its full id, whether or not it exists. `options` apply if it does not exist, or if they
     /// name a directory.
     #[must_use]
@@ -150,7 +260,8 @@ impl SessionService {
         let mut entries = self.shared.entries();
         let known = entries.get(&id).and_then(Weak::upgrade);
         let entry = known.unwrap_or_else(|| {
-            let entry = Entry::new(Arc::clone(&self.shared), id.clone(), options);
+            let store = self.shared.store_of(&id);
+            let entry = Entry::new(Arc::clone(&self.shared), store, id.clone(), options);
             let entry = Arc::new(entry);
             entries.insert(id, Arc::downgrade(&entry));
             entry
@@ -162,9 +273,19 @@ impl SessionService {
     ///
     /// # Errors
     /// When none or several match.
-    pub fn find(&self, name: &str, options: SessionOptions) -> Result<SessionHandle> {
-        let id = sessions::find(&self.shared.store, name)?.id;
-        Ok(self.session(id, options))
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn find(&self, name: &str, options: SessionOptions) -> Result<SessionHandle> {
+        let memory = self.shared.memory().as_ref().map(|it| it.store.clone());
+        let (store, name) = (self.shared.store.clone(), name.to_owned());
+        let found = off_thread(move || match (sessions::find(&store, &name), memory) {
+            (Err(error), Some(memory)) if error.kind == SetupErrorKind::NoSession => {
+                sessions::find(&memory, &name)
+            }
+            (found, _) => found,
+        });
+        Ok(self.session(found.await?.id, options))
     }
 
     /// Waits until all turns that run are over. No further one begins here; what waits stays in the mailboxes.
@@ -181,4 +302,16 @@ impl SessionService {
             entry.is_done().await;
         }
     }
+}
+
+/// Reads or writes on a thread that may wait for the disk.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let worked = spawn_blocking(work).await;
+    let worked = worked.map_err(|err| {
+        let context = "the thread that reads the journal failed";
+        SetupError::because(SetupErrorKind::Other, context, err)
+    });
+    worked.flatten()
 }

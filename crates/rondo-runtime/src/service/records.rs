@@ -1,11 +1,11 @@
 //! The updates of a session by its records.
 
 use super::cursor::{Place, Progress};
-use super::update::UpdateBody;
+use super::update::{UpdateBody, json_bytes};
 use crate::error::Result;
 use crate::sessions;
 use crate::watch::unreadable;
-use rondo_core::ports::{Record, RecordBody, Seq};
+use rondo_core::ports::{ChainHash, Record, RecordBody, Seq};
 use rondo_core::replay::{Changes, Replayer};
 use rondo_journal::{Entry, Store, StoreError};
 use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
@@ -13,7 +13,19 @@ use rondo_types::{Message, SessionId, TimeMs, TurnEvent, TurnId};
 /// Records that are read at once.
 const PAGE_RECORDS: usize = 256;
 
-/// Reads a session turn by turn, from its beginning.
+/// A place before a turn, from which a session can be read.
+pub(super) struct Checkpoint {
+    /// The number of that turn.
+    pub(super) number: u32,
+    /// Stands before that turn.
+    before: Replayer,
+    /// Its first record.
+    first: Seq,
+    /// The hash of that record and all before it: by it the session is still the same one.
+    hash: ChainHash,
+}
+
+/// Reads a session turn by turn, from its beginning or from a checkpoint.
 pub(super) struct RecordReader {
     store: Store,
     session: SessionId,
@@ -24,9 +36,20 @@ pub(super) struct RecordReader {
     /// The number of that turn.
     number: u32,
     /// A record of the turn after it.
-    ahead: Option<Record>,
+    ahead: Option<First>,
     /// The next record to read.
     next: Seq,
+    /// Where it began to read: the hash of that record, until it was compared.
+    expected: Option<ChainHash>,
+    /// Where the turn that is read begins.
+    began: Option<(Seq, ChainHash)>,
+}
+
+/// The first record of a turn.
+struct First {
+    record: Record,
+    seq: Seq,
+    hash: ChainHash,
 }
 
 /// A turn, as far as it is recorded.
@@ -62,7 +85,53 @@ impl RecordReader {
             number: 0,
             ahead: None,
             next: Seq(1),
+            expected: None,
+            began: None,
         }
+    }
+
+    /// Begins before a turn.
+    pub(super) fn from(store: Store, session: SessionId, checkpoint: &Checkpoint) -> Self {
+        Self {
+            before: checkpoint.before.clone(),
+            number: checkpoint.number - 1,
+            next: checkpoint.first,
+            expected: Some(checkpoint.hash),
+            ..Self::new(store, session)
+        }
+    }
+
+    /// Returns the place before the turn that was read last.
+    pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
+        let (first, hash) = self.began?;
+        Some(Checkpoint {
+            number: self.number,
+            before: self.before.clone(),
+            first,
+            hash,
+        })
+    }
+
+    /// The number of the turn that was read last.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the bytes of what was said before that turn, as JSON.
+    pub(super) fn history_bytes(&self) -> usize {
+        self.before.messages().map(json_bytes).sum()
+    }
+
+    /// Begins anew where the session is not the one that it was.
+    fn is_same(&mut self, entry: Option<&Entry>) -> bool {
+        let Some(expected) = self.expected.take() else {
+            return true;
+        };
+        let is_same = entry.is_some_and(|it| it.seq == self.next && it.hash == expected);
+        if !is_same {
+            *self = Self::new(self.store.clone(), self.session.clone());
+        }
+        is_same
     }
 
     /// Returns the next turn; once all were read, the last one again, with what was recorded since. `None` where
@@ -85,11 +154,12 @@ impl RecordReader {
         }))
     }
 
-    fn begin(&mut self, first: Record) -> Result<()> {
+    fn begin(&mut self, first: First) -> Result<()> {
         if !self.turn.is_empty() {
             self.before.turn(&self.turn).map_err(unreadable)?;
         }
-        self.turn = vec![first];
+        self.began = Some((first.seq, first.hash));
+        self.turn = vec![first.record];
         self.number += 1;
         Ok(())
     }
@@ -100,14 +170,18 @@ impl RecordReader {
             let page = match self.store.read(&self.session, self.next, PAGE_RECORDS) {
                 Ok(page) => page,
                 // Nothing is recorded of it yet.
-                Err(StoreError::Unknown { .. }) => return Ok(()),
+                Err(StoreError::Unknown { .. }) => Vec::new(),
                 Err(error) => return Err(sessions::failed(error)),
             };
+            if !self.is_same(page.first()) {
+                continue;
+            }
             if page.is_empty() {
                 return Ok(());
             }
             for entry in page {
                 self.next = Seq(entry.seq.0 + 1);
+                let (seq, hash) = (entry.seq, entry.hash);
                 let Some(record) = Entry::into_record(entry) else {
                     continue;
                 };
@@ -116,11 +190,11 @@ impl RecordReader {
                 }
                 match self.turn.last() {
                     Some(last) if last.turn != record.turn => {
-                        self.ahead = Some(record);
+                        self.ahead = Some(First { record, seq, hash });
                         return Ok(());
                     }
                     Some(_) => self.turn.push(record),
-                    None => self.begin(record)?,
+                    None => self.begin(First { record, seq, hash })?,
                 }
             }
         }
@@ -157,5 +231,18 @@ impl RecordReader {
             updates.push((place, UpdateBody::Turn { event }));
         }
         ReadRun { beginning, updates }
+    }
+}
+
+#[cfg(test)]
+impl Checkpoint {
+    /// One before a turn of a session of which nothing is known.
+    pub(super) fn at(session: &SessionId, number: u32) -> Self {
+        Self {
+            number,
+            before: Replayer::new(session.clone(), Changes::default()),
+            first: Seq(1),
+            hash: ChainHash::GENESIS,
+        }
     }
 }

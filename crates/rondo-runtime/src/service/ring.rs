@@ -5,18 +5,35 @@ use super::update::UpdateBody;
 use rondo_core::ports::Seq;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The bound on the updates that are held of one session, in bytes of their text.
 pub const RING_BYTES_MAX: usize = 8 << 20;
 /// The bound on the updates that are held of all sessions of a service, in bytes of their text.
 pub const RINGS_BYTES_MAX: usize = 64 << 20;
-/// What an update takes beside its text, in bytes.
-const UPDATE_BYTES: usize = 256;
+/// What is left where there was more: room is made for many updates at once, since that looks at all sessions.
+const RINGS_BYTES_LEFT: usize = RINGS_BYTES_MAX / 8 * 7;
+/// What an update takes beside its text, in bytes: itself, its place, and the ids in it.
+const UPDATE_BYTES: usize = 512;
 
 /// How much the rings of a service hold together.
 #[derive(Debug, Default)]
-pub(super) struct Held(AtomicUsize);
+pub(super) struct Held {
+    bytes: AtomicUsize,
+    /// Counts the updates of all rings.
+    pushes: AtomicU64,
+}
+
+impl Held {
+    /// Returns how many bytes have to go, so that all rings together are within their bound for a while.
+    pub(super) fn too_much(&self) -> usize {
+        let all = self.bytes.load(Ordering::Relaxed);
+        match all > RINGS_BYTES_MAX {
+            true => all - RINGS_BYTES_LEFT,
+            false => 0,
+        }
+    }
+}
 
 /// The latest updates of a session, without a gap.
 #[derive(Debug)]
@@ -36,14 +53,21 @@ pub(super) struct Ring {
     has_recorded: bool,
     /// How often everything was let go of.
     forgotten: u64,
+    /// The number of its latest update among those of all rings.
+    pushed: u64,
 }
 
 #[derive(Debug)]
 struct HeldUpdate {
     /// The place after it.
     place: Place,
-    body: Arc<UpdateBody>,
+    /// None where it was too large: then it is only known that it was there.
+    body: Option<Arc<UpdateBody>>,
     bytes: usize,
+    /// Bytes of its text where it is not held.
+    left_out: u64,
+    /// How many of its bytes are live output.
+    own_live_bytes: u64,
     /// Bytes of live output, this update included.
     live_bytes: u64,
 }
@@ -69,10 +93,25 @@ pub(super) struct Stand {
 pub(super) enum Next {
     /// An update, and the place before and after it.
     Update(Place, Place, Arc<UpdateBody>),
+    /// One that was too large to be held.
+    TooLarge(TooLarge),
     /// Nothing yet.
     Nothing,
     /// It is not held any more.
     Gone,
+}
+
+/// An update that was too large to be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooLarge {
+    /// Its number.
+    pub(super) number: u64,
+    /// The place after it.
+    pub(super) place: Place,
+    /// Bytes of its text.
+    pub(super) bytes: u64,
+    /// Whether it is live output, which no record holds.
+    pub(super) is_live: bool,
 }
 
 impl Ring {
@@ -87,6 +126,7 @@ impl Ring {
             until: Some(Seq(0)),
             has_recorded: false,
             forgotten: 0,
+            pushed: 0,
         }
     }
 
@@ -110,25 +150,57 @@ impl Ring {
         self.until = Some(at);
     }
 
-    /// Holds one more, and lets go of the oldest where there is too much.
+    /// Holds one more, and lets go of the oldest where there is too much. One that is too large by itself is not held:
+    /// who comes to it reads the records, or misses it.
     pub(super) fn push(&mut self, place: Place, body: UpdateBody) {
-        let bytes = body.text_bytes() + UPDATE_BYTES;
+        let text_bytes = body.text_bytes();
+        let own_live_bytes = body.live_bytes();
+        let is_held = text_bytes + UPDATE_BYTES <= RING_BYTES_MAX;
+        let bytes = UPDATE_BYTES + if is_held { text_bytes } else { 0 };
         self.has_recorded |= place != self.end();
-        self.live_bytes += body.live_bytes();
+        self.live_bytes += own_live_bytes;
         self.updates.push_back(HeldUpdate {
             place,
             bytes,
+            left_out: if is_held { 0 } else { text_bytes as u64 },
+            own_live_bytes,
             live_bytes: self.live_bytes,
-            body: Arc::new(body),
+            body: is_held.then(|| Arc::new(body)),
         });
         self.bytes += bytes;
-        let all = self.held.0.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let too_much = all.saturating_sub(RINGS_BYTES_MAX);
-        let least = self.bytes.saturating_sub(RING_BYTES_MAX).max(too_much);
+        self.held.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.pushed = self.held.pushes.fetch_add(1, Ordering::Relaxed) + 1;
+        while self.bytes > RING_BYTES_MAX {
+            self.drop_first();
+        }
+    }
+
+    /// The number of its latest update among those of all rings: the one of the least has been idle for the longest.
+    pub(super) fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// Lets go of the oldest updates, in the way of the ring's own bound, so that others have room. Returns how many
+    /// bytes that gave.
+    pub(super) fn make_room(&mut self, least: usize) -> usize {
+        // What was told of a turn that runs may be in no record yet: where that ends is kept.
+        let kept = usize::from(self.until.is_none());
         let mut gone = 0;
-        while gone < least && self.updates.len() > 1 {
+        while gone < least && self.updates.len() > kept {
             gone += self.drop_first();
         }
+        if gone < least
+            && let Some(last) = self.updates.back_mut()
+            && last.body.take().is_some()
+        {
+            let freed = last.bytes - UPDATE_BYTES;
+            last.left_out = freed as u64;
+            last.bytes = UPDATE_BYTES;
+            self.bytes -= freed;
+            self.held.bytes.fetch_sub(freed, Ordering::Relaxed);
+            gone += freed;
+        }
+        gone
     }
 
     /// Lets go of everything: those who listen read the records.
@@ -149,7 +221,7 @@ impl Ring {
         self.first += 1;
         self.start = gone.place;
         self.bytes -= gone.bytes;
-        self.held.0.fetch_sub(gone.bytes, Ordering::Relaxed);
+        self.held.bytes.fetch_sub(gone.bytes, Ordering::Relaxed);
         gone.bytes
     }
 
@@ -213,16 +285,16 @@ impl Ring {
         }
     }
 
+    /// Bytes of live output among all updates so far.
+    pub(super) fn all_live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
     /// Bytes of live output before the first update that is held.
     fn first_live_bytes(&self) -> u64 {
         self.updates.front().map_or(self.live_bytes, |it| {
-            it.live_bytes.saturating_sub(it.body.live_bytes())
+            it.live_bytes.saturating_sub(it.own_live_bytes)
         })
-    }
-
-    /// Returns how many bytes of live output were let go of since someone stood somewhere.
-    pub(super) fn missed_since(&self, live_bytes: u64) -> u64 {
-        self.first_live_bytes().saturating_sub(live_bytes)
     }
 
     /// Returns what comes next, and steps behind it.
@@ -237,7 +309,15 @@ impl Ring {
                 let before = before.map_or(self.start, |it| it.place);
                 stand.next += 1;
                 stand.live_bytes = update.live_bytes;
-                Next::Update(before, update.place, Arc::clone(&update.body))
+                match &update.body {
+                    Some(body) => Next::Update(before, update.place, Arc::clone(body)),
+                    None => Next::TooLarge(TooLarge {
+                        number: stand.next - 1,
+                        place: update.place,
+                        bytes: update.left_out,
+                        is_live: update.own_live_bytes > 0,
+                    }),
+                }
             }
             None if at > self.updates.len() => Next::Gone,
             None => Next::Nothing,
@@ -247,6 +327,9 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        self.held.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.held.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

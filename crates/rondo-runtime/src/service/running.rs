@@ -12,6 +12,10 @@ use rondo_types::{Message, TurnEvent, TurnId};
 /// A run of the session machine.
 pub(super) struct Running {
     pub(super) run: Run,
+    /// The key of the message that begins the turn, while its model is connected.
+    pub(super) message: Option<String>,
+    /// Whether it is to be stopped as soon as it has begun.
+    pub(super) is_cancelled: bool,
     state: State,
 }
 
@@ -81,10 +85,15 @@ impl RunProgress {
 impl Running {
     pub(super) fn connecting(
         run: Run,
+        message: Option<String>,
         connecting: impl Future<Output = Box<Connected>> + Send + 'static,
     ) -> Self {
-        let state = State::Connecting(Box::pin(connecting));
-        Self { run, state }
+        Self {
+            run,
+            message,
+            is_cancelled: false,
+            state: State::Connecting(Box::pin(connecting)),
+        }
     }
 
     /// Runs a turn. `observe` attaches those who measure it.
@@ -105,8 +114,12 @@ impl Running {
             end: None,
             told,
         };
-        let state = State::Turn(Box::new(running));
-        Self { run, state }
+        Self {
+            run,
+            message: None,
+            is_cancelled: false,
+            state: State::Turn(Box::new(running)),
+        }
     }
 
     /// Returns the controls of the turn; none before it has begun.

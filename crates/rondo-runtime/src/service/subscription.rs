@@ -1,11 +1,13 @@
 //! A listener of a session.
 
+use super::checkpoints::Checkpoints;
 use super::cursor::{Cursor, LivePlace, Place};
 use super::entry::Entry;
 use super::records::{ReadRun, ReadTurn, RecordReader};
-use super::ring::{Next, RingStart, Stand};
+use super::ring::{Next, RingStart, Stand, TooLarge};
 use super::update::{Update, UpdateBody};
 use crate::error::{Result, SetupError, SetupErrorKind};
+use rondo_types::SessionId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -22,7 +24,7 @@ pub struct Subscription {
     /// Where it stands by the records.
     place: Place,
     /// Bytes of live output before where it stands.
-    live_bytes: Option<u64>,
+    live_bytes: u64,
     /// Where it stands among what the service holds; none while it reads the records.
     stand: Option<Stand>,
     /// What came since this number, and is in no record, is told.
@@ -35,6 +37,8 @@ pub struct Subscription {
     read_to: Place,
     /// Whether all records were read, with the state of the ring that was seen before.
     has_read_all: Option<RingStart>,
+    /// The number of an update that was too large to be held, and was looked for in the records.
+    looked_for: Option<u64>,
 }
 
 impl Subscription {
@@ -46,17 +50,20 @@ impl Subscription {
         let ring = entry.ring();
         let stand = mine.and_then(|it| ring.stand_at(it));
         let since = ring.next_number();
+        // What is written from here on is missed where it is not told.
+        let live_bytes = stand.map_or(ring.all_live_bytes(), |it| it.live_bytes);
         drop(ring);
         Self {
             changes,
             since,
             place: cursor.place,
-            live_bytes: stand.map(|it| it.live_bytes),
+            live_bytes,
             stand,
             read: VecDeque::new(),
             records: None,
             read_to: Place::default(),
             has_read_all: None,
+            looked_for: None,
             entry,
         }
     }
@@ -120,7 +127,11 @@ impl Subscription {
             Next::Update(before, place, body) => {
                 self.stand = Some(stand);
                 self.since = stand.next;
-                self.live_bytes = Some(stand.live_bytes);
+                self.live_bytes = stand.live_bytes;
+                // What has a place was read already where the records were ahead of what is held.
+                if before < place && place <= self.place {
+                    return Step::Again;
+                }
                 // A delta that was told in part, by its record or to an earlier listener.
                 let is_begun = self.place.is_same_run(place)
                     && self.place.update == place.update
@@ -134,12 +145,30 @@ impl Subscription {
                 self.place = self.place.max(place);
                 rest.map_or(Step::Again, Step::Told)
             }
+            Next::TooLarge(update) => self.pass_too_large(update, stand),
             Next::Nothing => Step::Wait,
             Next::Gone => {
                 self.stand = None;
                 Step::Again
             }
         }
+    }
+
+    /// Passes an update that was too large to be held: the records have it, unless it is live output or they lack it
+    /// still.
+    fn pass_too_large(&mut self, update: TooLarge, after: Stand) -> Step {
+        if !update.is_live && self.looked_for != Some(update.number) {
+            self.looked_for = Some(update.number);
+            self.stand = None;
+            return Step::Again;
+        }
+        self.stand = Some(after);
+        self.since = after.next;
+        self.live_bytes = after.live_bytes;
+        self.place = self.place.max(update.place);
+        Step::Told(UpdateBody::Missed {
+            bytes: update.bytes,
+        })
     }
 
     /// Reads the records, until the listener stands where the service holds what comes next.
@@ -164,12 +193,15 @@ impl Subscription {
             Some(reader) => reader,
             None => {
                 self.read_to = Place::default();
-                RecordReader::new(self.entry.store().clone(), self.entry.id().clone())
+                self.new_reader()
             }
         };
+        let service = Arc::clone(&self.entry.service);
+        let session = self.entry.id().clone();
         let read = spawn_blocking(move || {
             let mut reader = reader;
             let turn = reader.turn();
+            hold_checkpoint(&service.checkpoints, &session, &reader);
             (reader, turn)
         });
         let (reader, turn) = read.await.map_err(|err| {
@@ -179,6 +211,16 @@ impl Subscription {
         let turn = turn?;
         self.records = Some(reader);
         Ok(turn)
+    }
+
+    /// Reads from the turn on that the listener has come to, where that is known, or from the first one.
+    fn new_reader(&self) -> RecordReader {
+        let (store, session) = (self.entry.store().clone(), self.entry.id().clone());
+        let checkpoints = &self.entry.service.checkpoints;
+        match checkpoints.before(&session, self.place.turn) {
+            Some(checkpoint) => RecordReader::from(store, session, &checkpoint),
+            None => RecordReader::new(store, session),
+        }
     }
 
     /// Takes what is new in a turn that was read.
@@ -260,27 +302,44 @@ impl Subscription {
             self.reset_to(self.read_to);
             return Step::Again;
         }
-        if ring.is_empty() {
-            return Step::Wait;
-        }
-        let missed = match self.live_bytes {
-            Some(live_bytes) if is_covered || start.is_beginning() => ring.missed_since(live_bytes),
-            Some(_) | None if is_covered || start.is_beginning() => 0,
-            // What it misses is in no record yet, and not held any more.
-            _ => start.offset.saturating_sub(self.place.offset).max(1),
-        };
         let stand = ring.stand_after(self.place, self.since);
+        // What was written since it stood somewhere and is not told from here on, be it held still.
+        let live = stand.live_bytes.saturating_sub(self.live_bytes);
+        if ring.is_empty() {
+            self.live_bytes += live;
+            return match live {
+                0 => Step::Wait,
+                bytes => Step::Told(UpdateBody::Missed { bytes }),
+            };
+        }
+        // The records may be ahead of what is held: then it misses nothing of them.
+        let missed = match self.place >= start || start.is_beginning() {
+            true => live,
+            // What it misses is in no record yet, and not held any more.
+            false => live + start.offset.saturating_sub(self.place.offset).max(1),
+        };
         if !is_covered {
             self.place = self.place.max(start);
         }
         drop(ring);
         self.stand = Some(stand);
-        self.live_bytes = Some(stand.live_bytes);
+        self.live_bytes = stand.live_bytes;
         self.records = None;
         match missed {
             0 => Step::Again,
             bytes => Step::Told(UpdateBody::Missed { bytes }),
         }
+    }
+}
+
+/// Holds the place before the turn that was read, for those who come back in it. The first one needs none.
+fn hold_checkpoint(checkpoints: &Checkpoints, session: &SessionId, reader: &RecordReader) {
+    let turn = reader.number();
+    if turn < 2 || checkpoints.has(session, turn) {
+        return;
+    }
+    if let Some(checkpoint) = reader.checkpoint() {
+        checkpoints.hold(session, checkpoint, reader.history_bytes());
     }
 }
 

@@ -1,9 +1,11 @@
 //! The updates that a listener of a session receives.
 
+use super::cells::CellEvent;
 use super::cursor::Cursor;
 use rondo_core::session::SessionEvent;
 use rondo_types::{EventBody, Message, TurnEvent, TurnId};
 use serde::Serialize;
+use std::io;
 
 /// One thing that happened in a session, and the cursor after it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,6 +38,13 @@ pub enum UpdateBody {
         /// The event.
         event: SessionEvent,
     },
+    /// What happens with a person's own cell. It is in no record as it is told here: only listeners that are
+    /// subscribed at the time receive it.
+    Cell {
+        /// The event.
+        #[serde(flatten)]
+        event: CellEvent,
+    },
     /// The session could not be taken, or its turn not begun. Messages wait until the session is looked at again,
     /// such as with the next one.
     Failed {
@@ -55,21 +64,43 @@ pub enum UpdateBody {
     Reset,
 }
 
+/// Counts the bytes of a value as JSON, without making that.
+pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What cannot be written as JSON is counted as far as it could.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
 impl UpdateBody {
     /// Returns the bytes of its texts, roughly.
     pub(super) fn text_bytes(&self) -> usize {
         match self {
-            Self::Asked { message, .. } => message.text().len(),
             Self::Turn { event } => match &event.body {
                 EventBody::TextDelta { text }
                 | EventBody::ReasoningDelta { text }
                 | EventBody::ToolOutputDelta { text, .. }
                 | EventBody::Steered { text, .. } => text.len(),
                 // These hold values of any size.
-                body => serde_json::to_vec(body).map_or(0, |it| it.len()),
+                body => json_bytes(body),
             },
-            Self::Failed { message, .. } => message.len(),
-            Self::Session { .. } | Self::Missed { .. } | Self::Reset => 0,
+            // It may have files.
+            Self::Asked { message, .. } => json_bytes(message),
+            Self::Cell { event } => event.text_bytes(),
+            Self::Failed { message, hint } => message.len() + hint.as_ref().map_or(0, String::len),
+            Self::Session { event } => json_bytes(event),
+            Self::Missed { .. } | Self::Reset => 0,
         }
     }
 
@@ -80,6 +111,9 @@ impl UpdateBody {
                 EventBody::ToolOutputDelta { text, .. } => text.len() as u64,
                 _ => 0,
             },
+            Self::Cell {
+                event: CellEvent::Output { text },
+            } => text.len() as u64,
             _ => 0,
         }
     }

@@ -73,27 +73,31 @@ impl Watcher {
         }
         let is_tried_again = |it: &Arc<Entry>| is_retry && it.work().retry;
         if has_changed || entries.iter().any(is_tried_again) {
-            let waiting = shared.store.waiting().await.unwrap_or_default();
-            see_mail(&shared, &entries, &waiting.into_iter().collect(), is_retry).await;
+            see_mail(&entries, &waiting(&shared).await, is_retry).await;
         }
         if has_changed {
-            see_records(&shared, entries).await;
+            see_records(entries).await;
         }
     }
 }
 
+/// Returns the sessions in which something waits.
+async fn waiting(shared: &Shared) -> HashSet<SessionId> {
+    let memory = shared.memory().as_ref().map(|it| it.store.clone());
+    let mut all = HashSet::new();
+    for store in memory.iter().chain([&shared.store]) {
+        all.extend(store.waiting().await.unwrap_or_default());
+    }
+    all
+}
+
 /// Has actors look at what others submitted.
-async fn see_mail(
-    shared: &Shared,
-    entries: &[Arc<Entry>],
-    waiting: &HashSet<SessionId>,
-    is_retry: bool,
-) {
+async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry: bool) {
     for entry in entries.iter().filter(|it| waiting.contains(&it.id)) {
         let is_tried_again = is_retry && entry.work().retry;
         let newest = match is_tried_again {
             true => None,
-            false => shared.store.list(&entry.id).await.ok(),
+            false => entry.store().list(&entry.id).await.ok(),
         };
         let newest = newest.and_then(|rows| rows.last().map(|it| it.id));
         let is_new = newest.is_some_and(|it| it > entry.work().seen);
@@ -104,14 +108,13 @@ async fn see_mail(
 }
 
 /// Tells those who listen of what others recorded.
-async fn see_records(shared: &Shared, entries: Vec<Arc<Entry>>) {
-    let store = shared.store.clone();
+async fn see_records(entries: Vec<Arc<Entry>>) {
     let seen = spawn_blocking(move || {
         for entry in entries {
             if entry.is_running() || !entry.has_listeners() {
                 continue;
             }
-            let Ok(info) = store.session(&entry.id) else {
+            let Ok(info) = entry.store().session(&entry.id) else {
                 continue;
             };
             let before = std::mem::replace(&mut entry.work().head, info.head);

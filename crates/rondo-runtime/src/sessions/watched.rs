@@ -2,10 +2,9 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{AppendError, Commit, Fence, Head, Record, Seq, settled};
+use rondo_core::ports::{AppendError, Commit, Fence, Record, Seq, WrappedJournal, settled};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio_util::sync::CancellationToken;
 
 /// A journal that remembers whether it failed, for the exit code.
 pub struct Watched {
@@ -28,24 +27,12 @@ impl Watched {
 }
 
 #[async_trait]
-impl Journal for Watched {
-    fn at(&self) -> Seq {
-        self.inner.at()
+impl WrappedJournal for Watched {
+    fn inner(&self) -> &dyn Journal {
+        &*self.inner
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.inner.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.inner.lost()
-    }
-
-    fn epoch(&self) -> u64 {
-        self.inner.epoch()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

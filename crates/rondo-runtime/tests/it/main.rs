@@ -7,7 +7,11 @@ use rondo_testkit::{CallScript, ReplyScript, Server, openai};
 use serde_json::json;
 use std::fs;
 
+mod cells;
+mod ephemeral;
 mod service;
+mod slow;
+mod stopping;
 
 #[path = "../../examples/host.rs"]
 #[expect(dead_code, reason = "its arguments come from the test")]
@@ -41,8 +45,11 @@ async fn a_host_of_a_hundred_lines_has_two_listeners_and_another_process_that_an
     let ask = host::run(&services[0], dir, &["ask", "Write a note."], &mut asked);
     let answer = async {
         let here = SessionOptions::in_directory(dir);
-        let waits = || services[1].find("latest", here.clone())?.questions();
-        while !waits().is_ok_and(|it| !it.is_empty()) {
+        let waits = async || {
+            let found = services[1].find("latest", here.clone()).await?;
+            found.questions().await
+        };
+        while !waits().await.is_ok_and(|it| !it.is_empty()) {
             tokio::task::yield_now().await;
         }
         let answer = ["answer", "latest"];

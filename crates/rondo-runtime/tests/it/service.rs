@@ -3,9 +3,11 @@
 use crate::env;
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
 use rondo_core::session::{Delivery, SessionEvent};
-use rondo_runtime::service::{Cursor, NoHost, SessionService, Subscription, Update, UpdateBody};
+use rondo_runtime::service::{
+    Cursor, NoHost, SessionHost, SessionService, Subscription, Update, UpdateBody,
+};
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
-use rondo_testkit::{CallScript, Gate, ReplyScript, Response, Script, Server, Step, openai};
+use rondo_testkit::{CallScript, Dice, Gate, ReplyScript, Response, Script, Server, Step, openai};
 use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, SessionId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,16 +16,16 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// What nothing here takes; a listener that hangs fails its test.
-const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-struct World {
-    home: tempfile::TempDir,
-    project: tempfile::TempDir,
-    server: Server,
+pub(crate) struct World {
+    pub(crate) home: tempfile::TempDir,
+    pub(crate) project: tempfile::TempDir,
+    pub(crate) server: Server,
 }
 
 impl World {
-    async fn new(replies: impl Into<Script>) -> Self {
+    pub(crate) async fn new(replies: impl Into<Script>) -> Self {
         Self {
             home: tempfile::tempdir().unwrap(),
             project: tempfile::tempdir().unwrap(),
@@ -31,28 +33,36 @@ impl World {
         }
     }
 
-    fn options(&self) -> SessionOptions {
+    pub(crate) fn options(&self) -> SessionOptions {
         SessionOptions::in_directory(self.project.path())
     }
 
-    fn service(&self) -> SessionService {
+    pub(crate) fn service(&self) -> SessionService {
+        self.service_with(Layer::default())
+    }
+
+    pub(crate) fn service_with(&self, flags: Layer) -> SessionService {
+        self.service_of(flags, NoHost)
+    }
+
+    pub(crate) fn service_of(&self, flags: Layer, host: impl SessionHost) -> SessionService {
         let env = env(&self.home, &self.server);
-        let runtime = Runtime::new(env, Layer::default(), Arc::new(NoNotices));
-        SessionService::open(runtime, self.project.path().to_owned(), NoHost).unwrap()
+        let runtime = Runtime::new(env, flags, Arc::new(NoNotices));
+        SessionService::open(runtime, self.project.path().to_owned(), host).unwrap()
     }
 }
 
-fn text(pieces: &[&str]) -> Response {
+pub(crate) fn text(pieces: &[&str]) -> Response {
     openai::streamed(&ReplyScript::text(pieces.iter().copied()).usage(1, 1))
 }
 
-fn writes(id: &str, path: &str) -> Response {
+pub(crate) fn writes(id: &str, path: &str) -> Response {
     let call = CallScript::new(id, "write_file", &json!({"path": path, "content": id}));
     openai::streamed(&ReplyScript::calls([call]).usage(1, 1))
 }
 
 /// A reply that stops before its last pieces until the gate opens.
-fn gated(pieces: &[&str], gate: &Gate) -> Response {
+pub(crate) fn gated(pieces: &[&str], gate: &Gate) -> Response {
     let reply = ReplyScript::text(pieces.iter().copied()).usage(1, 1);
     let mut frames = openai::frames(&reply);
     let rest = frames.split_off(pieces.len().min(frames.len() - 1));
@@ -63,13 +73,16 @@ fn gated(pieces: &[&str], gate: &Gate) -> Response {
     response
 }
 
-async fn next(listener: &mut Subscription) -> Update {
+pub(crate) async fn next(listener: &mut Subscription) -> Update {
     let next = timeout(LONG, listener.next()).await;
     next.expect("nothing was told").unwrap()
 }
 
 /// Listens up to an update.
-async fn until(listener: &mut Subscription, is_last: impl Fn(&UpdateBody) -> bool) -> Vec<Update> {
+pub(crate) async fn until(
+    listener: &mut Subscription,
+    is_last: impl Fn(&UpdateBody) -> bool,
+) -> Vec<Update> {
     let mut all = Vec::new();
     loop {
         let update = next(listener).await;
@@ -81,34 +94,34 @@ async fn until(listener: &mut Subscription, is_last: impl Fn(&UpdateBody) -> boo
     }
 }
 
-fn event(body: &UpdateBody) -> Option<&EventBody> {
+pub(crate) fn event(body: &UpdateBody) -> Option<&EventBody> {
     match body {
         UpdateBody::Turn { event } => Some(&event.body),
         _ => None,
     }
 }
 
-fn is_result(body: &UpdateBody) -> bool {
+pub(crate) fn is_result(body: &UpdateBody) -> bool {
     matches!(event(body), Some(EventBody::Result(_)))
 }
 
-fn is_parked(body: &UpdateBody) -> bool {
+pub(crate) fn is_parked(body: &UpdateBody) -> bool {
     matches!(event(body), Some(EventBody::Parked { .. }))
 }
 
 /// Returns whether a delta says this.
-fn says(body: &UpdateBody, said: &str) -> bool {
+pub(crate) fn says(body: &UpdateBody, said: &str) -> bool {
     matches!(event(body), Some(EventBody::TextDelta { text }) if text.contains(said))
 }
 
 /// Returns the number of turns that are over when this update is the last one.
-fn results(updates: &[Update]) -> usize {
+pub(crate) fn results(updates: &[Update]) -> usize {
     updates.iter().filter(|it| is_result(&it.body)).count()
 }
 
 /// What a listener makes of its updates: deltas appended, and what was reset taken back.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Page {
+pub(crate) struct Page {
     lines: Vec<Line>,
 }
 
@@ -120,7 +133,7 @@ struct Line {
 }
 
 impl Page {
-    fn of(updates: &[Update]) -> Self {
+    pub(crate) fn of(updates: &[Update]) -> Self {
         let mut page = Self::default();
         updates.iter().for_each(|it| page.take(it));
         page
@@ -139,7 +152,10 @@ impl Page {
         let place = (turn, run, number);
         let offset = usize::try_from(offset).unwrap();
         match &update.body {
-            UpdateBody::Session { .. } | UpdateBody::Failed { .. } | UpdateBody::Missed { .. } => {}
+            UpdateBody::Session { .. }
+            | UpdateBody::Cell { .. }
+            | UpdateBody::Failed { .. }
+            | UpdateBody::Missed { .. } => {}
             UpdateBody::Reset => {
                 self.lines.retain(|it| it.place <= place);
                 if let Some(last) = self
@@ -172,7 +188,7 @@ impl Page {
     }
 
     /// Fails with the first line that differs, and what stands around it.
-    fn assert_is(&self, expected: &Self, what: &str) {
+    pub(crate) fn assert_is(&self, expected: &Self, what: &str) {
         let both = self.lines.iter().zip(&expected.lines);
         let same = both.take_while(|(it, other)| it == other).count();
         let around = |page: &Self| {
@@ -194,7 +210,7 @@ impl Page {
     }
 }
 
-fn approve(question: &Question) -> Answer {
+pub(crate) fn approve(question: &Question) -> Answer {
     question.answered("someone", AnswerValue::Approve)
 }
 
@@ -221,7 +237,7 @@ async fn two_listeners_hear_the_same_and_one_that_comes_later_too() {
         heard.extend(until(listener, is_parked).await);
     }
     session
-        .answer(approve(&session.questions().unwrap()[0]))
+        .answer(approve(&session.questions().await.unwrap()[0]))
         .await
         .unwrap();
     for (listener, heard) in listeners.iter_mut().zip(&mut heard) {
@@ -267,7 +283,7 @@ async fn who_reconnects_with_any_cursor_misses_nothing_and_hears_nothing_twice()
         .unwrap();
     let mut all = until(&mut listener, is_parked).await;
     session
-        .answer(approve(&session.questions().unwrap()[0]))
+        .answer(approve(&session.questions().await.unwrap()[0]))
         .await
         .unwrap();
     all.extend(until(&mut listener, is_result).await);
@@ -361,7 +377,7 @@ async fn a_question_is_answered_from_another_process_and_both_hear_what_follows(
     let mut other = remote.subscribe(Cursor::START);
     let mut heard_there = until(&mut other, is_parked).await;
     remote
-        .answer(approve(&remote.questions().unwrap()[0]))
+        .answer(approve(&remote.questions().await.unwrap()[0]))
         .await
         .unwrap();
     heard.extend(until(&mut listener, is_result).await);
@@ -478,7 +494,7 @@ fn what_a_listener_was_told_and_was_lost_with_its_process_is_taken_back() {
             .unwrap();
         let mut told = until(&mut listener, is_parked).await;
         session
-            .answer(approve(&session.questions().unwrap()[0]))
+            .answer(approve(&session.questions().await.unwrap()[0]))
             .await
             .unwrap();
         told.extend(until(&mut listener, |it| says(it, "of")).await);
@@ -660,19 +676,6 @@ fn by_what_was_said() -> Script {
     })
 }
 
-/// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
-    }
-}
-
 /// The messages of [`cut_off_at_random`]; the last one joins a turn that runs, or begins its own.
 const MESSAGES: [(&str, Delivery); 5] = [
     ("message 0", Delivery::Queue),
@@ -706,7 +709,7 @@ impl Page {
 
 /// One listener over many processes, each of which ends after some updates.
 fn cut_off_at_random(world: &World, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let id = SessionId::new(format!("s-{seed}"));
     let (mut page, mut cursor) = (Page::default(), Cursor::START);
     let mut answered = Vec::new();
@@ -732,7 +735,7 @@ fn cut_off_at_random(world: &World, seed: u64) {
                 if page.is_done() {
                     break;
                 }
-                for question in sessions[0].questions().unwrap() {
+                for question in sessions[0].questions().await.unwrap() {
                     if !answered.contains(&question.hash) || dice.roll(4) == 0 {
                         of(&mut dice).answer(approve(&question)).await.unwrap();
                         answered.push(question.hash);

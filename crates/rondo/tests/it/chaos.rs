@@ -3,7 +3,9 @@
 use crate::support::{Bench, Ran, bodies, echo, endless};
 use bytes::Bytes;
 use rondo::Limits;
-use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, faults, gemini, openai};
+use rondo_testkit::{
+    CallScript, Dice, ReplyScript, Response, Script, Server, faults, gemini, openai,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -12,16 +14,12 @@ const SEEDS: u64 = 60;
 /// Responses of a script; turns of the profile used here make fewer requests.
 const RESPONSES: usize = 40;
 
-/// SplitMix64, so that a seed is all that a failure needs to be repeated.
-struct Dice(u64);
+/// What a seed has happen: it is all that a failure needs to be repeated.
+struct Chaos(Dice);
 
-impl Dice {
+impl Chaos {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
+        self.0.roll(bound)
     }
 
     fn call(&mut self, place: u64) -> CallScript {
@@ -138,7 +136,7 @@ fn brief(limits: &mut Limits) {
 }
 
 async fn ask(wire: Wire, seed: u64) -> (Server, Ran) {
-    let mut dice = Dice(seed);
+    let mut dice = Chaos(Dice::new(seed));
     let responses: Vec<Response> = (0..RESPONSES).map(|_| dice.response(wire)).collect();
     let server = Server::start(Script::from(responses)).await;
     let cancel_at = dice.below(16);

@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::render::sanitize;
 use rondo_core::clock::Clock;
+use rondo_runtime::sanitize;
 use rondo_runtime::values::TimeSpan;
 use rondo_types::{Question, SessionId, TimeMs};
 use std::fmt::Write as _;

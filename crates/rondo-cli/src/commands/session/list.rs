@@ -1,8 +1,8 @@
 //! `rondo session list`: a table, or JSON.
 
-use crate::render::sanitize::cell;
 use rondo_core::clock::Clock;
 use rondo_journal::{SessionInfo, SessionState, Store};
+use rondo_runtime::sanitize::cell;
 use rondo_types::{StopReason, TimeMs};
 use serde_json::json;
 use std::fmt::Write as _;

@@ -2,13 +2,13 @@
 //! An entry of another mode is recalled as it would be typed in this one.
 
 use super::shared::Shared;
-use crate::repl::assignments::{is_export, mask};
 use crate::repl::mode::Mode;
 use reedline::{
     CommandLineSearch, History, HistoryItem, HistoryItemId, HistorySessionId, ReedlineError,
     ReedlineErrorVariants, Result, SearchDirection, SearchQuery,
 };
 use rondo_core::clock::Clock;
+use rondo_runtime::assignments::{is_export, mask};
 use rondo_runtime::secrets::KeyNames;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};

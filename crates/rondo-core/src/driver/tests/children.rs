@@ -5,9 +5,9 @@ use super::journal::kinds;
 use crate::driver::{TurnEnd, control, resume_turn, run_turn};
 use crate::events;
 use crate::ports::{
-    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, CallEnd, Commit, Fence, Head,
+    AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, CallEnd, Commit, Fence,
     InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq, Tool,
-    ToolInvocation,
+    ToolInvocation, WrappedJournal,
 };
 use crate::replay::{Changes, replay};
 use async_trait::async_trait;
@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 /// What outlives a process: both journals, what was answered, and what the child did.
 #[derive(Default)]
@@ -56,20 +55,12 @@ struct Mortal {
 }
 
 #[async_trait]
-impl Journal for Mortal {
-    fn at(&self) -> Seq {
-        self.journal.at()
+impl WrappedJournal for Mortal {
+    fn inner(&self) -> &dyn Journal {
+        &*self.journal
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.journal.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        CancellationToken::new()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

@@ -4,8 +4,8 @@ use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
 use crate::ports::{
     AppendError, Approval, ApprovalReply, ApprovalRequest, Approver, Commit, Fence, Gate,
-    GateRequest, Head, InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody,
-    Seq, Tool, ToolInvocation, Verdict,
+    GateRequest, InterruptedCall, Journal, MemoryJournal, Reconciled, Record, RecordBody, Seq,
+    Tool, ToolInvocation, Verdict, WrappedJournal,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -175,20 +174,12 @@ async fn a_question_that_was_open_is_told_to_the_new_listener() {
 struct Slow(Arc<MemoryJournal>, Duration);
 
 #[async_trait]
-impl Journal for Slow {
-    fn at(&self) -> Seq {
-        self.0.at()
+impl WrappedJournal for Slow {
+    fn inner(&self) -> &dyn Journal {
+        &*self.0
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.0.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.0.lost()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

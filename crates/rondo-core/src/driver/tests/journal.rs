@@ -3,6 +3,7 @@
 use super::fakes::{Bench, answer, calls};
 use crate::ports::{
     AppendError, Commit, Fence, Head, Journal, MemoryJournal, Record, RecordBody, Seq,
+    WrappedJournal,
 };
 use async_trait::async_trait;
 use rondo_types::{ErrorClass, StopReason};
@@ -91,20 +92,12 @@ impl Failing {
 }
 
 #[async_trait]
-impl Journal for Failing {
-    fn at(&self) -> Seq {
-        self.inner.at()
+impl WrappedJournal for Failing {
+    fn inner(&self) -> &dyn Journal {
+        &*self.inner
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.inner.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.inner.lost()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

@@ -3,8 +3,8 @@
 use super::fakes::{Bench, answer, calls};
 use super::journal::kinds;
 use crate::ports::{
-    AppendError, Commit, Fence, Head, InterruptedCall, Journal, MailId, MemoryJournal, Reconciled,
-    Record, RecordBody, Seq, Tool, ToolInvocation,
+    AppendError, Commit, Fence, InterruptedCall, Journal, MailId, MemoryJournal, Reconciled,
+    Record, RecordBody, Seq, Tool, ToolInvocation, WrappedJournal,
 };
 use async_trait::async_trait;
 use rondo_types::{
@@ -13,7 +13,6 @@ use rondo_types::{
 };
 use serde_json::json;
 use std::sync::{Arc, Mutex};
-use tokio_util::sync::CancellationToken;
 
 /// Keeps what each append was to commit with its records.
 struct Watching {
@@ -22,20 +21,12 @@ struct Watching {
 }
 
 #[async_trait]
-impl Journal for Watching {
-    fn at(&self) -> Seq {
-        self.inner.at()
+impl WrappedJournal for Watching {
+    fn inner(&self) -> &dyn Journal {
+        &*self.inner
     }
 
-    async fn head(&self) -> Result<Head, AppendError> {
-        self.inner.head().await
-    }
-
-    fn lost(&self) -> CancellationToken {
-        self.inner.lost()
-    }
-
-    async fn append(
+    async fn append_around(
         &self,
         fence: &Fence,
         expected: Seq,

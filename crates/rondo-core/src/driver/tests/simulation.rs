@@ -8,6 +8,7 @@ use crate::compaction::Change;
 use crate::history::History;
 use crate::pairing::is_paired;
 use crate::ports::{Record, RecordBody};
+use rondo_testkit::Dice;
 use rondo_types::{ErrorClass, EventBody, FinishReason, ModelEvent, StopReason, TimeMs, TurnEvent};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use tokio::time::sleep;
 
 const SEEDS: u64 = 600;
 
-/// SplitMix64: small, seeded, the same everywhere.
-struct Dice(u64);
+/// What a seed has happen.
+struct Faults(Dice);
 
-impl Dice {
+impl Faults {
+    fn new(seed: u64) -> Self {
+        Self(Dice::new(seed))
+    }
+
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
+        self.0.roll(sides)
     }
 
     fn reply(&mut self) -> Vec<Beat> {
@@ -94,7 +95,7 @@ struct Scene {
 }
 
 fn scene(seed: u64) -> Scene {
-    let mut dice = Dice(seed);
+    let mut dice = Faults::new(seed);
     let profiles = ["python", "stream", "react", "hub", "shell", "default"];
     let profile = profiles[usize::try_from(dice.roll(6)).unwrap()];
     let script = (0..dice.roll(8)).map(|_| dice.reply()).collect();
@@ -285,7 +286,7 @@ async fn a_turn_cut_off_anywhere_ends_in_time_and_its_records_lead_to_the_same_a
         first.play().await;
         let mut records = journal.records();
         let cuts = cuts(&records);
-        let at = Dice(seed + SEEDS).roll(cuts.len() as u64);
+        let at = Dice::new(seed + SEEDS).roll(cuts.len() as u64);
         records.truncate(cuts[usize::try_from(at).unwrap()]);
         let second = scene(seed);
         let (bound, journal) = (second.bound, Arc::clone(&second.bench.records));

@@ -12,13 +12,13 @@ const PARAMETERS_MAX: usize = 64;
 const STRING_MAX: usize = 4096;
 
 /// Returns text without control characters but line breaks and tabs.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     Sanitizer::new(Keep::Text).push(text)
 }
 
 /// Returns text as one cell of a table: a blank for each line break and tab, and no other hidden
 /// characters, which would move what stands beside it.
-pub(crate) fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let blank = |c: char| {
         if matches!(c, '\n' | '\t' | '\r') {
             ' '
@@ -32,7 +32,7 @@ pub(crate) fn cell(text: &str) -> String {
 
 /// What passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub enum Keep {
     /// Characters, line breaks and tabs.
     Text,
     /// Colours, carriage returns and erasing to the end of the line too.
@@ -41,7 +41,7 @@ pub(crate) enum Keep {
 
 /// Takes sequences out of text that arrives in pieces, wherever it is cut.
 #[derive(Debug)]
-pub(crate) struct Sanitizer {
+pub struct Sanitizer {
     keep: Keep,
     state: State,
 }
@@ -61,7 +61,7 @@ enum State {
 
 impl Sanitizer {
     /// Starts at the beginning of a text.
-    pub(crate) fn new(keep: Keep) -> Self {
+    pub fn new(keep: Keep) -> Self {
         Self {
             keep,
             state: State::Text,
@@ -69,7 +69,7 @@ impl Sanitizer {
     }
 
     /// Returns what of the next piece may pass.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
+    pub fn push(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {
             self.take(c, &mut out);

@@ -1,7 +1,7 @@
 //! Tests: keys in lines for the shell are found and masked.
 
 use super::*;
-use rondo_runtime::secrets::KeyNames;
+use crate::secrets::KeyNames;
 
 #[track_caller]
 fn check(line: &str, masked: &str, keys: &[&str]) {

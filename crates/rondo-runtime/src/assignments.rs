@@ -3,22 +3,22 @@
 //! It need not read every line as a shell does, since exported keys are learned from the shell itself. It is
 //! for keys that are only in the line, which is saved to the history before the shell has read it.
 
-use rondo_runtime::secrets::KeyNames;
+use crate::secrets::KeyNames;
 
 /// What stands where a key stood.
 const MARK: &str = "[redacted]";
 
 /// A line without the keys in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Masked {
+pub struct Masked {
     /// The line.
-    pub(super) line: String,
+    pub line: String,
     /// The keys.
-    pub(super) keys: Vec<String>,
+    pub keys: Vec<String>,
 }
 
 /// Takes the keys out of a line of the shell. What is no key by itself, as in `X_TOKEN=$(pass x)`, stays.
-pub(super) fn mask(line: &str, names: &KeyNames) -> Masked {
+pub fn mask(line: &str, names: &KeyNames) -> Masked {
     let mut masked = Masked {
         line: String::with_capacity(line.len()),
         keys: Vec::new(),
@@ -63,7 +63,7 @@ pub(super) fn mask(line: &str, names: &KeyNames) -> Masked {
 
 /// Returns whether each line of a text exports a variable that holds a key: such lines are meant for a
 /// shell.
-pub(super) fn is_export(text: &str, names: &KeyNames) -> bool {
+pub fn is_export(text: &str, names: &KeyNames) -> bool {
     let mut lines = text
         .lines()
         .filter(|line| !line.trim().is_empty())

@@ -37,7 +37,7 @@ fn code_that_did_not_begin_since_the_interpreter_was_gone_did_not_run() {
             is_earlier,
         };
         let ended = Err(SessionError::Lost(Box::new(loss)));
-        match kept_end(&ended, false, Duration::ZERO, &Secrets::default()) {
+        match cell_finished(&ended, false, Duration::ZERO, &Secrets::default()) {
             RecordBody::CellFinished { ending, .. } => ending,
             other => panic!("{other:?}"),
         }

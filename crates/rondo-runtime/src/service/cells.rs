@@ -1,0 +1,719 @@
+//! A person's own cells in a served session: Python in a live session, commands in a shell that is kept, both lent
+//! by the host.
+
+use super::actor::Actor;
+use super::entry::Entry;
+use super::handle::SessionHandle;
+use super::update::UpdateBody;
+use crate::cells::{CODE_BYTES_MAX, KeptShell, Presence, cell_finished, shell_part};
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::python;
+use crate::sanitize::{Keep, Sanitizer};
+use crate::secrets::{self, KeyNames};
+use crate::settings::Settings;
+use futures_util::future::BoxFuture;
+use rondo_core::clock::Clock;
+use rondo_core::ports::{CellEnding, RecordBody, Seq};
+use rondo_core::redact::{Redactor, Secrets};
+use rondo_core::session::Input;
+use rondo_exec::shell::{CommandEnd, ShellEvent};
+use rondo_python::{LiveOutput, Session as PythonSession, Until};
+use rondo_types::{SessionId, TimeMs};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// The bound on cells that wait in a session.
+pub const CELLS_MAX: usize = 64;
+
+/// Who stops a cell again this soon is impatient, and loses no interpreter; in milliseconds.
+const GIVE_UP_AFTER_MS: u64 = 2_000;
+
+/// What a person runs in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "language", content = "code", rename_all = "snake_case")]
+pub enum Cell {
+    /// A command for the shell that is lent to the session.
+    Shell(String),
+    /// Code for the live Python session that is lent to it.
+    Python(String),
+}
+
+/// How a cell ended. No secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "language", rename_all = "snake_case")]
+pub enum CellEnd {
+    /// Of a command.
+    Shell {
+        /// As the shell has it.
+        exit_code: i32,
+        /// Where the shell is now.
+        directory: PathBuf,
+        /// Its beginning and its end, as text.
+        output: String,
+        /// Bytes of the output that are left out.
+        omitted_bytes: u64,
+        /// Whether the shell had ended and this one is new, without the variables of the old one.
+        is_restarted: bool,
+        /// Whether the shell ended with it.
+        has_shell_ended: bool,
+    },
+    /// Of Python code, as it is recorded.
+    Python {
+        /// How it ended.
+        ending: CellEnding,
+        /// Its beginning and its end, at most about 4 KiB.
+        stdout: String,
+        /// The same of standard error.
+        stderr: String,
+        /// Whether the interpreter is a new one, without the variables of the last one.
+        is_restarted: bool,
+    },
+}
+
+/// What happens with a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum CellEvent {
+    /// It begins.
+    Started {
+        /// What is run, without secrets.
+        cell: Cell,
+        /// Who runs it.
+        actor: String,
+    },
+    /// It wrote something, which comes without escape sequences and secrets.
+    Output {
+        /// What it wrote.
+        text: String,
+    },
+    /// It is over.
+    Ended {
+        /// How it ended.
+        end: CellEnd,
+    },
+}
+
+impl CellEvent {
+    /// Returns the bytes of its texts.
+    pub(super) fn text_bytes(&self) -> usize {
+        match self {
+            Self::Started {
+                cell: Cell::Shell(code) | Cell::Python(code),
+                actor,
+            } => code.len() + actor.len(),
+            Self::Output { text } => text.len(),
+            Self::Ended { end } => match end {
+                CellEnd::Shell { output, .. } => output.len(),
+                CellEnd::Python { stdout, stderr, .. } => stdout.len() + stderr.len(),
+            },
+        }
+    }
+}
+
+/// A live Python session that a host lends to sessions, one at a time.
+pub struct LentPython {
+    python: Arc<PythonSession>,
+    presence: Mutex<Presence>,
+}
+
+impl fmt::Debug for LentPython {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LentPython")
+    }
+}
+
+impl LentPython {
+    /// Takes a live session.
+    #[must_use]
+    pub fn new(python: Arc<PythonSession>) -> Self {
+        Self {
+            python,
+            presence: Mutex::default(),
+        }
+    }
+
+    /// A live session in the directory of these settings, whose interpreter is started by its first cell.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        let settings = python::session_settings(settings, &[], &settings.directory);
+        Self::new(Arc::new(PythonSession::new(settings)))
+    }
+
+    /// Returns the live session.
+    #[must_use]
+    pub fn session(&self) -> &Arc<PythonSession> {
+        &self.python
+    }
+
+    /// Returns whether an interpreter was lost since the last time.
+    pub(super) fn sync(&self) -> bool {
+        let mut presence = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
+        presence.sync(self.python.interpreters_started())
+    }
+}
+
+/// What is lent to each session.
+#[derive(Default)]
+pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
+
+#[derive(Default)]
+struct Lent {
+    python: Option<Arc<LentPython>>,
+    shell: Option<Arc<KeptShell>>,
+}
+
+impl Loans {
+    /// Changes what is lent to a session. What is lent to none of it any more is forgotten.
+    fn change<T>(
+        &self,
+        session: &SessionId,
+        change: impl FnOnce(&mut HashMap<SessionId, Lent>) -> T,
+    ) -> T {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(session.clone()).or_default();
+        let changed = change(&mut all);
+        all.retain(|_, lent| lent.python.is_some() || lent.shell.is_some());
+        changed
+    }
+
+    fn python(&self, session: &SessionId) -> Option<Arc<LentPython>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(session)?.python.clone()
+    }
+
+    fn shell(&self, session: &SessionId) -> Option<Arc<KeptShell>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(session)?.shell.clone()
+    }
+}
+
+/// A cell that waits for its turn.
+pub(super) struct AskedCell {
+    cell: Cell,
+    actor: String,
+    done: oneshot::Sender<Result<CellEnd>>,
+}
+
+impl AskedCell {
+    pub(super) fn refuse(self, error: SetupError) {
+        // Whoever asked may be gone.
+        let _ = self.done.send(Err(error));
+    }
+}
+
+/// The cell that runs.
+pub(super) struct RunningCell {
+    work: BoxFuture<'static, Finished>,
+    stop: Stop,
+    done: oneshot::Sender<Result<CellEnd>>,
+    /// The record of its beginning.
+    started: Option<Seq>,
+}
+
+/// Stops a cell: it is interrupted, and given up once it is to be stopped again some time after.
+#[derive(Default, Clone)]
+struct Stop {
+    interrupted: Arc<Notify>,
+    /// When it was interrupted first.
+    since: Option<TimeMs>,
+    given_up: CancellationToken,
+}
+
+/// What came of a cell.
+pub(super) enum Finished {
+    Shell(Result<(CommandEnd, bool)>, String),
+    Python(Box<RecordBody>),
+}
+
+impl RunningCell {
+    pub(super) async fn next(&mut self) -> Finished {
+        (&mut self.work).await
+    }
+
+    /// Interrupts it and waits for nothing, as the session was lost.
+    pub(super) fn abandon(self) {
+        drop(self.work);
+        let _ = self.done.send(Err(lost_meanwhile()));
+    }
+
+    pub(super) fn stop(&mut self, now: TimeMs) {
+        let since = *self.stop.since.get_or_insert(now);
+        match now.0.saturating_sub(since.0) < GIVE_UP_AFTER_MS {
+            true => self.stop.interrupted.notify_one(),
+            false => self.stop.given_up.cancel(),
+        }
+    }
+}
+
+/// Waits for ever where none runs.
+pub(super) async fn next_cell(running: &mut Option<RunningCell>) -> Finished {
+    match running {
+        Some(running) => running.next().await,
+        None => pending().await,
+    }
+}
+
+impl SessionHandle {
+    /// Runs a person's own cell in what is lent to the session, once no turn runs in it, and before messages that
+    /// wait. Listeners hear of it as it goes.
+    ///
+    /// A Python cell is recorded, and its first one begins the session's record. What a command printed goes along
+    /// with the next message that is submitted here.
+    ///
+    /// # Errors
+    /// When nothing that runs it is lent to the session, too many cells wait, it is too long, the session cannot be
+    /// taken or is closed meanwhile, or the cell cannot be recorded. What the code raises is no error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the cell to run; [`cancel`](Self::cancel) stops it.
+    pub async fn cell(&self, cell: Cell) -> Result<CellEnd> {
+        let (Cell::Shell(code) | Cell::Python(code)) = &cell;
+        if code.len() > CODE_BYTES_MAX {
+            let message = format!("a cell has at most {CODE_BYTES_MAX} bytes");
+            return Err(SetupError::new(SetupErrorKind::Usage, message));
+        }
+        self.entry.is_lent(&cell)?;
+        let (done, end) = oneshot::channel();
+        let asked = AskedCell {
+            cell,
+            actor: self.user(),
+            done,
+        };
+        self.entry.ask_cell(asked)?;
+        end.await.unwrap_or_else(|_| Err(not_run()))
+    }
+
+    /// Lends a live Python session, which is taken from the session that it is lent to until now: a host moves it
+    /// so. Agents that work with tools may look into it, and cells run there. The host keeps it, and it outlives the
+    /// session's handles. A turn or cell that runs elsewhere finishes where it began.
+    pub fn lend_python(&self, python: &Arc<LentPython>) {
+        self.loans().change(self.id(), |all| {
+            for lent in all.values_mut() {
+                lent.python.take_if(|it| Arc::ptr_eq(it, python));
+            }
+            let lent = all.entry(self.id().clone()).or_default();
+            lent.python = Some(Arc::clone(python));
+        });
+    }
+
+    /// Takes back the live Python session.
+    pub fn take_python(&self) -> Option<Arc<LentPython>> {
+        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.python.take();
+        self.loans().change(self.id(), take)
+    }
+
+    /// Lends a shell, as [`lend_python`](Self::lend_python) does a live Python session.
+    pub fn lend_shell(&self, shell: &Arc<KeptShell>) {
+        self.loans().change(self.id(), |all| {
+            for lent in all.values_mut() {
+                lent.shell.take_if(|it| Arc::ptr_eq(it, shell));
+            }
+            let lent = all.entry(self.id().clone()).or_default();
+            lent.shell = Some(Arc::clone(shell));
+        });
+    }
+
+    /// Takes back the shell.
+    pub fn take_shell(&self) -> Option<Arc<KeptShell>> {
+        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.shell.take();
+        self.loans().change(self.id(), take)
+    }
+
+    fn loans(&self) -> &Loans {
+        &self.entry.service.loans
+    }
+}
+
+impl Entry {
+    pub(super) fn python(&self) -> Option<Arc<LentPython>> {
+        self.service.loans.python(&self.id)
+    }
+
+    /// Adds the keys that the shell has which is lent to the session.
+    pub(super) fn with_shells(&self, secrets: Secrets) -> Secrets {
+        match self.service.loans.shell(&self.id) {
+            Some(lent) => secrets.with(lent.secrets().reveal().iter().cloned()),
+            None => secrets,
+        }
+    }
+
+    fn is_lent(&self, cell: &Cell) -> Result<()> {
+        let loans = &self.service.loans;
+        match cell {
+            Cell::Shell(_) if loans.shell(&self.id).is_none() => Err(not_lent("shell")),
+            Cell::Python(_) if loans.python(&self.id).is_none() => {
+                Err(not_lent("live Python session"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ask_cell(self: &Arc<Self>, asked: AskedCell) -> Result<()> {
+        if self.drains() {
+            return Err(not_run());
+        }
+        let mut refused = None;
+        self.ask(|work| match work.cells.len() < CELLS_MAX {
+            true => work.cells.push(asked),
+            false => refused = Some(asked),
+        });
+        match refused {
+            None => Ok(()),
+            Some(_) => {
+                let message = format!("{CELLS_MAX} cells wait already");
+                Err(SetupError::new(SetupErrorKind::Usage, message))
+            }
+        }
+    }
+}
+
+impl Actor {
+    /// Takes the cells that were asked for.
+    pub(super) async fn take_cells(&mut self) {
+        let asked = std::mem::take(&mut self.entry.work().cells);
+        for cell in asked {
+            self.cells.push_back(cell);
+            self.input(Input::CellAsked).await;
+            // One that cannot be run is refused, and the next one is tried.
+            self.refuse_cells();
+        }
+    }
+
+    /// Refuses the cells that cannot be run, as the session cannot be taken, was lost, or is to be closed.
+    pub(super) fn refuse_cells(&mut self) {
+        if !self.machine.is_at_rest() {
+            return;
+        }
+        let error = self.cell_error.take().unwrap_or_else(not_run);
+        for cell in self.cells.drain(..) {
+            cell.refuse(error.clone());
+        }
+    }
+
+    pub(super) async fn run_cell(&mut self) {
+        let Some(asked) = self.cells.pop_front() else {
+            return self.inputs.push_back(Input::CellEnded);
+        };
+        let AskedCell { cell, actor, done } = asked;
+        match self.begin_cell(cell, actor).await {
+            Ok((work, stop, started)) => {
+                self.cell = Some(RunningCell {
+                    work,
+                    stop,
+                    done,
+                    started,
+                });
+            }
+            Err(error) => {
+                let _ = done.send(Err(error));
+                self.inputs.push_back(Input::CellEnded);
+            }
+        }
+    }
+
+    /// Records its beginning and tells of it; nothing of it runs before.
+    async fn begin_cell(
+        &mut self,
+        cell: Cell,
+        actor: String,
+    ) -> Result<(BoxFuture<'static, Finished>, Stop, Option<Seq>)> {
+        let session = self.session.as_mut().ok_or_else(not_run)?;
+        let key = session.runtime().connected_key();
+        let secrets = secrets::of_env(&session.settings).with(key);
+        let secrets = self.entry.with_shells(secrets);
+        let entry = Arc::clone(&self.entry);
+        let stop = Stop::default();
+        let hidden = |code: &str| secrets.text(code.to_owned());
+        let loans = &self.entry.service.loans;
+        let (work, started, shown): (BoxFuture<'static, Finished>, _, _) = match cell {
+            Cell::Python(code) => {
+                let lent = loans.python(&self.entry.id);
+                let lent = lent.ok_or_else(|| not_lent("live Python session"))?;
+                let started = session.cell_starts(&code, &secrets).await?;
+                let shown = Cell::Python(hidden(&code));
+                let live = Live::new(entry, &secrets);
+                let work = python_cell(lent, code, live, stop.clone(), secrets.clone());
+                (Box::pin(work), started, shown)
+            }
+            Cell::Shell(command) => {
+                let lent = loans.shell(&self.entry.id);
+                let lent = lent.ok_or_else(|| not_lent("shell"))?;
+                let names = KeyNames::of(&session.settings);
+                let masked = hidden(&lent.mask(&command, &names));
+                let shown = masked.clone();
+                let cell = ShellCell {
+                    lent,
+                    command,
+                    shown,
+                    names,
+                    secrets: secrets.clone(),
+                };
+                let work = shell_cell(cell, entry, stop.clone());
+                (Box::pin(work), None, Cell::Shell(masked))
+            }
+        };
+        self.entry.tell_unrecorded(UpdateBody::Cell {
+            event: CellEvent::Started { cell: shown, actor },
+        });
+        Ok((work, stop, started))
+    }
+
+    /// Records how a cell ended, tells of it, and lets whoever asked know.
+    pub(super) async fn cell_is_over(&mut self, finished: Finished) {
+        let Some(RunningCell { done, started, .. }) = self.cell.take() else {
+            return;
+        };
+        let end = match finished {
+            Finished::Shell(ended, shown) => ended.map(|(end, is_restarted)| {
+                self.entry.attached().add(shell_part(&shown, &end));
+                of_command(end, is_restarted)
+            }),
+            Finished::Python(body) => self.python_is_over(*body, started).await,
+        };
+        let body = match &end {
+            Ok(end) => UpdateBody::Cell {
+                event: CellEvent::Ended { end: end.clone() },
+            },
+            Err(error) => UpdateBody::Failed {
+                message: error.to_string(),
+                hint: error.hint.clone(),
+            },
+        };
+        self.entry.tell_unrecorded(body);
+        // Whoever asked may be gone.
+        let _ = done.send(end);
+        self.input(Input::CellEnded).await;
+    }
+
+    async fn python_is_over(&mut self, body: RecordBody, started: Option<Seq>) -> Result<CellEnd> {
+        let end = of_python(&body);
+        if started.is_some() {
+            let conversation = self.session.as_ref().and_then(|it| it.conversation());
+            let conversation = conversation.ok_or_else(lost_meanwhile)?;
+            conversation.record(body).await?;
+        }
+        end.ok_or_else(not_run)
+    }
+}
+
+async fn python_cell(
+    lent: Arc<LentPython>,
+    code: String,
+    live: Arc<Live>,
+    stop: Stop,
+    secrets: Secrets,
+) -> Finished {
+    let clock = Clock::system();
+    let began = clock.now();
+    let until = Until {
+        cancel: stop.given_up.clone(),
+        ..Until::default()
+    };
+    let telling = Arc::clone(&live);
+    let output = LiveOutput::new(move |_, text| telling.write(text.as_bytes()));
+    let interrupting = async {
+        loop {
+            stop.interrupted.notified().await;
+            lent.python.interrupt();
+        }
+    };
+    let ended = tokio::select! {
+        ended = lent.python.run_cell(&code, output, until) => ended,
+        never = interrupting => match never {},
+    };
+    live.end();
+    let is_new = lent.sync();
+    let took = Duration::from_millis(clock.now().0.saturating_sub(began.0));
+    let body = cell_finished(&ended, is_new, took, &secrets);
+    Finished::Python(Box::new(body))
+}
+
+/// A command on its way into a shell.
+struct ShellCell {
+    lent: Arc<KeptShell>,
+    command: String,
+    /// The command without keys.
+    shown: String,
+    names: KeyNames,
+    secrets: Secrets,
+}
+
+impl ShellCell {
+    /// Returns what is kept out of its output, with the keys that the shell has by now.
+    fn secrets(&self) -> Secrets {
+        self.lent.learn_keys(&self.names);
+        let known = self.lent.secrets();
+        self.secrets.with(known.reveal().iter().cloned())
+    }
+}
+
+async fn shell_cell(cell: ShellCell, entry: Arc<Entry>, stop: Stop) -> Finished {
+    let ended = tokio::select! {
+        ended = command_in(&cell, entry, &stop) => ended,
+        () = stop.given_up.cancelled() => {
+            let message = "the command takes no notice of interrupts, and was left";
+            let hint = "the shell's next command waits for its end; the host ends both by dropping the shell";
+            Err(SetupError::new(SetupErrorKind::Other, message).hint(hint))
+        }
+    };
+    // It may have printed what it exported.
+    let secrets = cell.secrets();
+    let ended = ended.map(|(mut end, is_restarted)| {
+        end.captured = secrets.text(end.captured);
+        (end, is_restarted)
+    });
+    let shown = secrets.text(cell.shown);
+    Finished::Shell(ended, shown)
+}
+
+async fn command_in(
+    cell: &ShellCell,
+    entry: Arc<Entry>,
+    stop: &Stop,
+) -> Result<(CommandEnd, bool)> {
+    let failed = |err| SetupError::caused(SetupErrorKind::Other, err);
+    let shell = &cell.lent.shell;
+    // What its start files export is known then.
+    shell.settled().await;
+    let secrets = cell.secrets();
+    shell.set_secrets(secrets.clone());
+    let live = Live::new(entry, &secrets);
+    let mut running = shell.run(&cell.command).await.map_err(failed)?;
+    let keyboard = running.keyboard();
+    let mut is_restarted = false;
+    loop {
+        let event = tokio::select! {
+            event = running.next() => event.map_err(failed)?,
+            () = stop.interrupted.notified() => {
+                keyboard.interrupt().await;
+                continue;
+            }
+        };
+        match event {
+            Some(ShellEvent::Restarted) => is_restarted = true,
+            Some(ShellEvent::Output(bytes)) => live.write(&bytes),
+            Some(ShellEvent::Ended(end)) => {
+                live.end();
+                return Ok((*end, is_restarted));
+            }
+            None => return Err(not_run()),
+        }
+    }
+}
+
+/// What a cell writes, on its way to listeners.
+struct Live {
+    entry: Arc<Entry>,
+    /// Under one lock, so that pieces stay in order.
+    filter: Mutex<Filter>,
+}
+
+struct Filter {
+    redactor: Redactor,
+    sanitizer: Sanitizer,
+    /// The beginning of a character whose end did not come yet.
+    rest: Vec<u8>,
+}
+
+impl Live {
+    fn new(entry: Arc<Entry>, secrets: &Secrets) -> Arc<Self> {
+        let filter = Filter {
+            redactor: secrets.redactor(),
+            sanitizer: Sanitizer::new(Keep::Text),
+            rest: Vec::new(),
+        };
+        Arc::new(Self {
+            entry,
+            filter: Mutex::new(filter),
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = filter.redactor.push(bytes).into_owned();
+        let text = filter.text(&passed, false);
+        self.tell(text);
+    }
+
+    /// Tells what was held back.
+    fn end(&self) {
+        let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = filter.redactor.finish();
+        let text = filter.text(&passed, true);
+        self.tell(text);
+    }
+
+    fn tell(&self, text: String) {
+        if !text.is_empty() {
+            let event = CellEvent::Output { text };
+            self.entry.tell_unrecorded(UpdateBody::Cell { event });
+        }
+    }
+}
+
+impl Filter {
+    fn text(&mut self, bytes: &[u8], is_end: bool) -> String {
+        self.rest.extend_from_slice(bytes);
+        let mut whole = self.rest.len();
+        if let (false, Some(cut)) = (is_end, self.rest.utf8_chunks().last()) {
+            let open = cut.invalid();
+            let is_open = std::str::from_utf8(open).is_err_and(|err| err.error_len().is_none());
+            if is_open {
+                whole -= open.len();
+            }
+        }
+        let text: Vec<u8> = self.rest.drain(..whole).collect();
+        self.sanitizer.push(&String::from_utf8_lossy(&text))
+    }
+}
+
+fn of_command(end: CommandEnd, is_restarted: bool) -> CellEnd {
+    CellEnd::Shell {
+        exit_code: end.exit_code,
+        directory: end.directory,
+        output: end.captured,
+        omitted_bytes: end.omitted_bytes,
+        is_restarted,
+        has_shell_ended: end.shell_end.is_some(),
+    }
+}
+
+fn of_python(body: &RecordBody) -> Option<CellEnd> {
+    match body {
+        RecordBody::CellFinished {
+            ending,
+            stdout,
+            stderr,
+            is_restarted,
+            ..
+        } => Some(CellEnd::Python {
+            ending: ending.clone(),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
+            is_restarted: *is_restarted,
+        }),
+        _ => None,
+    }
+}
+
+fn not_lent(what: &str) -> SetupError {
+    let message = format!("no {what} is lent to this session");
+    SetupError::new(SetupErrorKind::Usage, message).hint("the host lends one")
+}
+
+fn lost_meanwhile() -> SetupError {
+    let message = "another process took the session while the cell ran, which was interrupted; its end is not recorded";
+    SetupError::new(SetupErrorKind::SessionInUse, message)
+}
+
+fn not_run() -> SetupError {
+    let message = "the session was closed or lost, and the cell did not run";
+    SetupError::new(SetupErrorKind::SessionInUse, message)
+}
