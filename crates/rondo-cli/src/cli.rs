@@ -5,6 +5,7 @@ mod attach;
 mod config;
 mod fork;
 mod line;
+mod policy;
 mod repl;
 mod replay;
 mod session;
@@ -14,6 +15,7 @@ pub(crate) use attach::AttachArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
+pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 use rondo_runtime::table::help;
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Trust a folder, so that its own configuration applies in full
     Trust(TrustArgs),
+    /// Show the rules of calls, and what they say about a command
+    Policy(PolicyArgs),
     /// Check the configuration, and optionally a provider
     Doctor(DoctorArgs),
     /// Generate a shell completion script

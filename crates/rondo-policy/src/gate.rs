@@ -3,17 +3,25 @@
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
 use crate::lookup::Lookup;
+use crate::rules::{Decision, Rules};
 use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
 use rondo_core::shown;
 use rondo_types::Effects;
 use serde_json::Value;
+use std::cell::RefCell;
 
 /// The programs of a command that a question names.
 const PROGRAMS_MAX: usize = 12;
 /// A command that is longer may not be seen whole, so that its programs are named first.
 const LONG_COMMAND_BYTES: usize = 200;
+/// The rule where a setting says so: the allowed and the disallowed tools, and a profile's forbidden programs.
+const SETTINGS: &str = "settings";
+/// The rule by which commands that only look run.
+const READS: &str = "read-only";
+/// Said where no rule fits.
+const NO_RULE: &str = "no rule";
 /// The longest program or reason that a question shows whole, in characters.
 const WORDS_CHARS_MAX: usize = 200;
 
@@ -30,6 +38,7 @@ pub struct StandardGate {
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
     forbidden_programs: Vec<String>,
+    rules: Rules,
 }
 
 /// The options of the gate.
@@ -52,6 +61,8 @@ pub struct GateOptions {
     /// Programs that no command may name. If there are any, commands whose programs are not known are denied
     /// too.
     pub forbidden_programs: Vec<String>,
+    /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
+    pub rules: Rules,
 }
 
 impl GateOptions {
@@ -66,6 +77,31 @@ impl GateOptions {
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             forbidden_programs: Vec::new(),
+            rules: Rules::default(),
+        }
+    }
+}
+
+/// What becomes of a command, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The command.
+    pub command: String,
+    /// What becomes of it.
+    pub decision: Decision,
+    /// The rule that says so.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Judged {
+    fn by(decision: Decision, rule: &str, reason: String) -> Self {
+        Self {
+            command: String::new(),
+            decision,
+            rule: rule.to_owned(),
+            reason,
         }
     }
 }
@@ -148,14 +184,14 @@ impl StandardGate {
             environment: options.environment,
             yolo: options.yolo,
             forbidden_programs: options.forbidden_programs,
+            rules: options.rules,
         })
     }
 
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
-        let allows_all =
-            self.yolo && self.disallowed_tools.is_empty() && self.forbidden_programs.is_empty();
-        allows_all || request.spec.kind.command_line(&request.arguments).is_none()
+        let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
+        !runs_command && self.rules.rules().is_empty()
     }
 
     fn judge(&self, request: &GateRequest) -> Verdict {
@@ -171,15 +207,24 @@ impl StandardGate {
             return deny(format!("the tool `{tool}` is not allowed"));
         }
         let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
-        if self.yolo
+        let is_allowed = self.yolo
             || request.spec.effects == Effects::ReadOnly
-            || self.allowed.iter().any(is_allowed)
-        {
-            return Verdict::Allow;
-        }
+            || self.allowed.iter().any(is_allowed);
+        let ruling = self
+            .rules
+            .of_call(&request.spec, &request.arguments, &self.dirs);
+        let reason = match ruling {
+            Some(it) if it.decision == Decision::Deny => return deny(it.reason),
+            Some(it) if it.decision == Decision::Ask && !self.yolo => {
+                format!("\nReason: {}.", shown::line(&shortened(&it.reason)))
+            }
+            Some(it) if it.decision == Decision::Allow => return Verdict::Allow,
+            Some(_) | None if is_allowed => return Verdict::Allow,
+            Some(_) | None => String::new(),
+        };
         Verdict::Ask {
             prompt: format!(
-                "`{}` wants to run with\n{}",
+                "`{}` wants to run with\n{}{reason}",
                 shown::line(tool),
                 shown::call(&request.arguments)
             ),
@@ -188,33 +233,83 @@ impl StandardGate {
 
     fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
         let directory = arguments.get("working_directory").and_then(Value::as_str);
-        let current = self.workdir.as_ref().map(Workdir::directory);
-        let current = current.unwrap_or_else(|| self.dirs.current().to_path_buf());
-        let Ok(dirs) = self
-            .dirs
-            .in_directory(&current.join(directory.unwrap_or(".")))
-        else {
+        let Some(dirs) = self.command_dirs(directory) else {
             return deny(
                 "the command's directory does not exist, or is another one for it".to_owned(),
             );
         };
         let analysis = analyse(command, &dirs);
-        if let Some(reason) = self.refusal(tool, &analysis) {
-            return deny(reason);
+        let judged = self.judge_analysis(tool, command, &analysis, &dirs);
+        match judged.decision {
+            Decision::Allow => Verdict::Allow,
+            Decision::Deny => deny(judged.reason),
+            Decision::Ask => Verdict::Ask {
+                prompt: question(tool, &dirs, &analysis, arguments, &judged.reason),
+            },
         }
-        let misled = self.misled(&analysis, &dirs);
+    }
+
+    /// Returns the directories that a command may read, from where it runs.
+    fn command_dirs(&self, directory: Option<&str>) -> Option<AllowedDirs> {
+        let current = self.workdir.as_ref().map(Workdir::directory);
+        let current = current.unwrap_or_else(|| self.dirs.current().to_path_buf());
+        let directory = current.join(directory.unwrap_or("."));
+        self.dirs.in_directory(&directory).ok()
+    }
+
+    fn judge_analysis(
+        &self,
+        tool: &str,
+        command: &str,
+        analysis: &Analysis,
+        dirs: &AllowedDirs,
+    ) -> Judged {
+        if let Some(reason) = self.refusal(tool, analysis) {
+            return Judged::by(Decision::Deny, SETTINGS, reason);
+        }
+        let ruling = self.rules.strict(tool, command, analysis, dirs);
+        if let Some(ruling) = ruling.filter(|it| it.holds_always || !self.yolo) {
+            return Judged::by(ruling.decision, &ruling.rule, ruling.reason);
+        }
+        let misled = self.misled(analysis, dirs);
         let is_known = misled.is_none();
         let reason = match (analysis.judgement(), misled) {
-            (Judgement::ReadOnly, None) => return Verdict::Allow,
+            (Judgement::ReadOnly, None) => {
+                return Judged::by(Decision::Allow, READS, "it only looks".to_owned());
+            }
             (Judgement::ReadOnly, Some(reason))
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
-        if self.yolo || self.is_allowed(tool, &analysis, is_known) {
-            return Verdict::Allow;
+        if self.yolo {
+            return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
         }
-        Verdict::Ask {
-            prompt: question(tool, &dirs, &analysis, arguments, &reason),
+        match self.allowing(tool, analysis, is_known) {
+            Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
+            None => Judged::by(Decision::Ask, NO_RULE, reason),
         }
+    }
+
+    /// Says what becomes of a command and of each simple command in it, without running anything.
+    ///
+    /// Reads directories and links to resolve paths; this may take as long as the disk does.
+    #[must_use]
+    pub fn explain(&self, tool: &str, command: &str) -> Vec<Judged> {
+        let Some(dirs) = self.command_dirs(None) else {
+            return Vec::new();
+        };
+        let analysis = analyse(command, &dirs);
+        let each = analysis.each().map(|simple| {
+            let text = simple.words().collect::<Vec<_>>().join(" ");
+            Judged {
+                command: text.clone(),
+                ..self.judge_analysis(tool, &text, &simple, &dirs)
+            }
+        });
+        let whole = Judged {
+            command: command.to_owned(),
+            ..self.judge_analysis(tool, command, &analysis, &dirs)
+        };
+        each.chain([whole]).collect()
     }
 
     /// Returns why a command that only looks may do something else where it runs.
@@ -266,13 +361,25 @@ impl StandardGate {
         })
     }
 
-    /// What looks is allowed with what the patterns name, if its programs are known to be those that
-    /// run.
-    fn is_allowed(&self, tool: &str, analysis: &Analysis, is_known: bool) -> bool {
+    /// Returns what allows a command: what looks is allowed with what the patterns name, if its programs are known to
+    /// be those that run.
+    fn allowing(&self, tool: &str, analysis: &Analysis, is_known: bool) -> Option<String> {
         let patterns = || self.allowed.iter().filter(|pattern| pattern.names(tool));
-        patterns().any(|pattern| pattern.words.is_none())
-            || (is_known
-                && analysis.all_fit(|words| patterns().any(|pattern| pattern.begins(words))))
+        if patterns().any(|pattern| pattern.words.is_none()) {
+            return Some(SETTINGS.to_owned());
+        }
+        let rule = RefCell::new(None);
+        let fits = |words: &[&str]| {
+            if patterns().any(|pattern| pattern.begins(words)) {
+                rule.replace(Some(SETTINGS.to_owned()));
+                return true;
+            }
+            let name = self.rules.allowing(tool, words);
+            let fits = name.is_some();
+            rule.replace(name);
+            fits
+        };
+        (is_known && analysis.all_fit(fits)).then(|| rule.take().unwrap_or_default())
     }
 }
 

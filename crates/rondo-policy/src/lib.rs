@@ -8,6 +8,7 @@
 //! - [`analysis`]: parses a command and judges it as read-only, with effects, or unknown. The read-only
 //!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
 //!   `analysis/wrappers.rs`.
+//! - [`rules`]: rules that users and projects write, and the denials that are built in.
 //! - `lookup`: whether a program's name leads to the program that is meant.
 //! - `environment`: the environment variables that commands get; `workdir`: the directory and environment of the
 //!   user's shell.
@@ -17,10 +18,11 @@ pub mod analysis;
 mod environment;
 mod gate;
 mod lookup;
+pub mod rules;
 mod unix;
 mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
-pub use gate::{GateOptions, PatternError, StandardGate};
+pub use gate::{GateOptions, Judged, PatternError, StandardGate};
 pub use workdir::{Variables, Workdir};

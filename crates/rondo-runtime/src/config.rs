@@ -76,7 +76,7 @@ fn may_be_set(key: &str, value: &toml::Value) -> bool {
     }
 }
 
-fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> SetupError {
+pub(crate) fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> SetupError {
     let before = err.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| format!(":{}", before.matches('\n').count() + 1));
     let place = format!("{}{}", path.display(), line.unwrap_or_default());
@@ -85,7 +85,7 @@ fn unparsed(path: &Path, text: &str, err: &toml::de::Error) -> SetupError {
     SetupError::because(SetupErrorKind::Config, context, shown)
 }
 
-fn read_bounded(path: &Path) -> Result<Option<String>> {
+pub(crate) fn read_bounded(path: &Path) -> Result<Option<String>> {
     match files::read_text(path, CONFIG_BYTES_MAX) {
         Ok(text) => Ok(Some(text)),
         // A home such as `/dev/null` has no files either.

@@ -10,6 +10,7 @@
 //!   directories; [`profiles`]: settings applied to a profile.
 //! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
 //!   configuration.
+//! - [`policy`]: the rules of calls that the user and the project write.
 //! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
 //!   the provider, model, address and key of a turn; [`transport`], [`embedded`], [`fallbacks`]: build the
 //!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
@@ -42,6 +43,7 @@ pub mod notices;
 pub mod parking;
 pub mod paths;
 pub mod plan;
+pub mod policy;
 pub mod profiles;
 pub mod project;
 pub mod providers;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The directory of a project's own configuration.
 pub const PROJECT_DIR: &str = ".rondo";
+/// The file of rules, the user's or a project's.
+const POLICY_FILE: &str = "policy.toml";
 
 /// Rondo's directories. Nothing is created here.
 #[derive(Debug, Clone)]
@@ -58,6 +60,11 @@ impl Paths {
         self.data.join("sessions")
     }
 
+    /// Returns the file of the user's rules.
+    pub fn user_policy(&self) -> PathBuf {
+        self.config.join(POLICY_FILE)
+    }
+
     /// Returns the user's configuration file.
     pub fn user_config(&self) -> PathBuf {
         self.config.join("config.toml")
@@ -69,11 +76,20 @@ impl Paths {
 ///
 /// Searching further up could find a file of another user in a shared directory, such as `/tmp`.
 pub fn project_config(directory: &Path) -> Option<PathBuf> {
+    project_file(directory, "config.toml")
+}
+
+/// Returns the file of a project's rules, which is found as [`project_config`] is.
+pub fn project_policy(directory: &Path) -> Option<PathBuf> {
+    project_file(directory, POLICY_FILE)
+}
+
+fn project_file(directory: &Path, name: &str) -> Option<PathBuf> {
     let in_project = depth_in_repository(directory).unwrap_or(0);
     directory
         .ancestors()
         .take(in_project + 1)
-        .map(|folder| folder.join(PROJECT_DIR).join("config.toml"))
+        .map(|folder| folder.join(PROJECT_DIR).join(name))
         // Anything but a file is reported when it is read.
         .find(|file| file.exists())
 }

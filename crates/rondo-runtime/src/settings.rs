@@ -5,8 +5,10 @@ use crate::env::Env;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::paths::Paths;
+use crate::policy;
 use crate::table::Layer;
 use crate::trust::{Project, read_project};
+use rondo_policy::rules::Rules;
 use std::path::PathBuf;
 
 /// The profile when none is named.
@@ -27,6 +29,8 @@ pub struct Settings {
     pub paths: Paths,
     /// The working directory.
     pub directory: PathBuf,
+    /// The rules of calls.
+    pub rules: Rules,
 }
 
 /// One layer and its name.
@@ -66,6 +70,8 @@ impl Settings {
         let user_file = paths.user_config();
         let user = sound(Layer::from_file(&user_file), broken)?;
         let project = sound(read_project(&directory, &user, &paths, notices), broken)?;
+        let rules = policy::load(&directory, &user, &paths, &env, notices);
+        let rules = sound(rules, broken)?;
         let environment = sound(Layer::from_env(&env), broken)?;
         let mut sources = vec![Source::new(user_file.display().to_string(), user)];
         sources.extend(project.map(Source::of_project));
@@ -84,6 +90,7 @@ impl Settings {
             env,
             paths,
             directory,
+            rules,
         })
     }
 

@@ -235,14 +235,20 @@ pub fn gate_options(
         .ok_or_else(|| SetupError::new(SetupErrorKind::Other, "there is no working directory"))?;
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
+    let workdir = toolset.workdir.as_ref();
+    Ok(gate_options_in(dirs, workdir, profile, settings))
+}
+
+/// Returns the options of a gate for commands that may read these directories.
+pub(crate) fn gate_options_in(
+    dirs: AllowedDirs,
+    workdir: Option<&Workdir>,
+    profile: &Profile,
+    settings: &Settings,
+) -> GateOptions {
     let mut options = GateOptions::new(dirs);
-    options.workdir.clone_from(&toolset.workdir);
-    withhold_keys(
-        &mut options.environment,
-        &[],
-        settings,
-        toolset.workdir.as_ref(),
-    );
+    options.workdir = workdir.cloned();
+    withhold_keys(&mut options.environment, &[], settings, workdir);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();
@@ -252,7 +258,8 @@ pub fn gate_options(
     options
         .forbidden_programs
         .clone_from(&profile.forbidden_programs);
-    Ok(options)
+    options.rules.clone_from(&settings.rules);
+    options
 }
 
 /// Builds the gate.
@@ -260,9 +267,12 @@ pub fn gate_options(
 /// # Errors
 /// When a pattern cannot be read.
 pub fn standard_gate(options: GateOptions) -> Result<Arc<dyn Gate>> {
-    let gate = StandardGate::new(options).map_err(|err| {
+    Ok(Arc::new(new_gate(options)?))
+}
+
+pub(crate) fn new_gate(options: GateOptions) -> Result<StandardGate> {
+    StandardGate::new(options).map_err(|err| {
         SetupError::caused(SetupErrorKind::Usage, err)
             .hint("write a tool's name, or `exec(git status *)`")
-    })?;
-    Ok(Arc::new(gate))
+    })
 }

@@ -89,7 +89,7 @@ fn trusted(file: PathBuf) -> Result<Project> {
 /// Compares canonical paths, so that no link or relative path can pass for a trusted folder: both the working
 /// folder and the file must be in one. A link to the configuration of a trusted folder does not make the
 /// folder with the link trusted.
-fn is_trusted(file: &Path, user: &Layer) -> bool {
+pub(crate) fn is_trusted(file: &Path, user: &Layer) -> bool {
     let folder = project_root(file).and_then(|root| root.canonicalize().ok());
     let (Some(folder), Ok(real)) = (folder, file.canonicalize()) else {
         return false;

@@ -9,6 +9,7 @@ mod doctor;
 mod editor;
 mod fork;
 mod models;
+mod policy;
 mod profiles;
 mod repl;
 mod replay;

@@ -71,6 +71,14 @@ impl TestEnv {
         self
     }
 
+    pub(crate) fn user_policy(&self, text: &str) -> &Self {
+        write(
+            &self.home().join(".config/rondo/policy.toml"),
+            text.as_bytes(),
+        );
+        self
+    }
+
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rondo"));
         command

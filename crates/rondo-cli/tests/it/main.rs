@@ -27,6 +27,7 @@ mod local;
 mod models;
 mod parking;
 mod person;
+mod policy;
 mod profiles;
 mod python;
 mod recorder;

@@ -11,15 +11,19 @@ pub(crate) struct Analysis {
     pub(super) inputs: Vec<String>,
     /// What variables are set to; some of them name programs.
     pub(super) assigned: Vec<String>,
+    /// The files that redirections name, as they are written.
+    pub(super) files: Vec<String>,
     pub(super) effect: Option<String>,
     pub(super) unknown: Option<String>,
     pub(super) has_dynamic_word: bool,
 }
 
 /// One simple command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Simple {
     pub(super) words: Vec<Value>,
+    /// The words without their quotes, and with the names of variables.
+    pub(super) written: Vec<String>,
     /// Why it is not read-only, if it is not.
     pub(super) effect: Option<String>,
 }
@@ -130,6 +134,66 @@ impl Analysis {
         }
     }
 
+    /// Returns the words of each simple command, as they are written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = Written<'_>> {
+        self.simple.iter().map(|simple| Written {
+            words: &simple.written,
+            runs_others: wrappers::runs_others(&simple.words),
+        })
+    }
+
+    /// Returns the findings for each simple command by itself, with the input of all.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Self> {
+        self.simple.iter().map(|simple| Self {
+            simple: vec![simple.clone()],
+            inputs: self.inputs.clone(),
+            has_dynamic_word: simple.words.iter().any(|word| word.text().is_none()),
+            ..Self::default()
+        })
+    }
+
+    /// Returns the files that redirections name, as they are written.
+    pub(crate) fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Returns the input that is written into the command.
+    pub(crate) fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// Returns whether the command was not understood.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.unknown.is_some()
+    }
+
+    /// Returns the known words of each simple command.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = Vec<String>> {
+        self.simple.iter().map(|simple| {
+            let words = simple.words.iter().filter_map(Value::text);
+            words.map(str::to_owned).collect()
+        })
+    }
+
+    /// Returns what may be the words of commands that are named to other programs.
+    pub(crate) fn wrapped_commands(&self) -> impl Iterator<Item = Vec<String>> {
+        let runs_others = self.runs_others();
+        let wrapped = |simple: &&Simple| simple.effect.is_some();
+        let words = self.simple.iter().filter(wrapped).map(|simple| {
+            let words = simple.written.iter();
+            words.flat_map(|word| wrappers::tokens(word)).collect()
+        });
+        let inputs = self.inputs.iter().chain(&self.assigned);
+        let inputs = inputs.map(|text| wrappers::tokens(text).collect());
+        words.chain(inputs).filter(move |_| runs_others)
+    }
+
+    /// Returns all words, and the files of redirections, as they are written.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        let words = self.simple.iter().flat_map(|simple| &simple.written);
+        words.chain(&self.files).map(String::as_str)
+    }
+
     fn texts(&self) -> impl Iterator<Item = &str> {
         let words = self.simple.iter().flat_map(|simple| &simple.words);
         let texts = words.filter_map(|word| match word {
@@ -138,6 +202,15 @@ impl Analysis {
         });
         texts.chain(self.inputs.iter().map(String::as_str))
     }
+}
+
+/// A simple command as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written<'a> {
+    /// Its words without their quotes, and with the names of variables.
+    pub(crate) words: &'a [String],
+    /// Whether its program runs others, which its words name.
+    pub(crate) runs_others: bool,
 }
 
 /// Base names, each once.

@@ -273,6 +273,7 @@ impl Walk {
         self.is_lost |= effect.is_some() && wrappers::changes_shell(&values);
         self.found.simple.push(Simple {
             words: values,
+            written: words.iter().map(|word| word.written.clone()).collect(),
             effect,
         });
         Ok(ends)
@@ -312,6 +313,9 @@ impl Walk {
             Target::Word(word) => word,
         };
         let value = self.word(word, at)?;
+        if redirect.operator != "<<<" {
+            self.found.files.push(word.written.clone());
+        }
         match redirect.operator {
             "<<<" => match value {
                 Value::Text(text) | Value::Pattern(text) => self.found.inputs.push(text),

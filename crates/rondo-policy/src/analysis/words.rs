@@ -29,6 +29,8 @@ impl Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) value: Value,
+    /// The text without its quotes, and with `$NAME` for each variable, as far as it is known.
+    pub(super) written: String,
     /// Whether nothing in it is quoted, escaped or expanded, so that it may be a reserved word.
     is_bare: bool,
     /// Where it has the shape of an assignment: the bytes up to its `=`, which is included.
@@ -82,6 +84,7 @@ impl Word {
 #[derive(Debug)]
 pub(super) struct Building {
     text: String,
+    written: String,
     is_pattern: bool,
     is_shown: bool,
     is_dynamic: bool,
@@ -104,6 +107,7 @@ impl Building {
     pub(super) fn new() -> Self {
         Self {
             text: String::new(),
+            written: String::new(),
             is_pattern: false,
             is_shown: false,
             is_dynamic: false,
@@ -135,6 +139,7 @@ impl Building {
             _ => {}
         }
         self.text.push(c);
+        self.written.push(c);
     }
 
     fn is_variable(&self) -> bool {
@@ -145,6 +150,7 @@ impl Building {
     pub(super) fn push_quoted(&mut self, text: &str) {
         self.begin_quoted();
         self.text.push_str(text);
+        self.written.push_str(text);
     }
 
     /// Notes that there is a word, even where its quotes hold nothing.
@@ -155,6 +161,8 @@ impl Building {
 
     pub(super) fn push_variable(&mut self, name: &str) {
         self.begin_quoted();
+        self.written.push('$');
+        self.written.push_str(name);
         match name {
             "?" | "$" | "#" => self.is_shown = true,
             _ if SHOWN.contains(&name) => self.is_shown = true,
@@ -169,6 +177,7 @@ impl Building {
 
     pub(super) fn push_unknown(&mut self) {
         self.begin_quoted();
+        self.written.push('$');
         self.is_dynamic = true;
     }
 
@@ -214,6 +223,7 @@ impl Building {
         };
         Word {
             value,
+            written: self.written,
             is_bare: self.is_bare,
             assigned: self.assigned,
             substitutions: self.substitutions,

@@ -6,24 +6,24 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-struct Fixture {
-    work: TempDir,
-    options: GateOptions,
+pub(crate) struct Fixture {
+    pub(crate) work: TempDir,
+    pub(crate) options: GateOptions,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let work = tempfile::tempdir().unwrap();
         let options = GateOptions::new(AllowedDirs::new(work.path(), &[]).unwrap());
         Self { work, options }
     }
 
-    async fn exec(&self, command: &str) -> Verdict {
+    pub(crate) async fn exec(&self, command: &str) -> Verdict {
         self.of_kind(ToolKind::Execute, "exec", json!({ "command": command }))
             .await
     }
 
-    async fn of_kind(&self, kind: ToolKind, name: &str, arguments: Value) -> Verdict {
+    pub(crate) async fn of_kind(&self, kind: ToolKind, name: &str, arguments: Value) -> Verdict {
         let spec = ToolSpec {
             name: name.to_owned(),
             kind,

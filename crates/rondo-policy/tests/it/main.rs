@@ -9,3 +9,4 @@ mod analysis;
 mod commands;
 mod gate;
 mod options;
+mod rules;

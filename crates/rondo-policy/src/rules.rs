@@ -1,0 +1,457 @@
+//! Rules: which calls are allowed, asked about or denied, as a user or a project writes them.
+//!
+//! Rules are plain data here; files of them are read by whoever has a reader of TOML. Where several rules fit a
+//! call, the strictest one counts. A rule that allows must fit every part of a command that does more than look;
+//! one that asks or denies must fit any part, and is asked about where it cannot be told whether it does.
+
+mod denials;
+mod fit;
+
+pub use denials::{DENIALS, Denial};
+
+use crate::analysis::{AllowedDirs, Analysis, analyse};
+use glob::Pattern;
+use rondo_core::shown;
+use rondo_types::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The most rules that count at once.
+pub const RULES_MAX: usize = 1_000;
+/// The most words of a rule's command, paths and examples each.
+const WORDS_MAX: usize = 64;
+/// The longest message and the longest word of a rule, in bytes.
+const TEXT_BYTES_MAX: usize = 1_000;
+/// The argument of file tools that names their file.
+const PATH_ARGUMENT: &str = "path";
+
+/// What becomes of a call that fits a rule, from the laxest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// It runs without asking.
+    Allow,
+    /// It is asked about.
+    Ask,
+    /// It does not run, and the model reads why.
+    Deny,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// One text, or a list of which any will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AnyOf {
+    /// This one.
+    One(String),
+    /// Any of them.
+    Many(Vec<String>),
+}
+
+impl AnyOf {
+    fn texts(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.texts().iter().any(|it| it == text)
+    }
+}
+
+/// A rule as it is written. It needs a tool, a command or a path; where it has several of them, all must fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleSpec {
+    /// A name for it, for display.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The names of tools; `*` is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<AnyOf>,
+    /// The words that a command begins with; the first one is the program's name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<AnyOf>,
+    /// Patterns of files: `*` is any part of a name, `**` any directories. They are relative to the working
+    /// directory, and `~/` is the home directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<AnyOf>,
+    /// What becomes of the call.
+    pub decision: Decision,
+    /// What the model reads where the call is denied, and the person where it is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Commands, or paths where the rule has no command, that must fit it.
+    #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<String>,
+    /// Those that must not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_match: Vec<String>,
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rule {number}{}: {problem}", .id.as_ref().map_or(String::new(), |id| format!(" (`{id}`)")))]
+pub struct RuleError {
+    /// Its number in its list, from 1.
+    pub number: usize,
+    /// Its id.
+    pub id: Option<String>,
+    /// What is wrong, and what to do about it.
+    pub problem: String,
+}
+
+/// A rule that is in force.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    spec: RuleSpec,
+    origin: String,
+    paths: Vec<Pattern>,
+}
+
+/// The directories that the paths of rules are relative to.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleDirs<'a> {
+    /// The working directory.
+    pub working: &'a Path,
+    /// The home directory, if there is one.
+    pub home: Option<&'a Path>,
+}
+
+/// All rules that are in force, and the denials that are built in.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    /// The ids of built-in denials that the user lifted.
+    lifted: Vec<String>,
+    home: Option<PathBuf>,
+}
+
+/// What the rules say about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What becomes of it.
+    pub decision: Decision,
+    /// The rule, for display: its id or text, and where it comes from.
+    pub rule: String,
+    /// What the person or the model reads.
+    pub reason: String,
+    /// Whether it holds where all calls are allowed, too.
+    pub holds_always: bool,
+}
+
+impl Rules {
+    /// Takes rules of one origin, such as the path of their file, and checks their examples.
+    ///
+    /// # Errors
+    /// When a rule says nothing that a call can fit, a bound is passed, a pattern cannot be read, or an example
+    /// does not hold.
+    pub fn add(
+        &mut self,
+        specs: Vec<RuleSpec>,
+        origin: &str,
+        dirs: RuleDirs<'_>,
+    ) -> Result<(), RuleError> {
+        self.home = dirs.home.map(Path::to_owned);
+        for (index, spec) in specs.into_iter().enumerate() {
+            let id = spec.id.clone();
+            let error = |problem| RuleError {
+                number: index + 1,
+                id,
+                problem,
+            };
+            if self.rules.len() >= RULES_MAX {
+                return Err(error(format!("there are more than {RULES_MAX} rules")));
+            }
+            let rule = Rule::new(spec, origin, dirs).map_err(error)?;
+            self.rules.push(rule);
+        }
+        Ok(())
+    }
+
+    /// Lifts a denial that is built in.
+    ///
+    /// # Errors
+    /// When there is none with this id; the error names those that there are.
+    pub fn lift(&mut self, id: &str) -> Result<(), String> {
+        if !DENIALS.iter().any(|denial| denial.id == id) {
+            let ids: Vec<&str> = DENIALS.iter().map(|denial| denial.id).collect();
+            return Err(format!(
+                "there is no built-in denial `{id}`, only {}",
+                ids.join(", ")
+            ));
+        }
+        self.lifted.push(id.to_owned());
+        Ok(())
+    }
+
+    /// Returns the rules that are in force, in the order in which they were added.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Returns the built-in denials that are in force.
+    pub fn denials(&self) -> impl Iterator<Item = &'static Denial> {
+        DENIALS
+            .iter()
+            .filter(|denial| !self.lifted.iter().any(|id| id == denial.id))
+    }
+
+    /// Returns what the rules say about a call that runs no command.
+    pub(crate) fn of_call(
+        &self,
+        spec: &ToolSpec,
+        arguments: &Value,
+        dirs: &AllowedDirs,
+    ) -> Option<Ruling> {
+        let path = arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+        let fits = |rule: &&Rule| {
+            rule.names(&spec.name)
+                && rule.spec.command.is_empty()
+                && (rule.spec.path.is_none()
+                    || path.is_some_and(|path| rule.fits_path(path, dirs.current())))
+        };
+        let rule = self
+            .rules
+            .iter()
+            .filter(fits)
+            .max_by_key(|it| it.decision());
+        rule.map(Rule::ruling)
+    }
+
+    /// Returns what the rules that ask or deny say about a command.
+    pub(crate) fn strict(
+        &self,
+        tool: &str,
+        command: &str,
+        analysis: &Analysis,
+        dirs: &AllowedDirs,
+    ) -> Option<Ruling> {
+        let place = fit::Place {
+            directory: dirs.current(),
+            home: self.home.as_deref(),
+        };
+        let denial = denials::find(command, analysis, &place, &self.lifted);
+        if let Some(denial) = denial {
+            return Some(denial.ruling());
+        }
+        let rules = self.rules.iter().filter(|rule| rule.names(tool));
+        let rulings = rules.filter_map(|rule| rule.strict(analysis, &place));
+        rulings.max_by_key(|ruling| ruling.decision)
+    }
+
+    /// Returns the rule that allows a simple command, of which these words are known.
+    pub(crate) fn allowing(&self, tool: &str, words: &[&str]) -> Option<String> {
+        let allows = |rule: &&Rule| {
+            rule.decision() == Decision::Allow
+                && rule.names(tool)
+                && rule.spec.path.is_none()
+                && fit::begins(&rule.spec.command, words)
+        };
+        self.rules.iter().find(allows).map(Rule::name)
+    }
+}
+
+impl Rule {
+    fn new(spec: RuleSpec, origin: &str, dirs: RuleDirs<'_>) -> Result<Self, String> {
+        check_bounds(&spec)?;
+        let paths = spec.path.iter().flat_map(AnyOf::texts);
+        let rule = Self {
+            paths: paths
+                .map(|text| path_pattern(text, dirs))
+                .collect::<Result<_, _>>()?,
+            origin: origin.to_owned(),
+            spec,
+        };
+        rule.check_examples(dirs.working)?;
+        Ok(rule)
+    }
+
+    /// Returns the rule as it was written.
+    #[must_use]
+    pub fn spec(&self) -> &RuleSpec {
+        &self.spec
+    }
+
+    /// Returns where it comes from.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    fn decision(&self) -> Decision {
+        self.spec.decision
+    }
+
+    /// Returns its id, or else what it is about, and where it comes from.
+    fn name(&self) -> String {
+        format!("{} ({})", self.subject(), self.origin)
+    }
+
+    /// Returns its id, or else what it is about.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        if let Some(id) = &self.spec.id {
+            return shown::line(id);
+        }
+        let any = |any: &AnyOf| any.texts().join("|");
+        let words: Vec<String> = self.spec.command.iter().map(any).collect();
+        let tool = self.spec.tool.as_ref().map(any);
+        let path = self.spec.path.as_ref().map(any);
+        let command = (!words.is_empty()).then(|| words.join(" "));
+        let parts: Vec<String> = [tool, command, path].into_iter().flatten().collect();
+        shown::line(&parts.join(" "))
+    }
+
+    fn names(&self, tool: &str) -> bool {
+        let names = self.spec.tool.as_ref();
+        names.is_none_or(|names| names.has(tool) || names.has("*"))
+    }
+
+    fn ruling(&self) -> Ruling {
+        let reason = self.spec.message.clone();
+        Ruling {
+            decision: self.decision(),
+            rule: self.name(),
+            reason: reason.unwrap_or_else(|| match self.decision() {
+                Decision::Allow => "a rule allows it".to_owned(),
+                Decision::Ask => format!("the rule `{}` asks about it", self.subject()),
+                Decision::Deny => format!("the rule `{}` denies it", self.subject()),
+            }),
+            holds_always: self.decision() == Decision::Deny,
+        }
+    }
+
+    /// Returns what a rule that asks or denies says about a command.
+    fn strict(&self, analysis: &Analysis, place: &fit::Place<'_>) -> Option<Ruling> {
+        if self.decision() == Decision::Allow {
+            return None;
+        }
+        let has_command = !self.spec.command.is_empty();
+        let fits_command = !has_command || fit::may_run(&self.spec.command, analysis);
+        let fits_paths = self.spec.path.is_none() || self.fits_any_file(analysis, place);
+        if fits_command && fits_paths {
+            return Some(self.ruling());
+        }
+        let is_hidden = has_command && fits_paths && analysis.has_hidden_names();
+        is_hidden.then(|| Ruling {
+            decision: Decision::Ask,
+            rule: self.name(),
+            reason: format!(
+                "which programs it runs cannot be told, and there is a rule about `{}`",
+                self.subject()
+            ),
+            holds_always: self.decision() == Decision::Deny,
+        })
+    }
+
+    fn fits_any_file(&self, analysis: &Analysis, place: &fit::Place<'_>) -> bool {
+        let mut files = fit::files(analysis).filter_map(|word| place.resolve(word));
+        files.any(|file| self.fits_path(&file, place.directory))
+    }
+
+    /// Wherever links lead, a rule that allows must fit; one that restricts fits the name or the file.
+    fn fits_path(&self, path: impl AsRef<Path>, directory: &Path) -> bool {
+        let places = fit::places(path.as_ref(), directory);
+        let fits = |place: &PathBuf| self.paths.iter().any(|it| it.matches_path(place));
+        match self.decision() {
+            Decision::Allow => places.iter().all(fits),
+            Decision::Ask | Decision::Deny => places.iter().any(fits),
+        }
+    }
+
+    fn check_examples(&self, directory: &Path) -> Result<(), String> {
+        let root = AllowedDirs::new(Path::new("/"), &[]).map_err(|err| err.to_string())?;
+        let fits = |example: &str| {
+            if self.spec.command.is_empty() {
+                return self.fits_path(example, directory);
+            }
+            let analysis = analyse(example, &root);
+            match self.decision() {
+                Decision::Allow => {
+                    analysis.any_fits(|words| fit::begins(&self.spec.command, words))
+                }
+                Decision::Ask | Decision::Deny => fit::may_run(&self.spec.command, &analysis),
+            }
+        };
+        if let Some(example) = self.spec.matches.iter().find(|it| !fits(it)) {
+            return Err(format!(
+                "its example `{example}` of `match` does not fit it"
+            ));
+        }
+        if let Some(example) = self.spec.not_match.iter().find(|it| fits(it)) {
+            return Err(format!("its example `{example}` of `not_match` fits it"));
+        }
+        Ok(())
+    }
+}
+
+fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
+    let has_examples = !(spec.matches.is_empty() && spec.not_match.is_empty());
+    let (has_command, has_path) = (!spec.command.is_empty(), spec.path.is_some());
+    if !has_command && !has_path && spec.tool.is_none() {
+        return Err("it needs `tool`, `command` or `path`".to_owned());
+    }
+    if has_examples && !has_command && !has_path {
+        return Err("examples need a `command` or a `path` to fit".to_owned());
+    }
+    if has_command && has_path && spec.decision == Decision::Allow {
+        return Err("a rule that allows has a `command` or a `path`, not both".to_owned());
+    }
+    let any = |any: &AnyOf| any.texts().to_vec();
+    let lists = [
+        spec.tool.as_ref().map(any),
+        spec.path.as_ref().map(any),
+        Some(spec.command.iter().flat_map(any).collect()),
+        Some(spec.matches.clone()),
+        Some(spec.not_match.clone()),
+        Some(spec.message.iter().cloned().collect()),
+    ];
+    for list in lists.iter().flatten() {
+        if list.len() > WORDS_MAX {
+            return Err(format!("a list of it has more than {WORDS_MAX} entries"));
+        }
+        if list.iter().any(|text| text.len() > TEXT_BYTES_MAX) {
+            return Err(format!(
+                "a text of it is longer than {TEXT_BYTES_MAX} bytes"
+            ));
+        }
+    }
+    let is_empty = |any: &AnyOf| any.texts().is_empty() || any.has("");
+    let listed = spec.command.iter().chain(&spec.tool).chain(&spec.path);
+    if listed.into_iter().any(is_empty) {
+        return Err("a tool, word or path of it is empty".to_owned());
+    }
+    Ok(())
+}
+
+/// Patterns are compared with absolute paths.
+fn path_pattern(text: &str, dirs: RuleDirs<'_>) -> Result<Pattern, String> {
+    let absolute = match (text.strip_prefix("~/"), dirs.home) {
+        (Some(rest), Some(home)) => below(home, rest),
+        (Some(_), None) => return Err(format!("`{text}` needs a home directory")),
+        (None, _) if text.starts_with('/') => text.to_owned(),
+        (None, _) => below(dirs.working, text),
+    };
+    Pattern::new(&absolute).map_err(|err| format!("`{text}` is no pattern of paths: {err}"))
+}
+
+/// The directory's own name is no pattern, whatever stands in it.
+fn below(directory: &Path, pattern: &str) -> String {
+    let directory = Pattern::escape(&directory.to_string_lossy());
+    format!("{}/{pattern}", directory.trim_end_matches('/'))
+}

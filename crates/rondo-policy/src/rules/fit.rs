@@ -1,0 +1,107 @@
+//! Whether a rule fits a command or a file.
+
+use super::AnyOf;
+use crate::analysis::Analysis;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Returns whether a command begins with these words, written plainly.
+pub(super) fn begins(command: &[AnyOf], words: &[&str]) -> bool {
+    command.len() <= words.len() && command.iter().zip(words).all(|(any, word)| any.has(word))
+}
+
+/// Returns whether a command may run this one: by another path to its program, with options between its words, or
+/// within the words of a program that runs others.
+pub(super) fn may_run(command: &[AnyOf], analysis: &Analysis) -> bool {
+    let Some((program, rest)) = command.split_first() else {
+        return false;
+    };
+    let begins_at = |words: &[String], at: usize| {
+        let (name, after) = (words.get(at), words.get(at + 1..));
+        name.is_some_and(|name| program.has(base(name)))
+            && after.is_some_and(|after| follow(rest, after))
+    };
+    analysis.commands().any(|words| begins_at(&words, 0))
+        || analysis
+            .wrapped_commands()
+            .any(|words| (0..words.len()).any(|at| begins_at(&words, at)))
+        || (rest.is_empty() && analysis.wrapped_names().iter().any(|it| program.has(it)))
+}
+
+/// Returns whether words come in this order, whatever stands between them. Within the words of other programs, options
+/// have lost their dashes.
+fn follow(wanted: &[AnyOf], words: &[String]) -> bool {
+    let is = |any: &AnyOf, word: &str| {
+        let mut texts = any.texts().iter();
+        texts.any(|text| text == word || text.trim_start_matches('-') == word)
+    };
+    let mut words = words.iter();
+    wanted.iter().all(|any| words.any(|word| is(any, word)))
+}
+
+/// Where a command runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) home: Option<&'a Path>,
+}
+
+impl Place<'_> {
+    /// Returns the path that a word stands for; none where that is not known. Without a home directory it is `~`.
+    pub(super) fn resolve(&self, word: &str) -> Option<PathBuf> {
+        let home = self.home.unwrap_or(Path::new("~"));
+        let in_home = ["~", "${HOME}", "$HOME"]
+            .iter()
+            .find_map(|it| word.strip_prefix(it));
+        let path = match in_home {
+            Some("") => home.to_owned(),
+            Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+            Some(_) => return None,
+            None => self
+                .directory
+                .join(word.strip_prefix("$PWD/").unwrap_or(word)),
+        };
+        let path = without_dots(&path);
+        (!path.to_string_lossy().contains('$')).then_some(path)
+    }
+}
+
+/// However a program is named, it is the same.
+pub(super) fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Returns what of a command may name a file: its words, what follows a `=` in them, and where its output goes.
+pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
+    analysis.words().flat_map(|word| {
+        let value = word.split_once('=').map(|(_, value)| value);
+        [Some(word), value].into_iter().flatten()
+    })
+}
+
+/// Returns the absolute paths that a name may stand for: as it is written, and where its links lead.
+pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
+    let plain = without_dots(&directory.join(path));
+    let real = plain.ancestors().find_map(|existing| {
+        let real = fs::canonicalize(existing).ok()?;
+        Some(real.join(plain.strip_prefix(existing).ok()?))
+    });
+    let real = real.map(|real| without_dots(&real));
+    let real = real.filter(|real| *real != plain);
+    std::iter::once(plain).chain(real).collect()
+}
+
+/// Takes out `.` and `..`, as if no part of the path were a link.
+pub(super) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}

@@ -1,0 +1,219 @@
+//! The rules of calls that the user and the project write, in files of TOML.
+
+use crate::config::{read_bounded, unparsed};
+use crate::env::Env;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::notices::Notices;
+use crate::paths::{Paths, project_policy};
+use crate::profiles;
+use crate::settings::Settings;
+use crate::table::Layer;
+use crate::tools::{gate_options_in, new_gate};
+use crate::trust::is_trusted;
+use rondo_exec::ExecTool;
+use rondo_policy::rules::{Decision, RuleDirs, RuleSpec, Rules};
+use rondo_policy::{AllowedDirs, Judged};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// What is written in a file of rules.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyFile {
+    /// The ids of built-in denials that do not hold.
+    #[serde(default)]
+    lift: Vec<String>,
+    #[serde(default, rename = "rule")]
+    rules: Vec<RuleSpec>,
+}
+
+/// Reads the rules of the user and of the project that `directory` is in. Those of a project that is not trusted may
+/// only restrict: its other rules are left out, with a note.
+///
+/// # Errors
+/// When a file cannot be read, does not say what it should, or an example in it does not hold.
+pub(crate) fn load(
+    directory: &Path,
+    user: &Layer,
+    paths: &Paths,
+    env: &Env,
+    notices: &dyn Notices,
+) -> Result<Rules> {
+    let mut rules = Rules::default();
+    let working = directory.canonicalize();
+    let dirs = RuleDirs {
+        working: working.as_deref().unwrap_or(directory),
+        home: env.get("HOME").map(Path::new).filter(|it| it.is_absolute()),
+    };
+    let user_file = paths.user_policy();
+    let written = read(&user_file)?;
+    for id in &written.lift {
+        let wrong = |problem| invalid(&user_file, problem);
+        rules.lift(id).map_err(wrong)?;
+    }
+    add(&mut rules, written.rules, &user_file, dirs)?;
+    let Some(file) = project_policy(directory) else {
+        return Ok(rules);
+    };
+    let mut written = read(&file)?;
+    let mut ignored = Vec::new();
+    if !written.lift.is_empty() {
+        // A clone must not lift what protects the machine, trusted or not.
+        ignored.push("`lift`");
+    }
+    let all = written.rules.len();
+    if !is_trusted(&file, user) {
+        written
+            .rules
+            .retain(|rule| rule.decision != Decision::Allow);
+    }
+    if written.rules.len() < all {
+        ignored.push("rules that allow");
+    }
+    if !ignored.is_empty() {
+        notices.note(&format!(
+            "{} in `{}` do not count{}",
+            ignored.join(" and "),
+            file.display(),
+            match written.rules.len() < all {
+                true => ", since the folder is not trusted; `rondo trust` honours them",
+                false => "; only your own file lifts what is denied",
+            }
+        ));
+    }
+    add(&mut rules, written.rules, &file, dirs)?;
+    Ok(rules)
+}
+
+/// Says what becomes of a command that the model would run in the working directory, and of each simple command in it;
+/// the whole comes last.
+///
+/// # Errors
+/// When there is no such profile, a pattern of the settings cannot be read, or the directory does not exist.
+pub fn explain(settings: &Settings, profile: Option<&str>, command: &str) -> Result<Vec<Judged>> {
+    let profile = profiles::resolve(settings, profile.unwrap_or(settings.profile_name()))?.profile;
+    let add_dirs = settings.values.add_dirs.iter().flatten();
+    let more: Vec<PathBuf> = add_dirs.map(|it| settings.directory.join(it)).collect();
+    let dirs = AllowedDirs::new(&settings.directory, &more)
+        .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
+    let options = gate_options_in(dirs, None, &profile, settings);
+    let mut names = profile.tools.iter().map(String::as_str);
+    let tool = names.find(|it| ExecTool::NAMES.contains(it));
+    let [first, ..] = ExecTool::NAMES;
+    let tool = tool.unwrap_or(first);
+    Ok(new_gate(options)?.explain(tool, command))
+}
+
+fn read(file: &Path) -> Result<PolicyFile> {
+    let Some(text) = read_bounded(file)? else {
+        return Ok(PolicyFile::default());
+    };
+    toml::from_str(&text).map_err(|err| unparsed(file, &text, &err))
+}
+
+fn add(rules: &mut Rules, specs: Vec<RuleSpec>, file: &Path, dirs: RuleDirs<'_>) -> Result<()> {
+    let origin = file.display().to_string();
+    let added = rules.add(specs, &origin, dirs);
+    added.map_err(|error| invalid(file, error.to_string()))
+}
+
+fn invalid(file: &Path, problem: String) -> SetupError {
+    let context = format!("`{}` cannot be used", file.display());
+    SetupError::because(SetupErrorKind::Config, context, problem)
+        .hint("docs/safety.md says what a rule may have")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Notices for Notes {
+        fn note(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+    }
+
+    struct Folders {
+        home: tempfile::TempDir,
+        project: tempfile::TempDir,
+        notes: Notes,
+    }
+
+    impl Folders {
+        fn new(user: &str, project: &str) -> Self {
+            let folders = Self {
+                home: tempfile::tempdir().unwrap(),
+                project: tempfile::tempdir().unwrap(),
+                notes: Notes::default(),
+            };
+            fs::write(folders.home.path().join("policy.toml"), user).unwrap();
+            fs::create_dir(folders.project.path().join(".rondo")).unwrap();
+            fs::write(folders.project.path().join(".rondo/policy.toml"), project).unwrap();
+            folders
+        }
+
+        fn load(&self) -> Result<Rules> {
+            let home = self.home.path().to_str().unwrap();
+            let env = Env::of(&[("RONDO_HOME", home), ("HOME", home)]);
+            let directory = self.project.path().to_owned();
+            let settings = Settings::load(env, directory, Layer::default(), &self.notes);
+            settings.map(|it| it.rules)
+        }
+
+        fn subjects(&self) -> Vec<String> {
+            let rules = self.load().unwrap();
+            rules.rules().iter().map(|rule| rule.subject()).collect()
+        }
+    }
+
+    const RULES: &str = "lift = ['shut-down']\n[[rule]]\ncommand = ['a']\ndecision = 'allow'\n\
+        [[rule]]\ncommand = ['b']\ndecision = 'deny'\n";
+
+    #[test]
+    fn a_project_may_only_restrict_until_its_folder_is_trusted() {
+        let folders = Folders::new("[[rule]]\ntool = 't'\ndecision = 'allow'", RULES);
+        assert_eq!(folders.subjects(), ["t", "b"]);
+        let notes = folders.notes.0.lock().unwrap().concat();
+        assert!(notes.contains("`lift` and rules that allow"), "{notes}");
+        let trusted = format!("trusted_folders = [{:?}]", folders.project.path());
+        fs::write(folders.home.path().join("config.toml"), trusted).unwrap();
+        assert_eq!(folders.subjects(), ["t", "a", "b"]);
+        let denials = folders.load().unwrap();
+        assert!(denials.denials().any(|it| it.id == "shut-down"));
+    }
+
+    #[test]
+    fn the_user_lifts_a_denial_by_its_id() {
+        let folders = Folders::new(RULES, "");
+        let rules = folders.load().unwrap();
+        assert!(rules.denials().all(|it| it.id != "shut-down"));
+        assert_eq!(rules.denials().count(), 6);
+        let wrong = Folders::new("lift = ['x']", "").load().unwrap_err().line();
+        assert!(wrong.contains("remove-root"), "{wrong}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_an_error_that_says_where_and_why() {
+        for (text, said) in [
+            ("[[rule]]\ntool = 't'", "decision"),
+            ("[[rule]]\ntool = 't'\ndecision = 'maybe'", "policy.toml:3"),
+            ("[[rule]]\ntol = 't'\ndecision = 'deny'", "tol"),
+            ("[[rule]]\ndecision = 'deny'", "rule 1: it needs"),
+            (
+                "[[rule]]\ncommand = ['a']\ndecision = 'deny'\nmatch = ['b']",
+                "`b` of `match`",
+            ),
+        ] {
+            for folders in [Folders::new(text, ""), Folders::new("", text)] {
+                let error = folders.load().unwrap_err();
+                assert!(error.line().contains(said), "{}", error.line());
+                assert_eq!(error.kind, SetupErrorKind::Config);
+            }
+        }
+    }
+}
