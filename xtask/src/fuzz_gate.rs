@@ -4,6 +4,7 @@
 //! nobody would be asked about run against real bash in a place that is thrown away. Whatever they
 //! create, change, remove, read outside of the project, start or connect to is a finding.
 
+mod bypasses;
 mod corpus;
 mod grammar;
 mod protocol;
@@ -49,6 +50,9 @@ pub(crate) struct Args {
     /// Runs one command and says what came of it
     #[arg(long, conflicts_with = "replay")]
     command: Option<String>,
+    /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
+    #[arg(long, conflicts_with_all = ["replay", "command"])]
+    bypasses: bool,
     /// Started within the sandbox
     #[arg(long, hide = true)]
     runner: bool,
@@ -66,6 +70,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let mut tester = Tester::new()?;
         println!("{:#?}", tester.ask(command)?);
         return Ok(true);
+    }
+    if args.bypasses {
+        return bypasses::run();
     }
     if args.replay {
         return replay();
@@ -172,8 +179,19 @@ impl Tester {
     }
 
     fn ask(&mut self, command: &str) -> Result<Outcome> {
-        let command = command.to_owned();
-        match self.sandbox.ask(&Request { command }) {
+        self.request(&Request::judged(command))
+    }
+
+    /// Runs a command after a setup, and does not judge it.
+    fn run_whatever_is_judged(&mut self, command: &str, setup: &str) -> Result<Outcome> {
+        self.request(&Request {
+            command: command.to_owned(),
+            ungated_after: Some(setup.to_owned()),
+        })
+    }
+
+    fn request(&mut self, request: &Request) -> Result<Outcome> {
+        match self.sandbox.ask(request) {
             Ok(reply) => Ok(Outcome::Replied(reply)),
             Err(_) => {
                 self.sandbox = Sandbox::start()?;

@@ -6,6 +6,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) command: String,
+    /// The setup after which it runs whatever it is judged to be; `None` where the judgement counts.
+    pub(super) ungated_after: Option<String>,
+}
+
+impl Request {
+    /// Asks for a command to run if it is judged read-only.
+    pub(super) fn judged(command: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+            ungated_after: None,
+        }
+    }
 }
 
 /// What the runner says.

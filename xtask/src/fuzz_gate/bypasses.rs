@@ -1,0 +1,152 @@
+//! Attempts to pass the gate, from advisories and manuals: none may be allowed.
+
+use super::Tester;
+use super::world::World;
+use crate::workspace;
+use anyhow::{Context, Result};
+use rondo_policy::{AllowedDirs, GateOptions, StandardGate};
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const FILE: &str = "fuzz/corpus/gate/bypasses.toml";
+/// The tool that runs commands.
+const TOOL: &str = "exec";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Corpus {
+    class: Vec<Class>,
+}
+
+/// Attempts of one kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Class {
+    name: String,
+    /// What bash does in the project before each of them.
+    #[serde(default)]
+    setup: String,
+    /// What a user allowed beside what only looks.
+    #[serde(default)]
+    allowed: Vec<String>,
+    attempts: Vec<String>,
+}
+
+impl Class {
+    /// Returns the attempts that would run without a question.
+    fn allowed_in(&self, project: &Path) -> Result<Vec<&str>> {
+        let mut options = GateOptions::new(AllowedDirs::new(project, &[])?);
+        options.allowed_tools.clone_from(&self.allowed);
+        let gate = StandardGate::new(options)?;
+        let is_allowed = |attempt: &&String| {
+            let judged = gate.explain(TOOL, attempt);
+            judged
+                .last()
+                .is_none_or(|whole| whole.decision == rondo_policy::rules::Decision::Allow)
+        };
+        let found = self.attempts.iter().filter(is_allowed);
+        Ok(found.map(String::as_str).collect())
+    }
+}
+
+fn corpus() -> Result<Vec<Class>> {
+    let path = workspace::root().join(FILE);
+    let text = fs::read_to_string(&path).with_context(|| format!("failed to read `{FILE}`"))?;
+    let corpus: Corpus = toml::from_str(&text).with_context(|| format!("`{FILE}` is damaged"))?;
+    Ok(corpus.class)
+}
+
+/// Judges each attempt in a project like the one that it is meant for; returns how many there are, and those
+/// that are allowed.
+fn judge(classes: &[Class]) -> Result<(usize, Vec<String>)> {
+    let (mut count, mut found) = (0, Vec::new());
+    for class in classes {
+        let place = tempfile::tempdir()?;
+        let world = World::new(place.path().to_owned(), Vec::new());
+        world.make()?;
+        prepare(&world, &class.setup)?;
+        count += class.attempts.len();
+        let allowed = class.allowed_in(&world.project())?;
+        found.extend(
+            allowed
+                .into_iter()
+                .map(|it| format!("{}: {it:?}", class.name)),
+        );
+    }
+    Ok((count, found))
+}
+
+fn prepare(world: &World, setup: &str) -> Result<()> {
+    let status = Command::new("bash")
+        .args(["-ec", setup])
+        .current_dir(world.project())
+        .env("HOME", world.home())
+        .stdin(Stdio::null())
+        .status()
+        .context("failed to start `bash`")?;
+    anyhow::ensure!(status.success(), "the setup failed: {setup}");
+    Ok(())
+}
+
+/// Judges all attempts, and runs each of them in the sandbox to see whether it is one.
+///
+/// # Errors
+/// When commands cannot be confined on this machine.
+pub(super) fn run() -> Result<bool> {
+    let classes = corpus()?;
+    let (count, allowed) = judge(&classes)?;
+    for attempt in &allowed {
+        println!("allowed: {attempt}");
+    }
+    let mut tester = Tester::new()?;
+    let (mut real, mut empty) = (0, Vec::new());
+    for class in &classes {
+        for attempt in &class.attempts {
+            let outcome = tester.run_whatever_is_judged(attempt, &class.setup)?;
+            match outcome.effects() {
+                Some(_) => real += 1,
+                None => empty.push(format!("{}: {attempt:?}", class.name)),
+            }
+        }
+    }
+    for attempt in &empty {
+        println!("without an effect here: {attempt}");
+    }
+    println!(
+        "fuzz-gate: {count} attempts, {real} with an effect when run here, {} allowed",
+        allowed.len()
+    );
+    Ok(allowed.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_attempt_to_pass_the_gate_is_allowed() {
+        let (count, allowed) = judge(&corpus().unwrap()).unwrap();
+        assert_eq!(allowed, [""; 0]);
+        assert!(count >= 600, "{count}");
+    }
+
+    #[test]
+    fn what_only_looks_is_allowed_in_the_same_project() {
+        let looks = |line: &str| line.to_owned();
+        let class = Class {
+            name: String::new(),
+            setup: String::new(),
+            allowed: Vec::new(),
+            attempts: ["ls", "git status", "cat README.md", "touch pwned"]
+                .map(looks)
+                .to_vec(),
+        };
+        let place = tempfile::tempdir().unwrap();
+        let world = World::new(place.path().to_owned(), Vec::new());
+        world.make().unwrap();
+        let allowed = class.allowed_in(&world.project()).unwrap();
+        assert_eq!(allowed, ["ls", "git status", "cat README.md"]);
+    }
+}
