@@ -14,12 +14,14 @@
 //! - `decode`: how fast replies are decoded.
 //! - `local`: the embedded model.
 //! - `journal`: what the journal costs, next to a bare `fdatasync`.
+//! - `policy`: how long a command is judged.
 //! - `python`: what a call into a live Python session costs.
 
 mod decode;
 mod figures;
 mod journal;
 mod local;
+mod policy;
 mod process;
 mod program;
 mod python;
@@ -72,6 +74,9 @@ pub(crate) struct Args {
     /// Measure only what the journal costs on the disk of the build directory; takes 5 GB there
     #[arg(long, conflicts_with = "decode")]
     journal: bool,
+    /// Measure only how long a command is judged
+    #[arg(long, conflicts_with = "decode")]
+    policy: bool,
     /// Measure only what a call into a live Python session costs
     #[arg(long, conflicts_with = "decode")]
     python: bool,
@@ -95,6 +100,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         print!("{}", journal::measure(args.example.as_deref())?);
         return Ok(true);
     }
+    if args.policy {
+        print!("{}", policy::measure()?);
+        return Ok(true);
+    }
     if args.python {
         print!("{}", python::measure(args.example.as_deref())?);
         return Ok(true);
@@ -109,6 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     print!("{}", figures.render(CROWD * (CROWD_CALLS + 1)));
     print!("\n{}", decode::measure()?);
+    print!("\n{}", policy::measure()?);
     Ok(true)
 }
 

@@ -11,6 +11,7 @@ use rondo_core::shown;
 use rondo_types::Effects;
 use serde_json::Value;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The programs of a command that a question names.
 const PROGRAMS_MAX: usize = 12;
@@ -29,8 +30,13 @@ const WORDS_CHARS_MAX: usize = 200;
 ///
 /// Commands ([`ToolKind::command_line`](rondo_types::ToolKind::command_line)) are parsed, not matched as text. A denial takes precedence over everything that allows the call.
 /// The gate decides before a call runs; it is not a sandbox around it.
+///
+/// Cheap to clone; clones share their state.
 #[derive(Debug, Clone)]
-pub struct StandardGate {
+pub struct StandardGate(Arc<Judge>);
+
+#[derive(Debug)]
+struct Judge {
     dirs: AllowedDirs,
     workdir: Option<Workdir>,
     environment: CommandEnvironment,
@@ -176,7 +182,7 @@ impl StandardGate {
             let patterns = patterns.iter().map(|text| Pattern::parse(text));
             patterns.collect::<Result<Vec<_>, _>>()
         };
-        Ok(Self {
+        Ok(Self(Arc::new(Judge {
             allowed: parse(&options.allowed_tools)?,
             disallowed_tools: parse(&options.disallowed_tools)?,
             dirs: options.dirs,
@@ -185,9 +191,19 @@ impl StandardGate {
             yolo: options.yolo,
             forbidden_programs: options.forbidden_programs,
             rules: options.rules,
-        })
+        })))
     }
 
+    /// Says what becomes of a command and of each simple command in it, without running anything.
+    ///
+    /// Reads directories and links to resolve paths; this may take as long as the disk does.
+    #[must_use]
+    pub fn explain(&self, tool: &str, command: &str) -> Vec<Judged> {
+        self.0.explain(tool, command)
+    }
+}
+
+impl Judge {
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
         let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
@@ -289,11 +305,7 @@ impl StandardGate {
         }
     }
 
-    /// Says what becomes of a command and of each simple command in it, without running anything.
-    ///
-    /// Reads directories and links to resolve paths; this may take as long as the disk does.
-    #[must_use]
-    pub fn explain(&self, tool: &str, command: &str) -> Vec<Judged> {
+    fn explain(&self, tool: &str, command: &str) -> Vec<Judged> {
         let Some(dirs) = self.command_dirs(None) else {
             return Vec::new();
         };
@@ -386,12 +398,12 @@ impl StandardGate {
 #[async_trait]
 impl Gate for StandardGate {
     async fn check(&self, request: &GateRequest) -> Verdict {
-        if self.is_quick(request) {
-            return self.judge(request);
+        if self.0.is_quick(request) {
+            return self.0.judge(request);
         }
         // Judging a command looks at the disk, which may hang; the turn must not hang with it.
-        let (gate, request) = (self.clone(), request.clone());
-        let judged = tokio::task::spawn_blocking(move || gate.judge(&request)).await;
+        let (judge, request) = (Arc::clone(&self.0), request.clone());
+        let judged = tokio::task::spawn_blocking(move || judge.judge(&request)).await;
         judged.unwrap_or_else(|err| deny(format!("the command could not be judged: {err}")))
     }
 }

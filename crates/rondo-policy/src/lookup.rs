@@ -3,6 +3,7 @@
 
 use crate::analysis::AllowedDirs;
 use crate::environment::CommandEnvironment;
+use crate::unix::{self, Way};
 use crate::workdir::Variables;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -70,12 +71,13 @@ impl Lookup<'_> {
         if self.get(&format!("BASH_FUNC_{name}%%")).is_some() {
             return Some(format!("the environment has a function named `{name}`"));
         }
-        let given = self.names().into_iter().find(|given| match name {
-            "git" => OF_GIT.iter().any(|of| given.starts_with(of)) && self.get(given).is_some(),
-            _ => LOADED_BY.iter().any(|(program, variable)| {
-                *program == name && given == variable && self.loads_from_inside(given)
-            }),
-        });
+        let given = match name {
+            "git" => self.of_git(),
+            _ => LOADED_BY
+                .iter()
+                .find(|(program, variable)| *program == name && self.loads_from_inside(variable))
+                .map(|(_, variable)| (*variable).to_owned()),
+        };
         if let Some(given) = given {
             return Some(misleads(&given));
         }
@@ -85,6 +87,12 @@ impl Lookup<'_> {
         let moves = all.iter().any(|name| name == "cd");
         self.leads_astray(name, moves)
             .then(|| format!("`{name}` may be a file of the workspace, by `PATH`"))
+    }
+
+    fn of_git(&self) -> Option<String> {
+        self.names()
+            .into_iter()
+            .find(|it| OF_GIT.iter().any(|of| it.starts_with(of)) && self.get(it).is_some())
     }
 
     /// Returns whether the search path finds a program inside the allowed directories, or may.
@@ -102,11 +110,7 @@ impl Lookup<'_> {
             if found.symlink_metadata().is_err() {
                 continue;
             }
-            let is_ours = |path: &Path| {
-                let real = std::fs::canonicalize(path);
-                real.map_or(true, |real| self.dirs.contains(&real))
-            };
-            if entry.is_relative() || is_ours(&place) || is_ours(&found) {
+            if entry.is_relative() || self.is_ours(&place, &found) {
                 return true;
             }
             if found.is_file() {
@@ -114,6 +118,17 @@ impl Lookup<'_> {
             }
         }
         false
+    }
+
+    /// Returns whether a program, or its directory, is inside the allowed ones, by whatever links.
+    fn is_ours(&self, place: &Path, found: &Path) -> bool {
+        let contains = |path: &Path| match unix::way(Path::new("/"), path) {
+            Way::To(real) => (self.dirs.contains(&real), real == path),
+            Way::Ends(_) | Way::Differs | Way::Unknown => (true, false),
+        };
+        let (is_inside, is_plain) = contains(found);
+        // Without links on its way, the program lies where its directory does.
+        is_inside || (!is_plain && contains(place).0)
     }
 
     /// Returns whether a variable names a relative path or one inside the allowed directories.

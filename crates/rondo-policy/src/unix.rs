@@ -22,14 +22,31 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 /// The most links that are followed on the way to a file; the kernel's own bound.
 const LINKS_MAX: usize = 40;
 
-/// Returns whether the way to a path leads through what names something else in each process: its
-/// directory, its root, its open files. Such a path cannot be looked at for another process.
-pub(crate) fn differs_by_process(path: &Path) -> bool {
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// To this file or directory, named without links.
+    To(PathBuf),
+    /// To nothing that is there; this directory, named without links, is the last one that is.
+    Ends(PathBuf),
+    /// Through what names something else in each process: its directory, its root, its open files. Such a path
+    /// cannot be looked at for another process.
+    Differs,
+    /// That cannot be told: a link that leads nowhere, a directory that may not be searched, too many links.
+    Unknown,
+}
+
+/// Follows a path from a directory, absolute, that has no links in it and does not differ between processes.
+pub(crate) fn way(directory: &Path, path: &Path) -> Way {
     let owned = |part: Component<'_>| part.as_os_str().to_owned();
     let mut rest: VecDeque<OsString> = path.components().map(owned).collect();
-    let mut at = PathBuf::from("/");
+    let mut at = directory.to_owned();
+    // How much of what is ahead is written in links.
+    let mut of_links = 0_usize;
     let mut links = 0;
     while let Some(part) = rest.pop_front() {
+        let is_of_link = of_links > 0;
+        of_links = of_links.saturating_sub(1);
         match part.as_encoded_bytes() {
             b"." => continue,
             b".." => {
@@ -38,30 +55,42 @@ pub(crate) fn differs_by_process(path: &Path) -> bool {
             }
             _ => at.push(part),
         }
-        if is_of_processes(&at) {
-            return true;
+        if is_named_by_process(&at) {
+            return Way::Differs;
         }
-        let Ok(target) = std::fs::read_link(&at) else {
-            continue;
+        let target = match std::fs::read_link(&at) {
+            Ok(target) => target,
+            // It is there, and no link.
+            Err(err) if err.kind() == io::ErrorKind::InvalidInput => continue,
+            Err(err) if err.kind() == io::ErrorKind::NotFound && !is_of_link => {
+                at.pop();
+                return Way::Ends(at);
+            }
+            Err(_) => return Way::Unknown,
         };
         links += 1;
         if links > LINKS_MAX {
-            return true;
+            return Way::Unknown;
         }
         at.pop();
+        if is_process_list(&at) {
+            return Way::Differs;
+        }
         for part in target.components().rev() {
             rest.push_front(owned(part));
+            of_links += 1;
         }
     }
-    false
+    if is_process_list(&at) {
+        return Way::Differs;
+    }
+    Way::To(at)
 }
 
 /// Devices stand for open files and terminals of a process; `/dev/shm` holds files as others are.
-fn is_of_processes(path: &Path) -> bool {
+fn is_named_by_process(path: &Path) -> bool {
     let is_device = path.starts_with("/dev") && path != Path::new("/dev");
-    (is_device && !path.starts_with("/dev/shm"))
-        || path.starts_with("/proc")
-        || is_process_list(path)
+    (is_device && !path.starts_with("/dev/shm")) || path.starts_with("/proc")
 }
 
 /// The list of processes may be mounted elsewhere too.

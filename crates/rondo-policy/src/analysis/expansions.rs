@@ -148,14 +148,16 @@ impl Lexer {
         }
         self.deeper()?;
         let mut inner = Self::new(&text, self.depth);
+        inner.begun = self.begun;
         let tokens = inner.tokens(super::lexer::End::OfText);
+        self.begun = inner.begun;
         self.depth -= 1;
         if let Some(reason) = inner.odd {
             self.odd(reason);
         }
         match tokens {
             Ok(tokens) => word.push_substitution(tokens, quoting == Quoting::Double),
-            Err(LexError::TooDeep) => return Err(LexError::TooDeep),
+            Err(err @ (LexError::TooDeep | LexError::TooMany)) => return Err(err),
             Err(LexError::CutOff) => {
                 self.odd("its quoting is not understood");
                 word.push_unknown();

@@ -5,9 +5,9 @@
 //! whether it continues on the next line. Each character is read a bounded number of times, and the result is
 //! never longer than the text, so neither time nor memory depends on the nesting.
 
-use super::NESTING_MAX;
 use super::here::Pending;
 use super::words::{Building, Word};
+use super::{NESTING_MAX, TOKENS_MAX};
 
 /// The longest number of a file descriptor; a longer one is a word.
 const DESCRIPTOR_DIGITS_MAX: usize = 3;
@@ -35,6 +35,8 @@ pub(super) enum LexError {
     CutOff,
     /// It is nested too deeply.
     TooDeep,
+    /// It has too many words.
+    TooMany,
 }
 
 /// The tokens of a text, and what of it is not certain to be read as bash reads it.
@@ -47,7 +49,7 @@ pub(super) struct Lexed {
 /// Cuts a text into tokens.
 ///
 /// # Errors
-/// When it ends inside a quote, an expansion or a here-document, or is nested too deeply.
+/// When it ends inside a quote, an expansion or a here-document, is nested too deeply, or has too many words.
 pub(super) fn lex(text: &str) -> Result<Lexed, LexError> {
     let mut lexer = Lexer::new(text, 0);
     let tokens = lexer.tokens(End::OfText)?;
@@ -76,6 +78,8 @@ pub(super) struct Lexer {
     pub(super) depth: usize,
     pub(super) odd: Option<&'static str>,
     pending: Vec<Pending>,
+    /// How many tokens were begun, those of substitutions included.
+    pub(super) begun: usize,
 }
 
 pub(super) type Lexing<T> = Result<T, LexError>;
@@ -88,6 +92,7 @@ impl Lexer {
             depth,
             odd: None,
             pending: Vec::new(),
+            begun: 0,
         }
     }
 
@@ -133,6 +138,10 @@ impl Lexer {
             if c == ')' && open == 0 && end == End::Bracket {
                 self.at += 1;
                 return Ok(tokens);
+            }
+            self.begun += 1;
+            if self.begun > TOKENS_MAX {
+                return Err(LexError::TooMany);
             }
             match self.operator() {
                 Some(operator @ ("<(" | ">(")) => {

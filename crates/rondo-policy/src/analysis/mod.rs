@@ -29,12 +29,15 @@ mod wrappers;
 pub use complete::is_complete;
 pub(crate) use found::Analysis;
 pub use paths::AllowedDirs;
+pub(crate) use paths::PATH_BYTES_MAX;
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
 /// The longest command that is analysed, in bytes.
-pub const COMMAND_BYTES_MAX: usize = 8 << 10;
+pub const COMMAND_BYTES_MAX: usize = 64 << 10;
 /// The deepest nesting of substitutions, and of compound commands, that is analysed.
 pub const NESTING_MAX: usize = 8;
+/// The most words and operators of a command: each word may be a path that is looked for on the disk.
+pub const TOKENS_MAX: usize = 1000;
 /// The most simple commands that are looked at.
 const COMMANDS_MAX: usize = 256;
 /// The bound on file patterns that are expanded.

@@ -1,5 +1,6 @@
 //! The directories that a command may read, and whether a path is inside them.
 
+use crate::unix::{self, Way};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -7,10 +8,15 @@ use std::path::{Component, Path, PathBuf};
 /// The most entries of a directory that are looked at for a pattern.
 const ENTRIES_MAX: usize = 2000;
 
+/// The longest path that a system takes, in bytes; each part of a longer one would be looked for in vain.
+pub(crate) const PATH_BYTES_MAX: usize = 4096;
+
 /// The directories that a command may read without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedDirs {
     current: PathBuf,
+    /// Whether the current directory is one that each process sees otherwise.
+    differs: bool,
     roots: Vec<PathBuf>,
 }
 
@@ -25,7 +31,11 @@ impl AllowedDirs {
         for root in more {
             roots.push(fs::canonicalize(root)?);
         }
-        Ok(Self { current, roots })
+        Ok(Self {
+            differs: unix::way(Path::new("/"), &current) == Way::Differs,
+            current,
+            roots,
+        })
     }
 
     /// Returns the directory in which commands run.
@@ -41,12 +51,13 @@ impl AllowedDirs {
     /// When it does not exist, or leads through a path that differs between processes, such as
     /// `/proc/self/cwd`.
     pub fn in_directory(&self, directory: &Path) -> io::Result<Self> {
-        let directory = self.current.join(directory);
-        if crate::unix::differs_by_process(&directory) {
+        let Way::To(current) = self.way(directory) else {
             return Err(io::ErrorKind::InvalidInput.into());
-        }
+        };
+        fs::metadata(&current)?;
         Ok(Self {
-            current: fs::canonicalize(directory)?,
+            current,
+            differs: false,
             roots: self.roots.clone(),
         })
     }
@@ -63,35 +74,35 @@ impl AllowedDirs {
         if path.is_empty() || path == "/dev/null" {
             return Ok(());
         }
-        if self.leads_inside(&self.current.join(path)) {
+        if self.leads_inside(Path::new(path)) {
             Ok(())
         } else {
             Err(format!("`{path}` may lie outside the allowed directories"))
         }
     }
 
-    fn leads_inside(&self, path: &Path) -> bool {
-        if crate::unix::differs_by_process(path) {
-            return false;
+    /// Follows a path from the current directory.
+    fn way(&self, path: &Path) -> Way {
+        if path.as_os_str().len() > PATH_BYTES_MAX {
+            return Way::Unknown;
         }
-        match fs::canonicalize(path) {
-            Ok(target) => self.contains(&target),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => {
-                let plain = path
-                    .components()
-                    .all(|part| !matches!(part, Component::ParentDir));
-                plain && self.nearest_is_inside(path)
-            }
-            Err(_) => false,
+        // The current directory was looked at before.
+        match path.strip_prefix(&self.current) {
+            _ if self.differs => Way::Differs,
+            Ok(below) => unix::way(&self.current, below),
+            Err(_) => unix::way(&self.current, path),
         }
     }
 
-    /// A link that leads nowhere now may lead outside later.
-    fn nearest_is_inside(&self, path: &Path) -> bool {
-        path.ancestors()
-            .find(|ancestor| fs::symlink_metadata(ancestor).is_ok())
-            .and_then(|ancestor| fs::canonicalize(ancestor).ok())
-            .is_some_and(|target| self.contains(&target))
+    fn leads_inside(&self, path: &Path) -> bool {
+        let plain = path
+            .components()
+            .all(|part| !matches!(part, Component::ParentDir));
+        match self.way(path) {
+            Way::To(target) => self.contains(&target),
+            Way::Ends(last) => plain && self.contains(&last),
+            Way::Differs | Way::Unknown => false,
+        }
     }
 
     /// Refuses a pattern that may match a link that leads outside, or a name that reads as an

@@ -51,6 +51,7 @@ impl Walk {
         let lexed = lexer::lex(command).map_err(|err| match err {
             LexError::CutOff => "it ends inside a quote or an expansion",
             LexError::TooDeep => TOO_DEEP,
+            LexError::TooMany => "it has too many words to be judged",
         })?;
         if let Some(reason) = lexed.odd {
             return Err(reason);

@@ -88,6 +88,8 @@ const DISKS: [&str; 15] = [
     "kmem", "port", "nbd",
 ];
 
+/// The longest directory that is followed, in bytes; those that are protected are short.
+const DIRECTORY_BYTES_MAX: usize = 256;
 /// The most text that is looked through in a word, in bytes.
 const NESTED_BYTES_MAX: usize = 64 << 10;
 
@@ -230,7 +232,10 @@ impl Look<'_> {
     fn enter(&mut self, words: &[String]) {
         let to = words.iter().find(|word| !word.starts_with('-'));
         let to = to.map_or("~", String::as_str);
-        if let Some(directory) = self.resolve(to) {
+        let directory = self.resolve(to);
+        // Each further step would cost as much as all before.
+        let fits = |it: &PathBuf| it.as_os_str().len() <= DIRECTORY_BYTES_MAX;
+        if let Some(directory) = directory.filter(fits) {
             self.directory = directory;
         }
     }

@@ -1,7 +1,7 @@
 //! Whether a rule fits a command or a file.
 
 use super::AnyOf;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, PATH_BYTES_MAX};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -82,7 +82,8 @@ pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
 /// Returns the absolute paths that a name may stand for: as it is written, and where its links lead.
 pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
     let plain = without_dots(&directory.join(path));
-    let real = plain.ancestors().find_map(|existing| {
+    let exists = |path: &&Path| path.as_os_str().len() <= PATH_BYTES_MAX;
+    let real = plain.ancestors().filter(exists).find_map(|existing| {
         let real = fs::canonicalize(existing).ok()?;
         Some(real.join(plain.strip_prefix(existing).ok()?))
     });

@@ -1,7 +1,7 @@
 use crate::commands::{NOT_READ_ONLY, READ_ONLY};
 use proptest::prelude::*;
 use rondo_policy::AllowedDirs;
-use rondo_policy::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, judge};
+use rondo_policy::analysis::{COMMAND_BYTES_MAX, Judgement, NESTING_MAX, TOKENS_MAX, judge};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -165,6 +165,11 @@ fn length_and_nesting_are_bounded() {
     ] {
         let is_read_only = judge(&echo(length), &tree.dirs()) == Judgement::ReadOnly;
         assert_eq!(is_read_only, fits, "{length}");
+    }
+    for (words, fits) in [(TOKENS_MAX, true), (TOKENS_MAX + 1, false)] {
+        let command = format!("ls{}", " a".repeat(words - 1));
+        let is_read_only = judge(&command, &tree.dirs()) == Judgement::ReadOnly;
+        assert_eq!(is_read_only, fits, "{words}");
     }
     for command in [
         format!("{}ls{}", "(".repeat(4000), ")".repeat(4000)),
