@@ -7,7 +7,12 @@ use std::process::Command;
 /// Crates from the bottom up: each may depend on crates of lower layers only.
 const LAYERS: [&[&str]; 9] = [
     &["rondo-types"],
-    &["rondo-context", "rondo-schema", "rondo-wire"],
+    &[
+        "rondo-context",
+        "rondo-sandbox",
+        "rondo-schema",
+        "rondo-wire",
+    ],
     &["rondo-core"],
     &["rondo-launch", "rondo-policy"],
     &[

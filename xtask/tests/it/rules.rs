@@ -52,16 +52,17 @@ const RULES: [Rule; 14] = [
         sample: "let now = std::time::Instant::now();",
     },
     Rule {
-        what: "only rondo-launch and the shell start processes, and rondo-python its interpreter",
+        what: "only rondo-launch and the shell start processes, rondo-python its interpreter, and rondo-sandbox a trial",
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
         // The program runs the user's editor; the runtime runs the user's own command for a key, and their pip, before there is any
-        // agent.
+        // agent. The sandbox tries itself.
         not_in: &[
             "crates/rondo-exec/src/shell/",
             "crates/rondo-launch/",
             "crates/rondo-python/src/unix",
+            "crates/rondo-sandbox/src/lib.rs",
             "crates/rondo-cli/src/commands/editor",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",

@@ -1,0 +1,97 @@
+//! The system calls that a sandboxed command may not make.
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+/// What reaches past files and namespaces, or other processes; none is needed to build and test programs.
+const DENIED: [libc::c_long; 34] = [
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setns,
+    libc::SYS_swapon,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// New namespaces, as flags of `clone`.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWUTS,
+];
+
+/// Sockets to the host of a virtual machine start programs there.
+const VSOCK: u64 = libc::AF_VSOCK as u64;
+
+/// Returns the filters, in the order in which they are set.
+pub(crate) fn programs() -> io::Result<[BpfProgram; 2]> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    let namespaces = NAMESPACES.iter().map(|flag| {
+        let flag = u64::try_from(*flag).unwrap_or_default();
+        first_argument(SeccompCmpOp::MaskedEq(flag), flag)
+    });
+    rules.insert(libc::SYS_clone, namespaces.collect::<io::Result<_>>()?);
+    rules.insert(
+        libc::SYS_socket,
+        vec![first_argument(SeccompCmpOp::Eq, VSOCK)?],
+    );
+    // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
+    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    Ok([program(rules, libc::EPERM)?, program(newer, libc::ENOSYS)?])
+}
+
+fn first_argument(op: SeccompCmpOp, value: u64) -> io::Result<SeccompRule> {
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, op, value);
+    SeccompRule::new(vec![condition.map_err(io::Error::other)?]).map_err(io::Error::other)
+}
+
+fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> io::Result<BpfProgram> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let errno = u32::try_from(errno).unwrap_or_default();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno),
+        arch,
+    );
+    filter
+        .and_then(BpfProgram::try_from)
+        .map_err(io::Error::other)
+}

@@ -1,0 +1,77 @@
+//! What a sandboxed command may read, and what it may not write in its own directories.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
+/// writable directory. `.git` itself cannot be moved away either.
+pub const PROTECTED: [&str; 20] = [
+    ".git",
+    ".git/config",
+    ".git/hooks",
+    ".git/modules",
+    ".rondo",
+    ".agents",
+    ".codex",
+    ".claude",
+    ".gemini",
+    ".cursor",
+    ".mcp.json",
+    ".vscode",
+    ".envrc",
+    ".husky",
+    "AGENTS.md",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".gitconfig",
+];
+
+/// Of the system.
+const SYSTEM: [&str; 14] = [
+    "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/sbin",
+    "/sys", "/usr", "/var/lib", "/dev",
+];
+
+/// Toolchains and caches in a home directory; no keys are in them.
+const HOME: [&str; 20] = [
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".volta",
+    ".asdf",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".cache/pip",
+    ".cache/go-build",
+    ".npm/_cacache",
+    ".gitconfig",
+    ".config/git",
+    "go/pkg",
+];
+
+/// Returns what commands may read beside the directories that they work in: the system, toolchains and caches, and
+/// where `PATH` leads. Keys, browsers' profiles and the agent's own data are not among it.
+#[must_use]
+pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<PathBuf> {
+    let system = SYSTEM.iter().map(PathBuf::from);
+    let of_home = home
+        .into_iter()
+        .flat_map(|home| HOME.map(|it| home.join(it)));
+    let of_path = search_path.into_iter().flat_map(std::env::split_paths);
+    // A home directory in `PATH` would be readable as a whole.
+    let is_narrow =
+        |it: &PathBuf| it.is_absolute() && home.is_none_or(|home| !home.starts_with(it));
+    system
+        .chain(of_home)
+        .chain(of_path.filter(is_narrow))
+        .collect()
+}

@@ -1,0 +1,288 @@
+//! What the kernel refuses to a command in the sandbox, and what still works in it.
+
+use rondo_sandbox::{PROTECTED, SandboxMode, SandboxSpec, confine, readable_roots};
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+struct Place {
+    _root: TempDir,
+    workspace: PathBuf,
+    outside: PathBuf,
+    mode: SandboxMode,
+}
+
+impl Place {
+    /// Beside the build: what is not in `/tmp` is there, and refused.
+    fn new(mode: SandboxMode) -> Self {
+        Self::at(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
+    }
+
+    fn at(root: TempDir, mode: SandboxMode) -> Self {
+        let place = Self {
+            workspace: root.path().join("workspace"),
+            outside: root.path().join("outside"),
+            _root: root,
+            mode,
+        };
+        fs::create_dir(&place.workspace).unwrap();
+        fs::create_dir_all(place.outside.join(".ssh")).unwrap();
+        fs::write(place.outside.join(".ssh/id"), "a key").unwrap();
+        place
+    }
+
+    fn with_repository() -> Self {
+        let place = Self::new(SandboxMode::WorkspaceWrite);
+        place.make_repository();
+        place
+    }
+
+    fn make_repository(&self) {
+        let done = Command::new("git")
+            .args(["init", "-q", "-b", "main"])
+            .current_dir(&self.workspace)
+            .status();
+        assert!(done.unwrap().success());
+    }
+
+    fn run(&self, script: &str) -> Output {
+        let home = std::env::home_dir();
+        let search_path = std::env::var_os("PATH");
+        let spec = SandboxSpec {
+            mode: self.mode,
+            writable: vec![self.workspace.clone()],
+            readable: readable_roots(home.as_deref(), search_path.as_deref()),
+            home,
+            has_network: false,
+        };
+        let mut command = Command::new("/bin/bash");
+        command
+            .args(["-c", script])
+            .current_dir(&self.workspace)
+            .env("OUTSIDE", &self.outside);
+        confine(&mut command, &spec).unwrap();
+        command.output().unwrap()
+    }
+
+    #[track_caller]
+    fn works(&self, script: &str) -> String {
+        let output = self.run(script);
+        assert!(output.status.success(), "{script}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    fn fails(&self, script: &str) {
+        let output = self.run(script);
+        assert!(!output.status.success(), "{script}: {output:?}");
+    }
+
+    /// Runs a program of Python that is to end with an error of permission or of reaching nothing.
+    #[track_caller]
+    fn refused(&self, python: &str) {
+        let program = format!(
+            "import ctypes, errno, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+             def call(*a):\n    r = libc.syscall(*a)\n    if r < 0: raise OSError(ctypes.get_errno(), 'call')\n\
+             try:\n    {python}\nexcept OSError as e:\n    print('refused', errno.errorcode.get(e.errno))"
+        );
+        let shown = self.works(&format!("python3 -c \"{}\"", program.replace('"', "'")));
+        assert!(shown.starts_with("refused "), "{python}: {shown}");
+    }
+}
+
+fn workspace_write() -> Place {
+    Place::new(SandboxMode::WorkspaceWrite)
+}
+
+#[test]
+fn a_command_writes_its_workspace_and_a_private_tmp_and_nothing_else() {
+    let place = workspace_write();
+    place.works("echo a > made && mkdir -p b/c && mv made b/c && rm b/c/made");
+    place.works(
+        "echo a > /tmp/rondo-sandbox-mine && cat /tmp/rondo-sandbox-mine && echo a > /dev/shm/a",
+    );
+    assert!(!Path::new("/tmp/rondo-sandbox-mine").exists());
+    place.works("cd && test -z \"$(ls)\" && echo a > rondo-sandbox-mine && mkdir -p .cache/a");
+    let home = std::env::home_dir().unwrap();
+    assert!(!home.join("rondo-sandbox-mine").exists());
+    place.fails("echo a > ~/.cargo/bin/rondo-sandbox-mine || echo a > ~/.rustup/a");
+    for script in [
+        "echo a > $OUTSIDE/made",
+        "echo a >> $OUTSIDE/.ssh/id",
+        "rm $OUTSIDE/.ssh/id",
+        "echo a > /usr/rondo-sandbox-made",
+        "mv $PWD/../outside ./taken",
+        "ln $OUTSIDE/.ssh/id key && cat key",
+        "ln -s $OUTSIDE/made link && echo a > link",
+        "chmod 777 $OUTSIDE/.ssh/id",
+    ] {
+        place.fails(script);
+    }
+    assert!(!place.outside.join("made").exists());
+}
+
+#[test]
+fn a_key_is_not_read_whatever_leads_to_it() {
+    let place = workspace_write();
+    for script in [
+        "cat $OUTSIDE/.ssh/id",
+        "ls $OUTSIDE/.ssh",
+        "cat ~/.ssh/*",
+        "ln -s $OUTSIDE/.ssh here; cat here/id",
+        "cat /proc/$PPID/environ",
+        "cat /proc/$PPID/root$OUTSIDE/.ssh/id",
+        "cat /proc/1/environ",
+    ] {
+        place.fails(script);
+    }
+}
+
+#[test]
+fn a_command_that_may_only_read_writes_nothing_in_its_workspace() {
+    let place = Place::new(SandboxMode::ReadOnly);
+    fs::write(place.workspace.join("a"), "text").unwrap();
+    assert_eq!(place.works("cat a"), "text");
+    for script in [
+        "echo b > a",
+        "rm a",
+        "touch b",
+        "mkdir b",
+        "mv a b",
+        "ln -s a b",
+        ": > a",
+    ] {
+        place.fails(script);
+    }
+    place.works("echo a > /dev/null; echo a > /tmp/a");
+}
+
+#[test]
+fn what_others_run_is_never_written_and_not_moved_away() {
+    let place = Place::with_repository();
+    for name in ["AGENTS.md", ".envrc", ".mcp.json"] {
+        fs::write(place.workspace.join(name), "mine").unwrap();
+    }
+    fs::create_dir(place.workspace.join(".rondo")).unwrap();
+    for script in [
+        "echo a > .git/hooks/pre-commit",
+        "echo a >> .git/config",
+        "git config core.fsmonitor x",
+        "mv .git moved",
+        "mv .git/hooks moved",
+        "rm -rf .git/hooks",
+        "mv .git moved; mkdir -p .git/hooks && echo a > .git/hooks/pre-commit",
+        "echo a > AGENTS.md",
+        "mv AGENTS.md b",
+        "rm -f .envrc",
+        "echo a > .rondo/policy.toml",
+        "rmdir .rondo",
+        "ln -f /etc/hostname .mcp.json",
+        "umount .git/hooks",
+        "unshare -Ur umount .git/hooks",
+        "python3 -c \"open('.git/../.git/config', 'a').write('x')\"",
+        "ln -s .git g; echo a > g/hooks/pre-commit",
+    ] {
+        place.fails(script);
+    }
+    let kept = |name: &&&str| place.workspace.join(name).exists();
+    assert!(PROTECTED.iter().filter(kept).count() >= 7);
+    assert_eq!(
+        fs::read_to_string(place.workspace.join("AGENTS.md")).unwrap(),
+        "mine"
+    );
+}
+
+#[test]
+fn no_socket_leads_out() {
+    let place = workspace_write();
+    let shared = TempDir::new().unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.set_nonblocking(true).unwrap();
+    let path = shared.path().join("socket");
+    let _named = UnixListener::bind(&path).unwrap();
+    let name = format!("rondo-sandbox-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _abstract = UnixListener::bind_addr(&address).unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    place.refused(&format!(
+        "socket.create_connection(('127.0.0.1', {port}), 2)"
+    ));
+    place.refused("socket.create_connection(('192.0.2.1', 80), 2)");
+    place.refused(&format!(
+        "socket.socket(socket.AF_UNIX).connect('{}')",
+        path.display()
+    ));
+    place.refused(&format!(
+        "socket.socket(socket.AF_UNIX).connect('\\\\0{name}')"
+    ));
+    place.refused("socket.socket(40, socket.SOCK_STREAM)");
+    let port = udp.local_addr().unwrap().port();
+    place.works(&format!("echo x > /dev/udp/127.0.0.1/{port}; :"));
+    assert!(udp.recv(&mut [0]).is_err());
+}
+
+#[test]
+fn what_reaches_past_files_is_refused() {
+    let place = workspace_write();
+    for call in [
+        "call(425, 8, 0)",
+        "call(101, 16, os.getppid(), 0, 0)",
+        "call(165, b'none', b'/tmp', b'tmpfs', 0, 0)",
+        "call(272, 0x10000000)",
+        "call(56, 0x10000000 | 17, 0, 0, 0, 0)",
+        "call(435, 0, 0)",
+        "call(310, os.getppid(), 0, 0, 0, 0, 0)",
+        "call(321, 0, 0, 0)",
+        "call(250, 0, 0)",
+        "os.kill(os.getppid(), 0)",
+        "os.setuid(1)",
+        "os.chroot('.')",
+    ] {
+        if cfg!(target_arch = "x86_64") || call.starts_with("os.") {
+            place.refused(call);
+        }
+    }
+    place.fails("sudo -n true || su -c true nobody");
+}
+
+#[test]
+fn a_race_of_links_writes_nothing_that_is_protected() {
+    let place = Place::with_repository();
+    let output = place.run(
+        "mkdir d; (for i in $(seq 200); do ln -sfn .git/hooks d/l; ln -sfn /tmp d/l; done) & \
+         for i in $(seq 200); do echo a > d/l/pre-commit; done 2> /dev/null; wait",
+    );
+    assert!(output.status.code().is_some());
+    assert!(!place.workspace.join(".git/hooks/pre-commit").exists());
+}
+
+#[test]
+fn work_goes_on_inside() {
+    let place = Place::at(TempDir::new().unwrap(), SandboxMode::WorkspaceWrite);
+    place.make_repository();
+    place.works("touch /tmp/a && cd /tmp && ls && test ! -e $OUTSIDE");
+    place.works("echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm a && git branch b && git gc -q");
+    place.works("printf 'import unittest\\nclass T(unittest.TestCase):\\n def test_a(self): self.assertTrue(1)\\n' > test_a.py && python3 -m unittest -q");
+    place.works("python3 -c 'import multiprocessing as m; m.Lock(); print(1)'");
+    place.works("python3 -c \"import socket; s=socket.create_server(('127.0.0.1',0)); socket.create_connection(s.getsockname())\"");
+    place.works("ls | sort | xargs cat > /dev/null; kill -0 $$; (sleep 0.01 & wait)");
+    place.works("mkdir -p c/src && cd c && printf '[package]\\nname=\"c\"\\nversion=\"0.1.0\"\\nedition=\"2021\"\\n[workspace]\\n' > Cargo.toml && echo 'fn main() {}' > src/main.rs && CARGO_TARGET_DIR=target cargo build -q --offline && target/debug/c");
+}
+
+#[test]
+fn what_does_not_exist_is_an_error_before_anything_runs() {
+    let spec = SandboxSpec {
+        mode: SandboxMode::ReadOnly,
+        writable: vec!["/rondo/nowhere".into()],
+        readable: Vec::new(),
+        home: None,
+        has_network: false,
+    };
+    assert!(confine(&mut Command::new("/bin/true"), &spec).is_err());
+    rondo_sandbox::probe().unwrap();
+}

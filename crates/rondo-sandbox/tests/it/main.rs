@@ -1,0 +1,9 @@
+//! Tests of the sandbox on the kernel that they run on.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test sets up must work; helpers are outside of what the lint takes for tests"
+)]
+
+#[cfg(target_os = "linux")]
+mod linux;
