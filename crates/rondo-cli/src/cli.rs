@@ -25,7 +25,7 @@ pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use rondo_runtime::Layer;
-use rondo_runtime::values::{ApprovalMode, DurabilityLevel, TimeSpan, Word};
+use rondo_runtime::values::{ApprovalMode, DurabilityLevel, SandboxChoice, TimeSpan, Word};
 use rondo_types::Effort;
 use std::path::PathBuf;
 
@@ -205,6 +205,7 @@ impl AskArgs {
             allowed_tools: self.turn.allowed_tools.clone(),
             disallowed_tools: self.turn.disallowed_tools.clone(),
             approval: self.turn.approval,
+            sandbox: self.turn.sandbox,
             yolo: switch(self.turn.yolo),
             offline: switch(self.turn.offline),
             add_dirs: (!self.turn.add_dir.is_empty()).then(|| self.turn.add_dir.clone()),
@@ -264,6 +265,8 @@ pub(crate) struct TurnArgs {
     pub(crate) disallowed_tools: Option<Vec<String>>,
     #[arg(help = help("approval"), long, value_name = "MODE", value_parser = one_of::<ApprovalMode>())]
     pub(crate) approval: Option<ApprovalMode>,
+    #[arg(help = help("sandbox"), long, value_name = "MODE", value_parser = one_of::<SandboxChoice>())]
+    pub(crate) sandbox: Option<SandboxChoice>,
     #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
     #[arg(help = help("offline"), long)]
@@ -478,6 +481,7 @@ mod tests {
             "output_format" => Some("json"),
             "durability" => Some("normal"),
             "approval" => Some("park"),
+            "sandbox" => Some("read-only"),
             _ => Some("x"),
         }
     }

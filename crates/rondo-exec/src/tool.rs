@@ -12,6 +12,7 @@ use rondo_launch::{
 };
 use rondo_policy::CommandEnvironment;
 use rondo_policy::Workdir;
+use rondo_sandbox::SandboxSpec;
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
 };
@@ -69,6 +70,8 @@ pub struct ExecOptions {
     pub environment: CommandEnvironment,
     /// The terminal they see.
     pub pty: PtySize,
+    /// What they may reach; everything where there is nothing.
+    pub sandbox: Option<SandboxSpec>,
     /// What is kept out of their output, live or kept, and out of what is kept of them.
     pub secrets: Secrets,
 }
@@ -98,6 +101,7 @@ impl ExecOptions {
             spill_bytes_max: Self::SPILL_BYTES,
             environment: CommandEnvironment::default(),
             pty: PtySize::default(),
+            sandbox: None,
             secrets: Secrets::default(),
         }
     }
@@ -203,6 +207,7 @@ impl ExecTool {
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
             is_kept: options.is_kept,
+            sandbox: options.sandbox.clone(),
             secrets: options.secrets.clone(),
         })
     }

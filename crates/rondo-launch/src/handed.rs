@@ -70,6 +70,7 @@ mod tests {
             spill_bytes_max: 4,
             pty: PtySize::default(),
             is_kept: true,
+            sandbox: None,
             secrets: Secrets::new(["a secret of some length".to_owned()]),
         }
     }

@@ -5,6 +5,7 @@
 
 use super::pty_size::PtySize;
 use rondo_core::redact::Secrets;
+use rondo_sandbox::SandboxSpec;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,6 +52,9 @@ pub struct CallSpec {
     /// call is on the disk, and no other agent can find it.
     #[serde(default = "yes")]
     pub is_kept: bool,
+    /// What the command may reach; everything where there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
     /// What neither the output nor what is kept of the call may hold.
     #[serde(default, with = "told", skip_serializing_if = "Secrets::is_empty")]
     pub secrets: Secrets,

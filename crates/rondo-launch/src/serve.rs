@@ -202,8 +202,7 @@ fn start(call: &Call, mark: &str) -> io::Result<Started> {
     let spec = &call.spec;
     let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
     let pty = unix::open_pty(spec.pty).map_err(named)?;
-    let (command, directory) = (&spec.command, &spec.directory);
-    let spawned = unix::spawn_shell(command, directory, &call.variables, &pty, mark);
+    let spawned = unix::spawn_shell(spec, &call.variables, &pty, mark);
     let leader = spawned.map_err(named)?;
     let Pty { master, slave } = pty;
     let reaper = start_reaper(leader).map_err(named)?;

@@ -8,6 +8,7 @@
 pub(crate) mod handover;
 
 use super::handed::value_of;
+use super::protocol::CallSpec;
 use super::pty_size::PtySize;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
@@ -93,8 +94,7 @@ pub fn open_pair(size: PtySize) -> io::Result<Pty> {
 ///
 /// `mark` is in the environment of everything that the command starts, beside the `variables`.
 pub(crate) fn spawn_shell(
-    command: &str,
-    directory: &Path,
+    spec: &CallSpec,
     variables: &[(OsString, OsString)],
     pty: &Pty,
     mark: &str,
@@ -106,14 +106,18 @@ pub(crate) fn spawn_shell(
     let mut shell = Command::new(bash);
     shell
         .arg("-c")
-        .arg(command)
-        .current_dir(directory)
+        .arg(&spec.command)
+        .current_dir(&spec.directory)
         .env_clear()
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .env(MARK_VARIABLE, marks(variables, mark))
         .stdin(Stdio::null())
         .stdout(pty.slave.try_clone()?)
         .stderr(pty.slave.try_clone()?);
+    // First, since entering it would undo that the command ends with its supervisor.
+    if let Some(sandbox) = &spec.sandbox {
+        rondo_sandbox::confine(&mut shell, sandbox)?;
+    }
     own_session(&mut shell);
     let child = shell.spawn()?;
     pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))

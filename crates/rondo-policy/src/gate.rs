@@ -3,14 +3,15 @@
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
 use crate::lookup::Lookup;
-use crate::rules::{Decision, Rules};
+use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::workdir::Workdir;
 use async_trait::async_trait;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
 use rondo_core::shown;
-use rondo_types::Effects;
+use rondo_types::{Effects, ToolKind};
 use serde_json::Value;
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The programs of a command that a question names.
@@ -21,6 +22,8 @@ const LONG_COMMAND_BYTES: usize = 200;
 const SETTINGS: &str = "settings";
 /// The rule by which commands that only look run.
 const READS: &str = "read-only";
+/// The rule by which commands run that the kernel confines.
+const SANDBOX: &str = "sandbox";
 /// Said where no rule fits.
 const NO_RULE: &str = "no rule";
 /// The longest program or reason that a question shows whole, in characters.
@@ -41,6 +44,7 @@ struct Judge {
     workdir: Option<Workdir>,
     environment: CommandEnvironment,
     yolo: bool,
+    confined: Option<Confined>,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
     forbidden_programs: Vec<String>,
@@ -59,6 +63,8 @@ pub struct GateOptions {
     pub environment: CommandEnvironment,
     /// Allows every call that `disallowed_tools` and `forbidden_programs` do not deny.
     pub yolo: bool,
+    /// Set where commands run in a sandbox that holds whatever they do.
+    pub confined: Option<Confined>,
     /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
     /// words.
     pub allowed_tools: Vec<String>,
@@ -71,6 +77,14 @@ pub struct GateOptions {
     pub rules: Rules,
 }
 
+/// A sandbox around commands. No question is asked about them but those of rules, nor about changes of files in the
+/// directories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confined {
+    /// The names of files and directories whose changes are asked about, wherever they are.
+    pub protected: Vec<String>,
+}
+
 impl GateOptions {
     /// Returns the options that ask about every call that is not read-only.
     #[must_use]
@@ -80,6 +94,7 @@ impl GateOptions {
             workdir: None,
             environment: CommandEnvironment::default(),
             yolo: false,
+            confined: None,
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             forbidden_programs: Vec::new(),
@@ -189,6 +204,7 @@ impl StandardGate {
             workdir: options.workdir,
             environment: options.environment,
             yolo: options.yolo,
+            confined: options.confined,
             forbidden_programs: options.forbidden_programs,
             rules: options.rules,
         })))
@@ -206,8 +222,9 @@ impl StandardGate {
 impl Judge {
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
+        let looks = self.confined.is_some() && request.spec.kind == ToolKind::Edit;
         let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
-        !runs_command && self.rules.rules().is_empty()
+        !runs_command && !looks && self.rules.rules().is_empty()
     }
 
     fn judge(&self, request: &GateRequest) -> Verdict {
@@ -225,7 +242,8 @@ impl Judge {
         let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
         let is_allowed = self.yolo
             || request.spec.effects == Effects::ReadOnly
-            || self.allowed.iter().any(is_allowed);
+            || self.allowed.iter().any(is_allowed)
+            || self.changes_own_file(request);
         let ruling = self
             .rules
             .of_call(&request.spec, &request.arguments, &self.dirs);
@@ -245,6 +263,19 @@ impl Judge {
                 shown::call(&request.arguments)
             ),
         }
+    }
+
+    /// Returns whether a call changes a file in the directories, and none that configures the agent or that others
+    /// run.
+    fn changes_own_file(&self, request: &GateRequest) -> bool {
+        let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+        let (Some(confined), Some(path)) = (&self.confined, path) else {
+            return false;
+        };
+        request.spec.kind == ToolKind::Edit
+            && self
+                .dirs
+                .holds_unprotected(Path::new(path), &confined.protected)
     }
 
     fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
@@ -301,6 +332,10 @@ impl Judge {
         }
         match self.allowing(tool, analysis, is_known) {
             Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
+            None if self.confined.is_some() => {
+                let reason = "it cannot leave the sandbox".to_owned();
+                Judged::by(Decision::Allow, SANDBOX, reason)
+            }
             None => Judged::by(Decision::Ask, NO_RULE, reason),
         }
     }

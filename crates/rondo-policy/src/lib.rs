@@ -24,5 +24,5 @@ mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
-pub use gate::{GateOptions, Judged, PatternError, StandardGate};
+pub use gate::{Confined, GateOptions, Judged, PatternError, StandardGate};
 pub use workdir::{Variables, Workdir};

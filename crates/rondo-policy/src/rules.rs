@@ -25,7 +25,7 @@ const WORDS_MAX: usize = 64;
 /// The longest message and the longest word of a rule, in bytes.
 const TEXT_BYTES_MAX: usize = 1_000;
 /// The argument of file tools that names their file.
-const PATH_ARGUMENT: &str = "path";
+pub(crate) const PATH_ARGUMENT: &str = "path";
 
 /// What becomes of a call that fits a rule, from the laxest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -31,6 +31,7 @@ pub mod calls;
 pub mod cells;
 pub mod compaction;
 pub mod config;
+pub mod confined;
 
 pub mod embedded;
 pub mod env;

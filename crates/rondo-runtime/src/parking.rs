@@ -31,7 +31,7 @@ const EXPIRY: &str = "expiry";
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;
     match values.approval.unwrap_or(ApprovalMode::Ask) {
-        ApprovalMode::Ask => host,
+        ApprovalMode::Ask | ApprovalMode::Auto => host,
         ApprovalMode::Deny => Arc::new(Refusing),
         ApprovalMode::Park => parking(settings),
     }

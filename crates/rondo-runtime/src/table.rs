@@ -9,7 +9,8 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::models::ModelTable;
 use crate::providers::Provider;
 use crate::values::{
-    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, TimeSpan, Word,
+    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, SandboxChoice, TimeSpan,
+    Word,
 };
 use rondo_types::Effort;
 use serde::Deserialize;
@@ -199,6 +200,8 @@ settings! {
     disallowed_tools: Vec<String>, Some("RONDO_DISALLOWED_TOOLS"), Some("disallowed-tools"), FromUntrusted::MayAdd;
     #[doc = "What happens when a call needs approval"]
     approval: ApprovalMode, Some("RONDO_APPROVAL"), Some("approval"), FromUntrusted::Ignored;
+    #[doc = "What commands may reach"]
+    sandbox: SandboxChoice, Some("RONDO_SANDBOX"), Some("sandbox"), FromUntrusted::Ignored;
     #[doc = "How long a question waits for `rondo answer` before it counts as denied"]
     question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]
@@ -407,7 +410,8 @@ words! {
     Effort: "`low`, `medium` or `high`",
     OutputFormat: "`text`, `json` or `stream-json`",
     DurabilityLevel: "`full` or `normal`",
-    ApprovalMode: "`ask`, `deny` or `park`",
+    ApprovalMode: "`ask`, `auto`, `deny` or `park`",
+    SandboxChoice: "`off`, `read-only` or `workspace-write`",
     ColorChoice: "`auto`, `always` or `never`",
     EditKeys: "`emacs` or `vi`",
 }
@@ -434,6 +438,7 @@ mod tests {
             "profile" => "hub",
             "base_url" => "http://h/v1",
             "approval" => "park",
+            "sandbox" => "read-only",
             "deadline" | "question_expiry" => "2m",
             "effort" => "low",
             "output_format" => "json",

@@ -1,6 +1,7 @@
 //! Builds the tools of a turn, and the gate that decides whether a call may run.
 
 use crate::calls;
+use crate::confined;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::python::{self, LivePython};
@@ -109,7 +110,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     }
     let workspace = workspace(settings, is_kept.then_some(&*state_dir))?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let exec = exec_options(&options, &workspace, state_dir, is_kept);
+    let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
+    exec.sandbox = confined::spec(settings, &own_directories(&workspace, settings))?;
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
     known.push(Arc::new(ExecTool::exec(exec.clone())));
@@ -189,6 +191,15 @@ fn exec_options(
     options
 }
 
+/// The directories that the user named, without those that Rondo adds.
+fn own_directories(workspace: &Workspace, settings: &Settings) -> Vec<PathBuf> {
+    let added = settings.values.add_dirs.iter().flatten();
+    let added = added.map(|it| settings.directory.join(it));
+    std::iter::once(workspace.working_dir().to_owned())
+        .chain(added)
+        .collect()
+}
+
 /// Withholds from commands every variable from which a provider takes a key or a header, and every other
 /// variable that holds the same key.
 fn withhold_keys(
@@ -249,6 +260,7 @@ pub(crate) fn gate_options_in(
     let mut options = GateOptions::new(dirs);
     options.workdir = workdir.cloned();
     withhold_keys(&mut options.environment, &[], settings, workdir);
+    options.confined = confined::of_gate(settings);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

@@ -91,10 +91,21 @@ words! {
     ApprovalMode {
         /// You are asked at the terminal; without one the call is denied.
         Ask = "ask",
+        /// What stays inside the sandbox runs; you are asked about the rest.
+        Auto = "auto",
         /// The call is denied.
         Deny = "deny",
         /// The turn waits, without a process, until `rondo answer`.
         Park = "park",
+    }
+    /// What commands may reach.
+    SandboxChoice {
+        /// Everything that you may.
+        Off = "off",
+        /// Files of the working directory and the system, to read; no network.
+        ReadOnly = "read-only",
+        /// The same, and the working directory to write.
+        WorkspaceWrite = "workspace-write",
     }
     /// Editing keys of the prompt.
     EditKeys {

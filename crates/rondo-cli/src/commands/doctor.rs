@@ -8,6 +8,7 @@ use crate::output::Output;
 use rondo_http::probe::{Check, ProbeReport, probe};
 use rondo_runtime::Layer;
 use rondo_runtime::SetupError;
+use rondo_runtime::confined;
 use rondo_runtime::env::Env;
 use rondo_runtime::paths::project_config;
 use rondo_runtime::plan::profile_name;
@@ -114,6 +115,10 @@ fn check_here(settings: &Settings, report: &mut Report) {
     match BASH.iter().find(|path| Path::new(path).is_file()) {
         Some(path) => report.good("bash", path),
         None => report.bad("bash", "not found; commands cannot run"),
+    }
+    match confined::works() {
+        Ok(()) => report.good("sandbox", "`--sandbox` confines commands here"),
+        Err(err) => report.info("sandbox", &format!("not here: {err}")),
     }
 }
 

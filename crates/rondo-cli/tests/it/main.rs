@@ -43,6 +43,8 @@ mod repl_screen;
 mod repl_shell;
 mod repl_turns;
 mod replay;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod service;
 mod sessions;
 mod signals;

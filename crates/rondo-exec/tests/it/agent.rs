@@ -29,6 +29,7 @@ pub(crate) fn spec(fixture: &Fixture, command: &str, timeout_ms: u64) -> CallSpe
         spill_bytes_max: 1000,
         pty: PtySize::default(),
         is_kept: true,
+        sandbox: None,
         secrets: Secrets::default(),
     }
 }

@@ -105,6 +105,36 @@ impl AllowedDirs {
         }
     }
 
+    /// Returns whether a path leads inside, by whatever links, and to nothing that has one of these names, or lies below
+    /// something that has.
+    pub(crate) fn holds_unprotected(&self, path: &Path, names: &[String]) -> bool {
+        let place = match self.way(path) {
+            Way::To(place) => place,
+            Way::Ends(last) => {
+                let mut parts = path.components();
+                if parts.any(|part| matches!(part, Component::ParentDir)) {
+                    return false;
+                }
+                // What is not there yet has no links on its way.
+                let rest = self.current.join(path);
+                match rest.strip_prefix(&last) {
+                    Ok(rest) => last.join(rest),
+                    Err(_) => return false,
+                }
+            }
+            Way::Differs | Way::Unknown => return false,
+        };
+        let is_protected = |root: &PathBuf| {
+            let below = place.strip_prefix(root).unwrap_or(&place);
+            let mut parts = below.components();
+            parts.any(|part| {
+                let part = part.as_os_str();
+                names.iter().any(|name| part.eq_ignore_ascii_case(name))
+            })
+        };
+        self.contains(&place) && !self.roots.iter().any(is_protected)
+    }
+
     /// Refuses a pattern that may match a link that leads outside, or a name that reads as an
     /// option. Patterns are only understood in the last part of a path.
     pub(super) fn check_pattern(&self, pattern: &str) -> Result<(), String> {

@@ -219,7 +219,7 @@ fn is_waiting(session: &Session) -> bool {
     let can_answer = match session.settings.values.approval {
         Some(ApprovalMode::Deny) => true,
         Some(ApprovalMode::Park) => false,
-        Some(ApprovalMode::Ask) | None => has_person(),
+        Some(ApprovalMode::Ask | ApprovalMode::Auto) | None => has_person(),
     };
     let is_allowed = session.settings.values.yolo == Some(true);
     !open.is_empty() && !can_answer && !is_allowed

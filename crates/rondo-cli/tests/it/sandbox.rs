@@ -1,0 +1,92 @@
+//! Commands that the kernel confines, and what is allowed for that.
+
+use crate::harness::{TestEnv, calls, says, serve};
+use serde_json::json;
+
+async fn result_of(env: &TestEnv, flags: &[&str], command: &str) -> (Option<i32>, String) {
+    let server = serve(vec![
+        calls("exec", &json!({ "command": command })),
+        says("Done."),
+    ])
+    .await;
+    let args = [flags, &["do it"]].concat();
+    let shown = env.ask(&server, &args).await;
+    let requests = server.requests();
+    let result = requests.get(1).map(|it| it.json()["messages"].to_string());
+    (shown.code, result.unwrap_or(shown.stderr))
+}
+
+#[tokio::test]
+async fn gs_f2_what_stays_inside_the_sandbox_runs_unasked_and_changes_nothing_outside() {
+    let env = TestEnv::new();
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("made");
+    let script = format!(
+        "echo a > made.txt; echo b > {}; cat ~/.config/rondo/config.toml; echo end",
+        target.display()
+    );
+    let (code, result) = result_of(&env, &["--approval", "auto"], &script).await;
+    assert_eq!(code, Some(0), "{result}");
+    assert!(result.contains("end"), "{result}");
+    assert!(env.project().join("made.txt").exists(), "{result}");
+    assert!(!target.exists(), "{result}");
+}
+
+#[tokio::test]
+async fn what_the_sandbox_does_not_hold_is_asked_about() {
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "AGENTS.md", "content": "x"})),
+        (
+            "write_file",
+            json!({"path": "a/.git/hooks/x", "content": "x"}),
+        ),
+        (
+            "write_file",
+            json!({"path": ".Rondo/config.toml", "content": "x"}),
+        ),
+    ] {
+        let server = serve(vec![calls(tool, &arguments), says("Done.")]).await;
+        let env = TestEnv::new();
+        let shown = env.ask(&server, &["--approval", "auto", "do it"]).await;
+        assert_eq!(shown.code, Some(44), "{shown:?}");
+        assert!(std::fs::read_dir(env.project()).unwrap().next().is_none());
+    }
+    let server = serve(vec![
+        calls("write_file", &json!({"path": "a/made.txt", "content": "x"})),
+        says("Done."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let shown = env.ask(&server, &["--approval", "auto", "do it"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(env.project().join("a/made.txt").exists());
+}
+
+#[tokio::test]
+async fn yolo_in_a_sandbox_stays_in_it() {
+    let env = TestEnv::new();
+    let flags = ["--yolo", "--sandbox", "read-only"];
+    let (code, result) = result_of(&env, &flags, "touch made.txt; echo \"code $?\"").await;
+    assert_eq!(code, Some(0), "{result}");
+    assert!(result.contains("code 1"), "{result}");
+    assert!(!env.project().join("made.txt").exists());
+}
+
+#[tokio::test]
+async fn a_denial_holds_in_the_sandbox_too() {
+    let env = TestEnv::new();
+    let (_, result) = result_of(&env, &["--approval", "auto"], "rm -rf /").await;
+    assert!(
+        result.contains("denied") || result.contains("not allowed") || result.contains("removes"),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn allowing_what_the_sandbox_holds_needs_one() {
+    let env = TestEnv::new();
+    let flags = ["--approval", "auto", "--sandbox", "off"];
+    let (code, said) = result_of(&env, &flags, "true").await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`sandbox` is `off`"), "{said}");
+}
