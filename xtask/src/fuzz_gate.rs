@@ -5,6 +5,7 @@
 //! create, change, remove, read outside of the project, start or connect to is a finding.
 
 mod bypasses;
+mod confined;
 mod corpus;
 mod grammar;
 mod protocol;
@@ -53,6 +54,9 @@ pub(crate) struct Args {
     /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
     #[arg(long, conflicts_with_all = ["replay", "command"])]
     bypasses: bool,
+    /// Runs these attempts and what the fuzzer starts from in Rondo's own read-only sandbox, none of them judged
+    #[arg(long, conflicts_with_all = ["replay", "command", "bypasses"])]
+    confined: bool,
     /// Started within the sandbox
     #[arg(long, hide = true)]
     runner: bool,
@@ -70,6 +74,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let mut tester = Tester::new()?;
         println!("{:#?}", tester.ask(command)?);
         return Ok(true);
+    }
+    if args.confined {
+        return confined::run();
     }
     if args.bypasses {
         return bypasses::run();

@@ -23,18 +23,28 @@ struct Corpus {
 /// Attempts of one kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Class {
-    name: String,
+pub(super) struct Class {
+    pub(super) name: String,
     /// What bash does in the project before each of them.
     #[serde(default)]
-    setup: String,
+    pub(super) setup: String,
     /// What a user allowed beside what only looks.
     #[serde(default)]
     allowed: Vec<String>,
-    attempts: Vec<String>,
+    pub(super) attempts: Vec<String>,
 }
 
 impl Class {
+    /// Attempts that need nothing.
+    pub(super) fn unprepared(name: &str, attempts: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            setup: String::new(),
+            allowed: Vec::new(),
+            attempts,
+        }
+    }
+
     /// Returns the attempts that would run without a question.
     fn allowed_in(&self, project: &Path) -> Result<Vec<&str>> {
         let mut options = GateOptions::new(AllowedDirs::new(project, &[])?);
@@ -51,7 +61,11 @@ impl Class {
     }
 }
 
-fn corpus() -> Result<Vec<Class>> {
+/// Reads the attempts.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn corpus() -> Result<Vec<Class>> {
     let path = workspace::root().join(FILE);
     let text = fs::read_to_string(&path).with_context(|| format!("failed to read `{FILE}`"))?;
     let corpus: Corpus = toml::from_str(&text).with_context(|| format!("`{FILE}` is damaged"))?;
@@ -78,7 +92,11 @@ fn judge(classes: &[Class]) -> Result<(usize, Vec<String>)> {
     Ok((count, found))
 }
 
-fn prepare(world: &World, setup: &str) -> Result<()> {
+/// Does what stands before the attempts of a class.
+///
+/// # Errors
+/// When bash does not start, or fails.
+pub(super) fn prepare(world: &World, setup: &str) -> Result<()> {
     let status = Command::new("bash")
         .args(["-ec", setup])
         .current_dir(world.project())
