@@ -97,10 +97,7 @@ async fn a_denial_holds_in_the_sandbox_too() {
     }
     let env = TestEnv::new();
     let (_, result) = result_of(&env, &["--approval", "auto"], "rm -rf /").await;
-    assert!(
-        result.contains("denied") || result.contains("not allowed") || result.contains("removes"),
-        "{result}"
-    );
+    assert!(result.contains("it removes the root directory"), "{result}");
 }
 
 #[tokio::test]
