@@ -15,6 +15,7 @@
 //! - `local`: the embedded model.
 //! - `journal`: what the journal costs, next to a bare `fdatasync`.
 //! - `policy`: how long a command is judged.
+//! - `sandbox`: what the sandbox costs a command.
 //! - `python`: what a call into a live Python session costs.
 
 mod decode;
@@ -26,6 +27,7 @@ mod process;
 mod program;
 mod python;
 mod raw;
+mod sandbox;
 mod server;
 
 use crate::eval_local::DEFAULT_MODEL;
@@ -77,6 +79,9 @@ pub(crate) struct Args {
     /// Measure only how long a command is judged
     #[arg(long, conflicts_with = "decode")]
     policy: bool,
+    /// Measure only what the sandbox costs a command
+    #[arg(long, conflicts_with = "decode")]
+    sandbox: bool,
     /// Measure only what a call into a live Python session costs
     #[arg(long, conflicts_with = "decode")]
     python: bool,
@@ -98,6 +103,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.journal {
         print!("{}", journal::measure(args.example.as_deref())?);
+        return Ok(true);
+    }
+    if args.sandbox {
+        print!("{}", sandbox::measure()?);
         return Ok(true);
     }
     if args.policy {

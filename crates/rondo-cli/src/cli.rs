@@ -207,6 +207,7 @@ impl AskArgs {
             approval: self.turn.approval,
             sandbox: self.turn.sandbox,
             yolo: switch(self.turn.yolo),
+            plan: switch(self.turn.plan),
             offline: switch(self.turn.offline),
             add_dirs: (!self.turn.add_dir.is_empty()).then(|| self.turn.add_dir.clone()),
             system_prompt: self.turn.system_prompt.clone(),
@@ -269,6 +270,8 @@ pub(crate) struct TurnArgs {
     pub(crate) sandbox: Option<SandboxChoice>,
     #[arg(help = help("yolo"), long)]
     pub(crate) yolo: bool,
+    #[arg(help = help("plan"), long)]
+    pub(crate) plan: bool,
     #[arg(help = help("offline"), long)]
     pub(crate) offline: bool,
     /// Run in this directory
@@ -473,7 +476,7 @@ mod tests {
     /// A value for the flag of a setting; `None` for a switch.
     fn argument(name: &str) -> Option<&'static str> {
         match name {
-            "yolo" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
+            "yolo" | "plan" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
             "max_steps" | "max_tool_calls" | "max_tokens_total" | "max_output_tokens" => Some("4"),
             "max_budget_usd" | "temperature" => Some("0.5"),
             "deadline" => Some("2m"),

@@ -24,6 +24,10 @@ const SETTINGS: &str = "settings";
 const READS: &str = "read-only";
 /// The rule by which commands run that the kernel confines.
 const SANDBOX: &str = "sandbox";
+/// The rule where a plan is asked for.
+const LOOKS_ONLY: &str = "plan";
+/// What the model reads then.
+const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes nothing is allowed. Say in the plan what should be done";
 /// Said where no rule fits.
 const NO_RULE: &str = "no rule";
 /// The longest program or reason that a question shows whole, in characters.
@@ -44,6 +48,7 @@ struct Judge {
     workdir: Option<Workdir>,
     environment: CommandEnvironment,
     yolo: bool,
+    looks_only: bool,
     confined: Option<Confined>,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
@@ -63,6 +68,8 @@ pub struct GateOptions {
     pub environment: CommandEnvironment,
     /// Allows every call that `disallowed_tools` and `forbidden_programs` do not deny.
     pub yolo: bool,
+    /// Denies every call that does more than look, whatever else allows it.
+    pub looks_only: bool,
     /// Set where commands run in a sandbox that holds whatever they do.
     pub confined: Option<Confined>,
     /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
@@ -94,6 +101,7 @@ impl GateOptions {
             workdir: None,
             environment: CommandEnvironment::default(),
             yolo: false,
+            looks_only: false,
             confined: None,
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
@@ -204,6 +212,7 @@ impl StandardGate {
             workdir: options.workdir,
             environment: options.environment,
             yolo: options.yolo,
+            looks_only: options.looks_only,
             confined: options.confined,
             forbidden_programs: options.forbidden_programs,
             rules: options.rules,
@@ -238,6 +247,9 @@ impl Judge {
             .any(|pattern| pattern.names(tool))
         {
             return deny(format!("the tool `{tool}` is not allowed"));
+        }
+        if self.looks_only && request.spec.effects != Effects::ReadOnly {
+            return deny(ONLY_LOOKING.to_owned());
         }
         let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
         let is_allowed = self.yolo
@@ -327,6 +339,9 @@ impl Judge {
             (Judgement::ReadOnly, Some(reason))
             | (Judgement::Effects { reason, .. } | Judgement::Unknown { reason }, _) => reason,
         };
+        if self.looks_only {
+            return Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned());
+        }
         if self.yolo {
             return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
         }

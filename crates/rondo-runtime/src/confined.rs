@@ -35,6 +35,26 @@ pub(crate) fn mode(settings: &Settings) -> Result<Option<SandboxMode>> {
     }
 }
 
+/// Refuses a directory that has the home directory in it: its keys could be read, and what runs at the next login
+/// written.
+fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
+    let Some(home) = home.and_then(|it| it.canonicalize().ok()) else {
+        return Ok(());
+    };
+    let holds = |it: &&PathBuf| it.canonicalize().is_ok_and(|it| home.starts_with(it));
+    match directories.iter().find(holds) {
+        None => Ok(()),
+        Some(directory) => Err(SetupError::new(
+            SetupErrorKind::Usage,
+            format_args!(
+                "a sandbox around `{}` would hold nothing: your home directory is in it",
+                directory.display()
+            ),
+        )
+        .hint("work in a directory of its own: `-C DIR`")),
+    }
+}
+
 /// Returns what the gate allows for the sandbox.
 pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
     let is_auto = settings.values.approval == Some(ApprovalMode::Auto);
@@ -60,6 +80,7 @@ pub(crate) fn spec(settings: &Settings, directories: &[PathBuf]) -> Result<Optio
         .hint("`--sandbox off` runs them with everything that you may; docs/safety.md says what a sandbox needs")
     })?;
     let home = settings.env.get("HOME").map(Path::new);
+    refuse_home(home, directories)?;
     let search_path = settings.env.get("PATH");
     Ok(Some(SandboxSpec {
         mode,

@@ -12,13 +12,18 @@ use std::path::Path;
 /// are in `rondo-tools`, module `instruction_files`.
 const USER_FILE: &str = "AGENTS.md";
 
+/// Tells the model what `--plan` asks for.
+const PLAN: &str = "The user asks for a plan. Look at what you need, with tools that only read, and change nothing. \
+Answer with the plan: numbered steps, each with the files to change and the commands to run, and how to tell that it \
+worked. It is carried out once the user has approved it.";
+
 /// Returns the blocks of the system prompt in order, with the secrets redacted. With a prompt from the
 /// settings (`system_prompt`), the environment and the instruction files are left out.
 #[must_use]
 pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
     let mut parts = Parts {
         profile: profile.system_prompt.clone(),
-        appended: settings.values.append_system_prompt.clone(),
+        appended: appended(settings),
         ..Parts::default()
     };
     if profile.context && settings.values.system_prompt.is_none() {
@@ -28,6 +33,14 @@ pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<S
     }
     let blocks = parts.blocks().into_iter();
     blocks.map(|block| secrets.text(block.text)).collect()
+}
+
+/// What follows the prompt: what the user appends, and that a plan is asked for.
+fn appended(settings: &Settings) -> Option<String> {
+    let plan = (settings.values.plan == Some(true)).then(|| PLAN.to_owned());
+    let own = settings.values.append_system_prompt.clone();
+    let parts: Vec<String> = own.into_iter().chain(plan).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn environment(directory: &Path, root: Option<&Path>) -> Environment {

@@ -206,6 +206,8 @@ settings! {
     question_expiry: TimeSpan, Some("RONDO_QUESTION_EXPIRY"), None, FromUntrusted::MayLower;
     #[doc = "Run all tool calls without asking"]
     yolo: bool, Some("RONDO_YOLO"), Some("yolo"), FromUntrusted::MayOnlyBe(false);
+    #[doc = "Look and change nothing, and answer with a plan"]
+    plan: bool, Some("RONDO_PLAN"), Some("plan"), FromUntrusted::MayOnlyBe(true);
     #[doc = "Do not download weights; local models must already be downloaded"]
     offline: bool, Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
     #[doc = "Additional directory that tools may use (repeatable)"]

@@ -261,6 +261,7 @@ pub(crate) fn gate_options_in(
     options.workdir = workdir.cloned();
     withhold_keys(&mut options.environment, &[], settings, workdir);
     options.confined = confined::of_gate(settings);
+    options.looks_only = settings.values.plan == Some(true);
     options.yolo = settings.values.yolo == Some(true);
     options.allowed_tools = settings.values.allowed_tools.clone().unwrap_or_default();
     options.disallowed_tools = settings.values.disallowed_tools.clone().unwrap_or_default();

@@ -56,13 +56,17 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
+/// What marks a call of x32.
+const X32: i64 = 0x4000_0000;
+/// `ptrace`, `kexec_load`, `process_vm_readv` and `process_vm_writev` have other numbers in x32.
+const X32_OWN: [i64; 4] = [521, 528, 539, 540];
+
 /// Sockets to the host of a virtual machine start programs there.
 const VSOCK: u64 = libc::AF_VSOCK as u64;
 
 /// Returns the filters, in the order in which they are set.
 pub(crate) fn programs() -> io::Result<[BpfProgram; 2]> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        DENIED.iter().map(|call| (*call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = denied().map(|it| (it, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| {
         let flag = u64::try_from(*flag).unwrap_or_default();
         first_argument(SeccompCmpOp::MaskedEq(flag), flag)
@@ -75,6 +79,16 @@ pub(crate) fn programs() -> io::Result<[BpfProgram; 2]> {
     // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
     let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok([program(rules, libc::EPERM)?, program(newer, libc::ENOSYS)?])
+}
+
+/// Returns the numbers that are denied, with those of the second set of calls that x86-64 has, x32.
+fn denied() -> impl Iterator<Item = i64> {
+    let is_x86 = cfg!(target_arch = "x86_64");
+    let second = DENIED
+        .into_iter()
+        .chain([libc::SYS_clone3, libc::SYS_clone, libc::SYS_socket]);
+    let second = second.chain(X32_OWN).map(|call| call | X32);
+    DENIED.into_iter().chain(second.filter(move |_| is_x86))
 }
 
 fn first_argument(op: SeccompCmpOp, value: u64) -> io::Result<SeccompRule> {

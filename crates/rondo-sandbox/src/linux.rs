@@ -59,7 +59,8 @@ struct Entry {
     readable: Vec<PathBuf>,
     /// The directories that are covered by empty ones of the command's own.
     private: Vec<PathBuf>,
-    /// What of the roots lies in these, parents first: it is bound back, read-only where that is said.
+    /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
+    /// roots lies in the covered directories.
     kept: Vec<(PathBuf, bool)>,
     /// What is bound over itself, and whether it is read-only then.
     bound: Vec<(CString, bool)>,
@@ -83,7 +84,9 @@ impl Entry {
         let private: Vec<PathBuf> = shared.chain(home).filter(is_private).collect();
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
         let roots = roots.chain(spec.readable.iter().map(|it| (it.clone(), true)));
-        let is_covered = |it: &(PathBuf, bool)| private.iter().any(|place| it.0.starts_with(place));
+        // What is to be written is bound in any case: all else is made read-only.
+        let is_covered =
+            |it: &(PathBuf, bool)| !it.1 || private.iter().any(|place| it.0.starts_with(place));
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
         kept.sort();
         let mut bound = Vec::new();
@@ -142,9 +145,7 @@ impl Entry {
         self.hide_private()?;
         for (path, is_read_only) in &self.bound {
             mount(Some(path), path, None, libc::MS_BIND | libc::MS_REC)?;
-            if *is_read_only {
-                mount_read_only(path)?;
-            }
+            set_read_only(path, *is_read_only, false)?;
         }
         if let Some(directory) = &self.directory {
             // Otherwise what was bound over it would not be seen from there.
@@ -160,6 +161,8 @@ impl Entry {
             Some((file.ok()?, path.clone(), *is_read_only))
         };
         let kept: Vec<_> = self.kept.iter().filter_map(opened).collect();
+        // Landlock knows no rights of modes, owners, times and attributes.
+        make_tree_read_only()?;
         for place in &self.private {
             // One that lies in another is covered with it.
             std::fs::create_dir_all(place)?;
@@ -171,11 +174,9 @@ impl Entry {
             make_place(&path, Path::new(&from).is_dir())?;
             let (from, to) = (CString::new(from)?, c_path(&path)?);
             mount(Some(&from), &to, None, libc::MS_BIND | libc::MS_REC)?;
-            if is_read_only {
-                mount_read_only(&to)?;
-            }
+            set_read_only(&to, is_read_only, false)?;
         }
-        Ok(())
+        own_terminals()
     }
 
     fn restrict_files(&self) -> io::Result<()> {
@@ -262,22 +263,45 @@ fn mount(
     })
 }
 
-/// Keeps the flags that a mount from outside has, which may not be taken away.
-fn mount_read_only(path: &CStr) -> io::Result<()> {
-    let base = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
-    let kept = [
-        0,
-        libc::MS_NOSUID | libc::MS_NODEV,
-        libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-    ];
-    let mut last = Ok(());
-    for flags in kept {
-        last = mount(None, path, None, base | flags);
-        if last.is_ok() {
-            break;
-        }
+/// Makes everything that is mounted read-only.
+fn make_tree_read_only() -> io::Result<()> {
+    set_read_only(c"/", true, true)
+}
+
+/// Makes a mount, or all below it too, read-only or writable. Only what was made so here can be made writable.
+#[expect(unsafe_code, reason = "no safe interface changes mounts")]
+fn set_read_only(path: &CStr, is_read_only: bool, is_recursive: bool) -> io::Result<()> {
+    let flag = libc::MOUNT_ATTR_RDONLY;
+    let change = libc::mount_attr {
+        attr_set: if is_read_only { flag } else { 0 },
+        attr_clr: if is_read_only { 0 } else { flag },
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let recursive = if is_recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the text ends with a zero, the structure has the size that is said, and both outlive the call.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            recursive,
+            &change,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    match returned {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    last
+}
+
+/// Covers the terminals of others, which could be written to, by terminals of the command's own.
+fn own_terminals() -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    mount(Some(c"devpts"), c"/dev/pts", Some(c"devpts"), flags)?;
+    rustix::fs::chmod(c"/dev/pts/ptmx", Mode::from_raw_mode(0o666))?;
+    mount(Some(c"/dev/pts/ptmx"), c"/dev/ptmx", None, libc::MS_BIND)
 }
 
 /// The loopback of a new namespace is down.

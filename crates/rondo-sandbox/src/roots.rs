@@ -29,9 +29,9 @@ pub const PROTECTED: [&str; 20] = [
 ];
 
 /// Of the system.
-const SYSTEM: [&str; 14] = [
+const SYSTEM: [&str; 13] = [
     "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/sbin",
-    "/sys", "/usr", "/var/lib", "/dev",
+    "/sys", "/usr", "/dev",
 ];
 
 /// Toolchains and caches in a home directory; no keys are in them.

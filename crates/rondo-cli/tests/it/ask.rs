@@ -235,6 +235,43 @@ async fn without_a_terminal_a_call_that_needs_approval_is_denied_and_the_turn_go
 }
 
 #[tokio::test]
+async fn a_plan_is_made_by_looking_and_carried_out_once_it_is_approved() {
+    let write = json!({"path": "made.txt", "content": "x"});
+    let server = serve(vec![
+        calls("exec", &json!({"command": "ls"})),
+        calls("exec", &json!({"command": "touch made.txt"})),
+        calls("write_file", &write),
+        says("1. Make made.txt."),
+        calls("write_file", &write),
+        says("Made."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let shown = env.ask(&server, &["--plan", "--yolo", "make a file"]).await;
+    assert_eq!(
+        (shown.stdout.as_str(), shown.code),
+        ("1. Make made.txt.\n", Some(0))
+    );
+    assert!(
+        shown
+            .stderr
+            .contains("`rondo ask -c \"Carry out the plan.\"`"),
+        "{}",
+        shown.stderr
+    );
+    assert!(!env.project().join("made.txt").exists());
+    let requests = server.requests();
+    let prompt = requests[0].json()["messages"][0]["content"].to_string();
+    assert!(prompt.contains("The user asks for a plan."), "{prompt}");
+    let asked = requests[3].json()["messages"].to_string();
+    assert_eq!(asked.matches("a plan is asked for").count(), 2, "{asked}");
+    let args = ["-c", "--yolo", "Carry out the plan."];
+    let shown = env.ask(&server, &args).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(env.project().join("made.txt").exists());
+}
+
+#[tokio::test]
 async fn yolo_runs_what_would_be_asked() {
     let server = serve(vec![
         calls("write_file", &json!({"path": "made.txt", "content": "x"})),

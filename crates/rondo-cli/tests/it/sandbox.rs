@@ -4,6 +4,7 @@ use crate::harness::{TestEnv, calls, says, serve};
 use serde_json::json;
 
 /// Most containers do not let a process confine itself; then a turn that needs it does not start.
+#[expect(clippy::print_stderr, reason = "what is not run is said")]
 fn is_enforced() -> bool {
     let tried = rondo_runtime::confined::works();
     if let Err(err) = &tried {
@@ -107,4 +108,19 @@ async fn allowing_what_the_sandbox_holds_needs_one() {
     let (code, said) = result_of(&env, &flags, "true").await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("`sandbox` is `off`"), "{said}");
+}
+
+#[tokio::test]
+async fn there_is_no_sandbox_around_a_home_directory() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let home = env.home();
+    for directory in [home.to_str().unwrap(), "/"] {
+        let flags = ["--approval", "auto", "-C", directory];
+        let (code, said) = result_of(&env, &flags, "true").await;
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("your home directory is in it"), "{said}");
+    }
 }

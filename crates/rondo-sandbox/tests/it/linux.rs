@@ -95,6 +95,7 @@ impl Place {
 }
 
 /// Most containers do not let a process confine itself; then there is nothing to test.
+#[expect(clippy::print_stderr, reason = "what is not run is said")]
 fn is_enforced() -> bool {
     let tried = rondo_sandbox::probe();
     if let Err(err) = &tried {
@@ -131,6 +132,11 @@ fn a_command_writes_its_workspace_and_a_private_tmp_and_nothing_else() {
         "ln $OUTSIDE/.ssh/id key && cat key",
         "ln -s $OUTSIDE/made link && echo a > link",
         "chmod 777 $OUTSIDE/.ssh/id",
+        "touch -d 1999-01-01 $OUTSIDE/.ssh/id",
+        "chown $(id -u) $OUTSIDE/.ssh/id",
+        "python3 -c 'import os; os.setxattr(os.environ[\"OUTSIDE\"], \"user.a\", b\"a\")'",
+        "chmod 777 /usr/bin/env",
+        "chmod 777 ~/../etc",
     ] {
         place.fails(script);
     }
@@ -303,6 +309,10 @@ fn work_goes_on_inside() {
     place.works("printf 'import unittest\\nclass T(unittest.TestCase):\\n def test_a(self): self.assertTrue(1)\\n' > test_a.py && python3 -m unittest -q");
     place.works("python3 -c 'import multiprocessing as m; m.Lock(); print(1)'");
     place.works("python3 -c \"import socket; s=socket.create_server(('127.0.0.1',0)); socket.create_connection(s.getsockname())\"");
+    place.works(
+        "python3 -c 'import os, pty; m, s = pty.openpty(); os.write(m, b\"x\"); os.ttyname(s)'",
+    );
+    place.works("chmod 755 test_a.py && touch -d 1999-01-01 test_a.py");
     place.works("ls | sort | xargs cat > /dev/null; kill -0 $$; (sleep 0.01 & wait)");
     place.works("mkdir -p c/src && cd c && printf '[package]\\nname=\"c\"\\nversion=\"0.1.0\"\\nedition=\"2021\"\\n[workspace]\\n' > Cargo.toml && echo 'fn main() {}' > src/main.rs && CARGO_TARGET_DIR=target cargo build -q --offline && target/debug/c");
 }
@@ -321,4 +331,17 @@ fn what_does_not_exist_is_an_error_before_anything_runs() {
     };
     assert!(confine(&mut Command::new("/bin/true"), &spec).is_err());
     rondo_sandbox::probe().unwrap();
+}
+
+#[test]
+fn the_terminals_of_others_are_not_there() {
+    if !is_enforced() {
+        return;
+    }
+    let master = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
+    rustix::pty::grantpt(&master).unwrap();
+    rustix::pty::unlockpt(&master).unwrap();
+    let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+    let place = workspace_write();
+    place.fails(&format!("echo a > {}", name.to_str().unwrap()));
 }

@@ -218,6 +218,10 @@ async fn finish(
     if !is_last {
         said.push(Said::Note(carried_on(&outcome)));
     }
+    let values = &prepared.session.settings.values;
+    if outcome.answered && values.plan == Some(true) && values.ephemeral != Some(true) {
+        said.push(Said::Hint(CARRY_OUT.to_owned()));
+    }
     if let Err(error) = written {
         exit = error.exit;
         said.push(Said::Error(error));
@@ -232,6 +236,10 @@ async fn finish(
     );
     Ok(exit)
 }
+
+/// What follows a plan.
+const CARRY_OUT: &str =
+    "nothing was changed; `rondo ask -c \"Carry out the plan.\"` approves it, and has it done";
 
 fn carried_on(outcome: &Outcome) -> String {
     let end = match outcome.answered {
