@@ -84,12 +84,41 @@ pub struct GateOptions {
     pub rules: Rules,
 }
 
-/// A sandbox around commands. No question is asked about them but those of rules, nor about changes of files in the
-/// directories.
+/// A sandbox around commands. Tools keep to what it allows: they run outside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confined {
-    /// The names of files and directories whose changes are asked about, wherever they are.
+    /// Whether the directories may be written.
+    pub may_write: bool,
+    /// Whether no question is asked about what it holds, but those of rules.
+    pub is_enough: bool,
+    /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
     pub protected: Vec<String>,
+}
+
+/// Where a call has its effects, next to the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// There is no sandbox, it only looks, or the sandbox is no reason to let it run.
+    Any,
+    /// It changes what may be changed, and no question is asked about that.
+    Inside,
+    /// It changes what configures the agent, what others run, or what is not in the directories.
+    Protected,
+    /// It is no change of a file.
+    Outside,
+    /// It changes a file where nothing may be.
+    Refused,
+}
+
+impl Reach {
+    /// Says in a question why it is asked in spite of a sandbox.
+    fn reason(self) -> String {
+        match self {
+            Self::Protected => "\nReason: the sandbox protects this file.".to_owned(),
+            Self::Outside => "\nReason: it runs outside of the sandbox.".to_owned(),
+            Self::Any | Self::Inside | Self::Refused => String::new(),
+        }
+    }
 }
 
 impl GateOptions {
@@ -231,7 +260,7 @@ impl StandardGate {
 impl Judge {
     /// Returns whether the verdict needs no look at the disk.
     fn is_quick(&self, request: &GateRequest) -> bool {
-        let looks = self.confined.is_some() && request.spec.kind == ToolKind::Edit;
+        let looks = self.confined.is_some() && request.spec.effects != Effects::ReadOnly;
         let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
         !runs_command && !looks && self.rules.rules().is_empty()
     }
@@ -251,11 +280,18 @@ impl Judge {
         if self.looks_only && request.spec.effects != Effects::ReadOnly {
             return deny(ONLY_LOOKING.to_owned());
         }
-        let is_allowed = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
-        let is_allowed = self.yolo
-            || request.spec.effects == Effects::ReadOnly
-            || self.allowed.iter().any(is_allowed)
-            || self.changes_own_file(request);
+        let reach = self.reach(request);
+        if reach == Reach::Refused {
+            return deny("the sandbox may only read".to_owned());
+        }
+        let named = |pattern: &Pattern| pattern.names(tool) && pattern.words.is_none();
+        let is_named = self.allowed.iter().any(named);
+        let is_allowed = match reach {
+            Reach::Protected => false,
+            Reach::Outside => is_named,
+            Reach::Inside => true,
+            _ => self.yolo || is_named || request.spec.effects == Effects::ReadOnly,
+        };
         let ruling = self
             .rules
             .of_call(&request.spec, &request.arguments, &self.dirs);
@@ -264,9 +300,11 @@ impl Judge {
             Some(it) if it.decision == Decision::Ask && !self.yolo => {
                 format!("\nReason: {}.", shown::line(&shortened(&it.reason)))
             }
-            Some(it) if it.decision == Decision::Allow => return Verdict::Allow,
+            Some(it) if it.decision == Decision::Allow && reach != Reach::Protected => {
+                return Verdict::Allow;
+            }
             Some(_) | None if is_allowed => return Verdict::Allow,
-            Some(_) | None => String::new(),
+            Some(_) | None => reach.reason(),
         };
         Verdict::Ask {
             prompt: format!(
@@ -277,17 +315,31 @@ impl Judge {
         }
     }
 
-    /// Returns whether a call changes a file in the directories, and none that configures the agent or that others
-    /// run.
-    fn changes_own_file(&self, request: &GateRequest) -> bool {
-        let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
-        let (Some(confined), Some(path)) = (&self.confined, path) else {
-            return false;
+    /// Returns where a call that runs no command has its effects.
+    fn reach(&self, request: &GateRequest) -> Reach {
+        let Some(confined) = &self.confined else {
+            return Reach::Any;
         };
-        request.spec.kind == ToolKind::Edit
-            && self
-                .dirs
-                .holds_unprotected(Path::new(path), &confined.protected)
+        let kind = request.spec.kind;
+        if request.spec.effects == Effects::ReadOnly {
+            return Reach::Any;
+        }
+        if !matches!(kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) {
+            return Reach::Outside;
+        }
+        if !confined.may_write {
+            return Reach::Refused;
+        }
+        let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+        let is_own = path.is_some_and(|path| {
+            let path = Path::new(path);
+            self.dirs.holds_unprotected(path, &confined.protected)
+        });
+        match (is_own, confined.is_enough) {
+            (false, _) => Reach::Protected,
+            (true, true) => Reach::Inside,
+            (true, false) => Reach::Any,
+        }
     }
 
     fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
@@ -347,7 +399,7 @@ impl Judge {
         }
         match self.allowing(tool, analysis, is_known) {
             Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
-            None if self.confined.is_some() => {
+            None if self.confined.as_ref().is_some_and(|it| it.is_enough) => {
                 let reason = "it cannot leave the sandbox".to_owned();
                 Judged::by(Decision::Allow, SANDBOX, reason)
             }

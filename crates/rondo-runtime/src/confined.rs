@@ -57,8 +57,11 @@ fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Result<()> {
 
 /// Returns what the gate allows for the sandbox.
 pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
-    let is_auto = settings.values.approval == Some(ApprovalMode::Auto);
-    is_auto.then(|| Confined {
+    // What the settings contradict each other about is an error of building the tools.
+    let mode = mode(settings).ok().flatten()?;
+    Some(Confined {
+        may_write: mode == SandboxMode::WorkspaceWrite,
+        is_enough: settings.values.approval == Some(ApprovalMode::Auto),
         protected: PROTECTED.map(str::to_owned).to_vec(),
     })
 }

@@ -124,3 +124,31 @@ async fn there_is_no_sandbox_around_a_home_directory() {
         assert!(said.contains("your home directory is in it"), "{said}");
     }
 }
+
+#[tokio::test]
+async fn whatever_is_allowed_tools_keep_to_what_the_sandbox_allows() {
+    if !is_enforced() {
+        return;
+    }
+    let write = |path: &str| json!({"path": path, "content": "x"});
+    for (mode, path, code, is_made) in [
+        ("workspace-write", "made.txt", 0, true),
+        ("workspace-write", "AGENTS.md", 44, false),
+        ("workspace-write", ".git/config", 44, false),
+        ("read-only", "made.txt", 0, false),
+    ] {
+        let server = serve(vec![calls("write_file", &write(path)), says("Done.")]).await;
+        let env = TestEnv::new();
+        let flags = [
+            "--yolo",
+            "--allowed-tools",
+            "write_file",
+            "--sandbox",
+            mode,
+            "do it",
+        ];
+        let shown = env.ask(&server, &flags).await;
+        assert_eq!(shown.code, Some(code), "{mode} {path}: {shown:?}");
+        assert_eq!(env.project().join(path).exists(), is_made, "{mode} {path}");
+    }
+}
