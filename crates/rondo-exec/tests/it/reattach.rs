@@ -117,11 +117,12 @@ async fn a_command_that_ends_between_the_question_and_the_call_is_not_run_again(
 #[tokio::test]
 async fn a_long_output_from_before_is_told_with_both_ends() {
     let fixture = Fixture::new();
-    cut_off(&fixture, "seq 1000", "true");
+    // So much that most of it was read, and cut, before the command went on: a terminal holds 12 KiB.
+    cut_off(&fixture, "seq 30000", "true");
     let next = Next::new(&fixture).await;
     assert_eq!(next.reconcile().await, Reconciled::Running);
     let seen = async {
-        while !fixture.live().contains("1000\n") {
+        while !fixture.live().contains("30000\n") {
             tokio::task::yield_now().await;
         }
         open(&fixture).await;
@@ -131,7 +132,7 @@ async fn a_long_output_from_before_is_told_with_both_ends() {
     let live = fixture.live();
     assert!(live.starts_with("1\n2\n3\n"), "{live}");
     assert!(live.contains("bytes left out"), "{live}");
-    assert!(live.ends_with("1000\nopen\n"), "{live}");
+    assert!(live.ends_with("30000\nopen\n"), "{live}");
 }
 
 #[tokio::test]
