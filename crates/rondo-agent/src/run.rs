@@ -132,8 +132,8 @@ impl Run {
     /// turn is over or its queue is full.
     ///
     /// Messages that arrive too late for the model are in [`Outcome::undelivered_steering`].
-    pub fn steer(&self, text: impl Into<String>) -> bool {
-        self.handle.steer(text.into())
+    pub fn steer(&self, message: impl Into<Message>) -> bool {
+        self.handle.steer(message)
     }
 
     /// Returns a handle to cancel and steer the turn from another task. Dropping it does nothing.

@@ -112,7 +112,7 @@ fn in_doubt(call: &ToolCall) -> ToolResult {
         name: call.name.clone(),
         error: Some(ToolErrorCode::InDoubt),
         content: ToolContent::Text(text.to_owned()),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: true,
     }
 }

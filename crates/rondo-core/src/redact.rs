@@ -11,7 +11,10 @@ use crate::ports::{
 };
 use async_trait::async_trait;
 use matcher::Matcher;
-use rondo_types::{JobId, Message, Part, Question, ToolContent, ToolOutcome, ToolSpec};
+use rondo_types::{
+    ContentBlock, JobId, Media, MediaSource, Message, Part, Question, ToolContent, ToolOutcome,
+    ToolSpec,
+};
 use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,14 +95,37 @@ impl Secrets {
         for part in &mut message.parts {
             match part {
                 Part::Text(part) => self.in_text(&mut part.text),
-                Part::ToolResult(result) => match &mut result.content {
-                    ToolContent::Text(text) => self.in_text(text),
-                    ToolContent::Json(value) => self.in_value(value),
-                },
+                Part::ToolResult(result) => {
+                    match &mut result.content {
+                        ToolContent::Text(text) => self.in_text(text),
+                        ToolContent::Json(value) => self.in_value(value),
+                    }
+                    self.in_blocks(&mut result.blocks);
+                }
+                Part::Media(media) => self.in_media(media),
                 _ => {}
             }
         }
         message
+    }
+
+    fn in_blocks(&self, blocks: &mut [ContentBlock]) {
+        for block in blocks {
+            match block {
+                ContentBlock::Text { text } => self.in_text(text),
+                ContentBlock::Media(media) => self.in_media(media),
+            }
+        }
+    }
+
+    /// Redacts what is said of an image or a file. Its bytes are unchanged.
+    fn in_media(&self, media: &mut Media) {
+        if let Some(name) = &mut media.name {
+            self.in_text(name);
+        }
+        if let MediaSource::Url(url) = &mut media.source {
+            self.in_text(url);
+        }
     }
 
     /// Returns the outcome, redacted.
@@ -108,6 +134,7 @@ impl Secrets {
         match &mut outcome {
             ToolOutcome::Ok(output) => {
                 self.in_value(&mut output.value);
+                self.in_blocks(&mut output.blocks);
                 for change in &mut output.changes {
                     self.in_text(&mut change.path);
                 }

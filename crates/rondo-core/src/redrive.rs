@@ -463,8 +463,8 @@ impl Drive<'_> {
         for record in rest {
             match &record.body {
                 RecordBody::UserMessage { message } => {
-                    let text = message.text();
-                    self.input(at, Input::Steer { text });
+                    let message = message.clone();
+                    self.input(at, Input::Steer { message });
                 }
                 RecordBody::CallResolved { .. }
                 | RecordBody::AnswerRefused { .. }

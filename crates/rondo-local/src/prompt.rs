@@ -11,7 +11,7 @@ use crate::grammar::{StepShape, is_shown};
 use crate::vocabulary::Vocabulary;
 use examples::examples;
 use observation::observation;
-use rondo_types::{Message, ModelRequest, Part, Role, ToolResult, ToolSpec};
+use rondo_types::{ContentBlock, Message, ModelRequest, Part, Role, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -159,8 +159,11 @@ fn user_text(message: &Message) -> String {
 
 fn result_text(result: &ToolResult) -> String {
     let mut text = observation(&result.content);
-    for media in &result.media {
-        push_line(&mut text, &media.placeholder());
+    for block in &result.blocks {
+        match block {
+            ContentBlock::Text { text: more } => push_line(&mut text, more),
+            ContentBlock::Media(media) => push_line(&mut text, &media.placeholder()),
+        }
     }
     text
 }

@@ -21,6 +21,8 @@ pub struct ModelFacts {
     pub context_tokens: Option<u64>,
     /// Whether it supports function calling.
     pub function_calling: Option<bool>,
+    /// Whether it reads images and files; where it does not, they are described to it.
+    pub image_input: Option<bool>,
     /// Dollars for a million prompt tokens.
     pub input_usd: Option<f64>,
     /// Dollars for a million generated tokens.
@@ -53,6 +55,7 @@ impl ModelFacts {
         Self {
             context_tokens: self.context_tokens.or(other.context_tokens),
             function_calling: self.function_calling.or(other.function_calling),
+            image_input: self.image_input.or(other.image_input),
             input_usd: self.input_usd.or(other.input_usd),
             output_usd: self.output_usd.or(other.output_usd),
             cache_read_usd: self.cache_read_usd.or(other.cache_read_usd),

@@ -29,6 +29,7 @@ pub fn http_model(
     endpoint.headers = headers(target, settings);
     endpoint.extra_body = extra_body(target)?;
     endpoint.quirks = quirks(target)?;
+    endpoint.quirks.omit_media |= target.facts.image_input == Some(false);
     endpoint.streaming = streaming;
     endpoint.network = Network {
         proxies: Proxies::from_lookup(|name| settings.env.text(name)),

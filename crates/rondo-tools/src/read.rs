@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{
-    Concurrency, Effects, Media, MediaKind, MediaSource, Recovery, ToolHints, ToolKind,
-    ToolOutcome, ToolOutput, ToolSpec,
+    Concurrency, ContentBlock, Effects, Media, MediaKind, MediaSource, Recovery, ToolHints,
+    ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -279,12 +279,12 @@ fn image(reader: impl Read, mime: &str, shown: &str) -> Result<ToolOutput, Failu
     }
     Ok(ToolOutput {
         value: Value::String(format!("[{shown}: {mime}, {length} bytes]")),
-        media: vec![Media {
+        blocks: vec![ContentBlock::Media(Media {
             kind: MediaKind::Image,
             mime: mime.to_owned(),
             name: Some(shown.to_owned()),
             source: MediaSource::Base64(STANDARD.encode(&bytes)),
-        }],
+        })],
         ..ToolOutput::default()
     })
 }

@@ -27,9 +27,10 @@ pub use commit::{Commit, MailId};
 pub use error::{ErrorClass, ModelError};
 pub use ids::{BadSessionId, CallId, JobId, SessionId, TurnId};
 pub use limits::{Limits, Overflow, RetryPolicy};
+pub use media::{BlockInfo, MediaInfo};
 pub use message::{
-    Media, MediaKind, MediaSource, Message, Opaque, Origin, Part, ReasoningPart, Role, TextPart,
-    ToolCall, ToolContent, ToolResult, Transcript,
+    ContentBlock, Media, MediaKind, MediaSource, Message, Opaque, Origin, Part, ReasoningPart,
+    Role, TextPart, ToolCall, ToolContent, ToolResult, Transcript,
 };
 pub use model_event::ModelEvent;
 pub use outcome::{Finding, Outcome, StopReason};

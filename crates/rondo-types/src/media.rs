@@ -1,9 +1,50 @@
 //! What can be said of media without sending it.
 
-use crate::{Media, MediaKind, MediaSource};
+use crate::{ContentBlock, Media, MediaKind, MediaSource};
+use serde::{Deserialize, Serialize};
 
 /// The bound on the name and the media type in a [`Media::placeholder`], in characters.
 const SHOWN_CHARS_MAX: usize = 100;
+
+/// What events tell of an image or a file. Its bytes are in the session's records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MediaInfo {
+    /// What kind of media it is.
+    pub kind: MediaKind,
+    /// The media type, such as `image/png`.
+    pub mime: String,
+    /// The file name to display, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The size in decoded bytes; absent where only an address is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The address, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// One piece of a tool's output, as events tell of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum BlockInfo {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image or a file.
+    Media(MediaInfo),
+}
+
+impl From<&ContentBlock> for BlockInfo {
+    fn from(block: &ContentBlock) -> Self {
+        match block {
+            ContentBlock::Text { text } => Self::Text { text: text.clone() },
+            ContentBlock::Media(media) => Self::Media(media.info()),
+        }
+    }
+}
 
 impl Media {
     /// The bound on media that is sent to a provider, in decoded bytes: 20 MiB.
@@ -43,6 +84,37 @@ impl Media {
         format!("[{} cannot be read by this model]", self.described())
     }
 
+    /// Returns the text that stands at its place in a result that cannot hold it, such as
+    /// ``[image `shot.png` (image/png, 1234 bytes): see below]``. On one line, and bounded.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("[{}: see below]", self.described())
+    }
+
+    /// Returns what events tell of it.
+    #[must_use]
+    pub fn info(&self) -> MediaInfo {
+        let (url, bytes) = match &self.source {
+            MediaSource::Url(url) => (Some(url.clone()), None),
+            MediaSource::Base64(_) => (None, self.size().map(|it| it as u64)),
+        };
+        MediaInfo {
+            kind: self.kind,
+            mime: self.mime.clone(),
+            name: self.name.clone(),
+            bytes,
+            url,
+        }
+    }
+
+    /// Returns what it is; [`MediaInfo::described`].
+    #[must_use]
+    pub fn described(&self) -> String {
+        self.info().described()
+    }
+}
+
+impl MediaInfo {
     /// Returns what it is, such as ``image `shot.png` (image/png, 1234 bytes)``. On one line, and bounded.
     #[must_use]
     pub fn described(&self) -> String {
@@ -60,7 +132,7 @@ impl Media {
             mime if mime.is_empty() => "no media type".to_owned(),
             mime => mime,
         };
-        match self.size() {
+        match self.bytes {
             Some(1) => format!("{kind}{name} ({mime}, 1 byte)"),
             Some(size) => format!("{kind}{name} ({mime}, {size} bytes)"),
             None => format!("{kind}{name} ({mime}, at an address)"),

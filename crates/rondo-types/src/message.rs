@@ -3,6 +3,7 @@
 use crate::{CallId, ToolErrorCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The ordered messages of a session.
@@ -227,12 +228,82 @@ pub struct ToolResult {
     pub error: Option<ToolErrorCode>,
     /// What the model reads, in the profile's [`ResultRendering`](crate::ResultRendering).
     pub content: ToolContent,
-    /// Images and files that the tool returned.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub media: Vec<Media>,
+    /// What follows `content`, in order. Where a protocol has no place for media in a result, they follow it in a
+    /// message of their own. `media` in records, which held nothing else at first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "media")]
+    pub blocks: Vec<ContentBlock>,
     /// Whether the runtime wrote it for a call that did not run to its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
+}
+
+impl ToolResult {
+    /// Returns the images and files among the blocks, in order.
+    pub fn media(&self) -> impl Iterator<Item = &Media> {
+        ContentBlock::media_of(&self.blocks)
+    }
+
+    /// Returns the texts among the blocks in one, where each of the media is named at its place, for protocols
+    /// whose results hold no media; `None` if no block is text, so that nothing but media follows.
+    #[must_use]
+    pub fn text_of_blocks(&self) -> Option<String> {
+        let is_text = |it: &ContentBlock| matches!(it, ContentBlock::Text { .. });
+        self.blocks.iter().any(is_text).then(|| {
+            let texts = self.blocks.iter().map(|it| match it {
+                ContentBlock::Text { text } => Cow::Borrowed(text.as_str()),
+                ContentBlock::Media(media) => Cow::Owned(media.reference()),
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    /// Returns the content as text with [`Self::text_of_blocks`] below it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let text = self.content.to_text();
+        match self.text_of_blocks() {
+            Some(more) if text.is_empty() => more,
+            Some(more) => format!("{text}\n{more}"),
+            None => text,
+        }
+    }
+}
+
+/// One piece of a tool's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ContentBlock {
+    /// An image or a file.
+    Media(Media),
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<Media> for ContentBlock {
+    fn from(media: Media) -> Self {
+        Self::Media(media)
+    }
+}
+
+impl ContentBlock {
+    /// The bound on the blocks of one output.
+    pub const COUNT_MAX: usize = 256;
+
+    /// Builds a text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// Returns the images and files among the blocks, in order.
+    pub fn media_of(blocks: &[Self]) -> impl Iterator<Item = &Media> {
+        blocks.iter().filter_map(|block| match block {
+            Self::Media(media) => Some(media),
+            Self::Text { .. } => None,
+        })
+    }
 }
 
 /// What the model reads of a tool result.

@@ -1,6 +1,6 @@
 //! How a turn ended.
 
-use crate::{CallId, FinishReason, ModelError, NanoUsd, ToolContent, Transcript, Usage};
+use crate::{CallId, FinishReason, Message, ModelError, NanoUsd, ToolContent, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -43,8 +43,13 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ModelError>,
     /// Steering messages that arrived too late for the model. The caller may send them again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "unheard")]
-    pub undelivered_steering: Vec<String>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        rename = "unheard",
+        with = "steering"
+    )]
+    pub undelivered_steering: Vec<Message>,
     /// The session's messages, this turn's included; every call has its result.
     pub transcript: Transcript,
 }
@@ -182,9 +187,43 @@ fn middle_cut(text: &str, chars_max: usize) -> String {
         .collect()
 }
 
+/// Messages of the user; one of nothing but text is written as a string, which is all that steering was at first.
+mod steering {
+    use super::Message;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Message(Box<Message>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(messages: &[Message], to: S) -> Result<S::Ok, S::Error> {
+        let written = messages.iter().map(|message| {
+            let text = message.text();
+            match *message == Message::user(&text) {
+                true => Written::Text(text),
+                false => Written::Message(Box::new(message.clone())),
+            }
+        });
+        to.collect_seq(written)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<Message>, D::Error> {
+        let written = Vec::<Written>::deserialize(from)?;
+        let messages = written.into_iter().map(|it| match it {
+            Written::Text(text) => Message::user(text),
+            Written::Message(message) => *message,
+        });
+        Ok(messages.collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ErrorClass, Media, MediaKind, MediaSource, Part};
 
     #[test]
     fn digest_keeps_head_and_tail() {
@@ -197,5 +236,21 @@ mod tests {
         );
         assert_eq!(finding.digest.chars().count(), Finding::DIGEST_CHARS_MAX);
         assert!(finding.digest.starts_with('a') && finding.digest.ends_with('z'));
+    }
+
+    #[test]
+    fn steering_that_came_too_late_is_read_as_it_was_written_when_it_was_only_text() {
+        let mut with_image = Message::user("see");
+        with_image.parts.push(Part::Media(Media {
+            kind: MediaKind::Image,
+            mime: "image/png".to_owned(),
+            name: None,
+            source: MediaSource::Base64("QUJD".to_owned()),
+        }));
+        let mut outcome = Outcome::failed(ModelError::new(ErrorClass::Server, "it broke"));
+        outcome.undelivered_steering = vec![Message::user("and this"), with_image];
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!(json["unheard"][0], "and this");
+        assert_eq!(serde_json::from_value::<Outcome>(json).unwrap(), outcome);
     }
 }

@@ -1,7 +1,7 @@
 //! Tool specifications and the outcomes of tool calls.
 
 use crate::time::optional_duration_ms;
-use crate::{Commit, JobId, Limits, Media, NanoUsd, SessionId};
+use crate::{Commit, ContentBlock, JobId, Limits, Media, NanoUsd, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -333,9 +333,10 @@ impl ToolOutcome {
 pub struct ToolOutput {
     /// The result: a string is text, anything else is JSON. Bounded by the tool.
     pub value: Value,
-    /// Images and files that the tool returned.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub media: Vec<Media>,
+    /// Images, files and further texts, in the order in which they follow `value`; [`Self::within_bounds`]. `media`
+    /// in records, which held nothing else at first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "media")]
+    pub blocks: Vec<ContentBlock>,
     /// Whether the middle of the output was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -365,14 +366,39 @@ impl ToolOutput {
     /// The bound on [`Self::changes`].
     pub const CHANGES_MAX: usize = 1000;
 
-    /// Leaves out what no record can hold: changes beyond the bound, and a child's id that no session could have.
+    /// Leaves out what no record can hold: changes and blocks beyond their bounds, media of more than
+    /// [`Media::BYTES_MAX`] together, and a child's id that no session could have. The model reads of blocks and media
+    /// what was left out.
     #[must_use]
     pub fn within_bounds(mut self) -> Self {
         self.changes.truncate(Self::CHANGES_MAX);
+        self.bound_blocks();
         self.child = self
             .child
             .filter(|child| SessionId::parse(child.as_str()).is_ok());
         self
+    }
+
+    fn bound_blocks(&mut self) {
+        let beyond = self.blocks.len().saturating_sub(ContentBlock::COUNT_MAX);
+        if beyond > 0 {
+            self.blocks.truncate(ContentBlock::COUNT_MAX);
+            let note = format!("[{beyond} more blocks left out]");
+            self.blocks.push(ContentBlock::text(note));
+        }
+        let mut room = Media::BYTES_MAX;
+        for block in &mut self.blocks {
+            let ContentBlock::Media(media) = block else {
+                continue;
+            };
+            match room.checked_sub(media.size().unwrap_or_default()) {
+                Some(left) => room = left,
+                None => {
+                    let note = format!("[{} left out: too large]", media.described());
+                    *block = ContentBlock::text(note);
+                }
+            }
+        }
     }
 }
 
@@ -615,5 +641,50 @@ mod tests {
         let bounded = output.within_bounds();
         assert_eq!(bounded.changes.len(), ToolOutput::CHANGES_MAX);
         assert_eq!(bounded.child, None);
+    }
+
+    #[test]
+    fn an_output_holds_no_more_blocks_and_media_than_its_bounds() {
+        let image = |bytes: usize| Media {
+            kind: crate::MediaKind::Image,
+            mime: "image/png".to_owned(),
+            name: None,
+            source: crate::MediaSource::Base64("A".repeat(bytes / 3 * 4)),
+        };
+        let large = image(Media::BYTES_MAX / 2 - 60);
+        let output = ToolOutput {
+            blocks: vec![large.clone().into(), large.into(), image(30).into()],
+            ..ToolOutput::default()
+        };
+        let output = output.within_bounds();
+        let kept = ContentBlock::media_of(&output.blocks);
+        assert_eq!(kept.count(), 3);
+        let output = ToolOutput {
+            blocks: vec![image(Media::BYTES_MAX + 3).into(), image(30).into()],
+            ..ToolOutput::default()
+        };
+        let [note, ContentBlock::Media(_)] = &output.within_bounds().blocks[..] else {
+            panic!("the second is kept");
+        };
+        let text = "[image (image/png, 20971521 bytes) left out: too large]";
+        assert_eq!(*note, ContentBlock::text(text));
+        let many = vec![ContentBlock::text("a"); ContentBlock::COUNT_MAX + 5];
+        let output = ToolOutput {
+            blocks: many,
+            ..ToolOutput::default()
+        };
+        let last = output.within_bounds().blocks.pop();
+        assert_eq!(last, Some(ContentBlock::text("[5 more blocks left out]")));
+    }
+
+    #[test]
+    fn blocks_are_written_so_that_media_are_read_as_ever() {
+        let old = r#"{"value":"","media":[{"kind":"image","mime":"image/png","source":{"type":"base64","value":"QQ=="}}]}"#;
+        let mut output: ToolOutput = serde_json::from_str(old).unwrap();
+        assert_eq!(serde_json::to_string(&output).unwrap(), old);
+        output.blocks.push(ContentBlock::text("more"));
+        let json = serde_json::to_value(&output).unwrap();
+        assert_eq!(json["media"][1], json!({ "text": "more" }));
+        assert_eq!(serde_json::from_value::<ToolOutput>(json).unwrap(), output);
     }
 }

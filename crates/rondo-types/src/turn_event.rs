@@ -1,8 +1,8 @@
 //! The events of a turn, as listeners and `stream-json` receive them.
 
 use crate::{
-    CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, Question, SessionId,
-    StopReason, TimeMs, ToolErrorCode, ToolProgress, TurnId, Usage,
+    BlockInfo, CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, MediaInfo,
+    Question, SessionId, StopReason, TimeMs, ToolErrorCode, ToolProgress, TurnId, Usage,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -136,6 +136,9 @@ pub enum EventBody {
         code: Option<ToolErrorCode>,
         /// What the model reads.
         result: Value,
+        /// What the model reads after it: images, files and further texts, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        blocks: Vec<BlockInfo>,
         /// Whether the middle of the output was left out.
         truncated: bool,
         /// The file that holds the whole output.
@@ -186,8 +189,11 @@ pub enum EventBody {
     },
     /// A steering message was added to the conversation.
     Steered {
-        /// The message.
+        /// The text of the message.
         text: String,
+        /// The images and files that came with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        media: Vec<MediaInfo>,
     },
     /// The turn continues after a crash. Another process sent the events before this one.
     Resumed {
@@ -479,6 +485,7 @@ mod tests {
                 ok: false,
                 code: Some(ToolErrorCode::Timeout),
                 result: Value::String("late".into()),
+                blocks: vec![],
                 truncated: false,
                 spill: None,
                 duration_ms: 5,

@@ -1,5 +1,6 @@
 //! Notes on what a dialect left out or changed because its protocol cannot express it.
 
+use crate::target::Quirks;
 use rondo_types::{Media, Message, Opaque, Origin, Part, ToolResult};
 use serde::Serialize;
 use std::fmt;
@@ -249,6 +250,18 @@ impl Notes {
     /// Notes a change for its usual cause.
     pub(crate) fn add(&mut self, lowering: Lowering) {
         self.push(lowering, lowering.usual_cause(), None);
+    }
+
+    /// Returns the text that stands for media which are not sent whatever the protocol: they are not well-formed, or
+    /// the model refuses all. Notes it.
+    pub(crate) fn not_sent(&mut self, media: &Media, quirks: &Quirks) -> Option<String> {
+        if !media.is_well_formed() {
+            return Some(self.media_as_text(media));
+        }
+        quirks.omit_media.then(|| {
+            self.add_for(Lowering::MediaAsText, LoweringCause::Refused);
+            media.placeholder()
+        })
     }
 
     /// Notes that a text stands for media, and returns the text.

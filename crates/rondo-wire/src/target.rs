@@ -48,6 +48,8 @@ pub struct Quirks {
     pub max_tokens_field: MaxTokensField,
     /// OpenAI chat: do not ask for token counts in the stream, for servers that refuse the field.
     pub omit_stream_usage: bool,
+    /// Describe images and files instead of sending them, for models that read only text.
+    pub omit_media: bool,
     /// Never send a temperature; some reasoning models refuse it.
     pub omit_temperature: bool,
     /// OpenAI chat: the value of `parallel_tool_calls`; absent sends nothing.

@@ -60,7 +60,7 @@ pub(crate) async fn run(
 async fn show(turn: &mut Run, out: &mut impl Write) -> Result<(), Failure> {
     while let Some(event) = turn.next().await {
         match event.body {
-            EventBody::Steered { text } => writeln!(out, "you: {text}")?,
+            EventBody::Steered { text, .. } => writeln!(out, "you: {text}")?,
             EventBody::TextDelta { text } => writeln!(out, "{text}")?,
             _ => {}
         }

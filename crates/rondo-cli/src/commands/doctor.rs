@@ -226,6 +226,14 @@ fn check_target(what: &str, target: &ModelTarget, settings: &Settings, report: &
         Some(true) => report.good("function calling", "known to work"),
         None => report.info("function calling", "nothing known against it"),
     }
+    match target.facts.image_input {
+        Some(false) => report.info(
+            "images",
+            "this model reads only text: they are described to it",
+        ),
+        Some(true) => report.good("images", "known to be read"),
+        None => report.info("images", "nothing known against them"),
+    }
 }
 
 fn check_key(target: &ModelTarget, settings: &Settings, report: &mut Report) {

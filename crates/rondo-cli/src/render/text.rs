@@ -15,7 +15,8 @@ use crate::screen::Screen;
 use rondo_core::shown::visible;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_types::{
-    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, ToolErrorCode, TurnEvent,
+    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, MediaInfo, ToolErrorCode,
+    TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -242,10 +243,12 @@ impl TextView {
         }
     }
 
-    fn steered(&mut self, text: &str) -> io::Result<()> {
+    fn steered(&mut self, text: &str, media: &[MediaInfo]) -> io::Result<()> {
         self.end_text()?;
         self.say();
-        self.aside(&format!("delivered: {}", visible(text)));
+        let media = media.iter().map(|it| format!(" [{}]", it.described()));
+        let media: String = media.collect();
+        self.aside(&format!("delivered: {}{}", visible(text), visible(&media)));
         Ok(())
     }
 
@@ -464,7 +467,7 @@ impl View for TextView {
             body @ (EventBody::RetryScheduled { .. } | EventBody::ToolCallInDoubt { .. }) => {
                 self.gone_on(&body)?;
             }
-            EventBody::Steered { text } => self.steered(&text)?,
+            EventBody::Steered { text, media } => self.steered(&text, &media)?,
             EventBody::ToolCallRewritten { by, arguments, .. } => self.aside(&format!(
                 "{} changed the arguments to {arguments}",
                 by.join(", ")

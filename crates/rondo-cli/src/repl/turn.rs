@@ -17,7 +17,7 @@ use rondo_core::{Gate, Journal as _, control, events};
 use rondo_policy::GateOptions;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
 use rondo_runtime::{SetupError, TurnHost, TurnStart};
-use rondo_types::Outcome;
+use rondo_types::{Message, Outcome};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -124,7 +124,9 @@ impl AgentChat {
         })?;
         let mut over = over(keyboard, ended.stopped_by);
         let outcome = self.finish(outcome, ended, plan).await?;
-        over.undelivered.splice(0..0, outcome.undelivered_steering);
+        // What is entered at the prompt is text.
+        let undelivered = outcome.undelivered_steering.iter().map(Message::text);
+        over.undelivered.splice(0..0, undelivered);
         Ok(over)
     }
 

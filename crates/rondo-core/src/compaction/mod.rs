@@ -26,7 +26,7 @@ pub(crate) use shorten::shorten_text;
 pub(crate) use size::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 pub(crate) use words::{SUMMARISER, SUMMARY_ASKED, summary_message};
 
-use rondo_types::{Message, Part, ToolContent, Transcript};
+use rondo_types::{ContentBlock, Message, Part, ToolContent, ToolResult, Transcript};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn replace(transcript: &mut Transcript, from: usize, to: usize, message: Option<
 fn shorten_results(message: &mut Arc<Message>, bytes: usize) {
     let is_long = |part: &Part| match part {
         Part::ToolResult(result) => {
-            !result.media.is_empty() || result.content.to_text().len() > bytes
+            result.media().next().is_some() || text_of(result).len() > bytes
         }
         _ => false,
     };
@@ -107,18 +107,32 @@ fn shorten_results(message: &mut Arc<Message>, bytes: usize) {
     }
     for part in &mut Arc::make_mut(message).parts {
         if let Part::ToolResult(result) = part {
-            let mut text = result.content.to_text();
+            let mut text = text_of(result);
+            let media = result.media().count();
             if text.len() > bytes {
                 text = shorten_text(&text, bytes);
-                result.content = ToolContent::Text(text.clone());
+            } else if media == 0 {
+                continue;
             }
-            if !result.media.is_empty() {
-                let _ = write!(text, "\n[attachments left out: {}]", result.media.len());
-                result.media.clear();
-                result.content = ToolContent::Text(text);
+            if media > 0 {
+                let _ = write!(text, "\n[attachments left out: {media}]");
             }
+            result.blocks.clear();
+            result.content = ToolContent::Text(text);
         }
     }
+}
+
+/// The texts of a result in one, without its media.
+fn text_of(result: &ToolResult) -> String {
+    let mut text = result.content.to_text();
+    for block in &result.blocks {
+        if let ContentBlock::Text { text: more } = block {
+            text.push('\n');
+            text.push_str(more);
+        }
+    }
+    text
 }
 
 fn index(place: u32) -> usize {

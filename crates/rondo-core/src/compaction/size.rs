@@ -1,6 +1,6 @@
 //! Estimates what messages add to a request, in bytes and tokens.
 
-use rondo_types::{Message, Part, Transcript};
+use rondo_types::{ContentBlock, Message, Part, Transcript};
 
 /// Bytes that make a token, for estimates. English text has about four; code, JSON and other
 /// languages have fewer, and an estimate that is too high keeps the bound.
@@ -27,7 +27,11 @@ pub(crate) fn part_bytes(part: &Part) -> u64 {
         Part::Reasoning(reasoning) => reasoning.text.len(),
         Part::ToolCall(call) => call.name.len() + call.arguments.len(),
         Part::ToolResult(result) => {
-            result.content.to_text().len() + result.media.len() * MEDIA_BYTES
+            let blocks = result.blocks.iter().map(|block| match block {
+                ContentBlock::Text { text } => text.len(),
+                ContentBlock::Media(_) => MEDIA_BYTES,
+            });
+            result.content.to_text().len() + blocks.sum::<usize>()
         }
         Part::Media(_) => MEDIA_BYTES,
         Part::Opaque(opaque) => opaque.json.len(),

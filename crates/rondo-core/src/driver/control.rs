@@ -2,7 +2,7 @@
 
 use crate::machine::Input;
 use crate::ports::{MailId, ProcessEnd};
-use rondo_types::Outcome;
+use rondo_types::{Message, Outcome};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,7 @@ struct Steering {
 
 #[derive(Debug, Default)]
 struct SteeringQueue {
-    texts: VecDeque<(String, Option<MailId>)>,
+    messages: VecDeque<(Message, Option<MailId>)>,
     /// Whether the turn is over.
     is_closed: bool,
 }
@@ -53,10 +53,10 @@ impl Steering {
     }
 
     /// # Cancel safety
-    /// Cancel safe: a text is taken only when it is returned.
-    async fn next(&self) -> (String, Option<MailId>) {
+    /// Cancel safe: a message is taken only when it is returned.
+    async fn next(&self) -> (Message, Option<MailId>) {
         loop {
-            if let Some(next) = self.queue().texts.pop_front() {
+            if let Some(next) = self.queue().messages.pop_front() {
                 return next;
             }
             self.came.notified().await;
@@ -80,22 +80,22 @@ impl TurnHandle {
 
     /// Says something to the model between two steps, and returns whether the turn will take it.
     #[must_use]
-    pub fn steer(&self, text: String) -> bool {
-        self.steer_with(text, None)
+    pub fn steer(&self, message: impl Into<Message>) -> bool {
+        self.steer_with(message.into(), None)
     }
 
     /// Says what a row of the session's mailbox says, as [`steer`](Self::steer) does. The row is removed with the
     /// record of the message; one that the turn does not take stays.
     #[must_use]
-    pub fn steer_from(&self, mail: MailId, text: String) -> bool {
-        self.steer_with(text, Some(mail))
+    pub fn steer_from(&self, mail: MailId, message: Message) -> bool {
+        self.steer_with(message, Some(mail))
     }
 
-    fn steer_with(&self, text: String, mail: Option<MailId>) -> bool {
+    fn steer_with(&self, message: Message, mail: Option<MailId>) -> bool {
         let mut queue = self.steering.queue();
-        let takes = !queue.is_closed && queue.texts.len() < STEERING_QUEUE;
+        let takes = !queue.is_closed && queue.messages.len() < STEERING_QUEUE;
         if takes {
-            queue.texts.push_back((text, mail));
+            queue.messages.push_back((message, mail));
             drop(queue);
             self.steering.came.notify_one();
         }
@@ -107,8 +107,8 @@ impl TurnHandle {
 pub struct TurnControl {
     cancel: Option<CancellationToken>,
     steering: Arc<Steering>,
-    /// The rows of what the turn has taken and not yet said, which it does in order.
-    taken: VecDeque<Option<MailId>>,
+    /// What the turn has taken and not yet said, which it does in order.
+    taken: VecDeque<(Message, Option<MailId>)>,
     end_note: Option<EndNote>,
 }
 
@@ -149,15 +149,19 @@ impl TurnControl {
     }
 
     /// Takes the steering messages that the turn has not taken, and no more from then on.
-    pub(super) fn undelivered(&mut self) -> Vec<String> {
+    pub(super) fn undelivered(&mut self) -> Vec<Message> {
         let mut queue = self.steering.queue();
         queue.is_closed = true;
-        queue.texts.drain(..).map(|(text, _)| text).collect()
+        queue
+            .messages
+            .drain(..)
+            .map(|(message, _)| message)
+            .collect()
     }
 
-    /// Returns the row of the steering message that is said next.
-    pub(super) fn next_row(&mut self) -> Option<MailId> {
-        self.taken.pop_front().flatten()
+    /// Returns the steering message that is said next, and its row.
+    pub(super) fn next_said(&mut self) -> Option<(Message, Option<MailId>)> {
+        self.taken.pop_front()
     }
 
     /// Waits for a request to stop the turn, or to steer it where the turn takes steering; for ever, once
@@ -181,9 +185,9 @@ impl TurnControl {
                 self.cancel = None;
                 Input::Cancel
             }
-            (text, mail) = steered => {
-                self.taken.push_back(mail);
-                Input::Steer { text }
+            (message, mail) = steered => {
+                self.taken.push_back((message.clone(), mail));
+                Input::Steer { message }
             }
         }
     }

@@ -343,9 +343,10 @@ impl Driver {
         match action {
             Action::Emit(body) => {
                 spans::note_event(&body);
-                if let EventBody::Steered { text } = &body {
-                    let row = self.control.next_row();
-                    self.batch.note_steered(self.at, text, row);
+                if matches!(body, EventBody::Steered { .. })
+                    && let Some((message, row)) = self.control.next_said()
+                {
+                    self.batch.note_steered(self.at, message, row);
                 }
                 self.emit(body);
             }

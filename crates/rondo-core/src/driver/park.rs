@@ -6,7 +6,8 @@ use crate::machine::Input;
 use crate::observe::Moment;
 use crate::ports::CHILD_QUESTIONS_MAX;
 use rondo_types::{
-    CallId, EventBody, Outcome, Question, QuestionKind, Recovery, ToolErrorCode, ToolOutcome,
+    CallId, EventBody, Message, Outcome, Question, QuestionKind, Recovery, ToolErrorCode,
+    ToolOutcome,
 };
 use std::collections::HashSet;
 
@@ -26,7 +27,7 @@ pub struct ParkedTurn {
     /// What it waits for, in the order in which it was asked; never empty.
     pub questions: Vec<Question>,
     /// Steering messages that it has not taken. The caller may send them again.
-    pub undelivered_steering: Vec<String>,
+    pub undelivered_steering: Vec<Message>,
 }
 
 impl TurnEnd {

@@ -243,9 +243,8 @@ impl RecordBatch {
         self.told = told;
     }
 
-    pub(super) fn note_steered(&mut self, at: TimeMs, text: &str, row: Option<MailId>) {
+    pub(super) fn note_steered(&mut self, at: TimeMs, message: Message, row: Option<MailId>) {
         self.acks.extend(row);
-        let message = Message::user(text);
         self.note(at, RecordBody::UserMessage { message });
     }
 

@@ -5,8 +5,8 @@ use super::render;
 use super::turn::{Cx, Phase, TurnMachine, assign_ids};
 use crate::ports::{Approval, RecordBody, Verdict};
 use rondo_types::{
-    CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall, ToolErrorCode,
-    ToolOutcome, ToolOutput,
+    BlockInfo, CallId, Candidate, EventBody, Finding, Message, Recovery, StopReason, ToolCall,
+    ToolErrorCode, ToolOutcome, ToolOutput,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -495,6 +495,7 @@ pub(crate) fn finished_event(
             rondo_types::ToolContent::Text(text) => Value::String(text),
             rondo_types::ToolContent::Json(value) => value,
         },
+        blocks: rendered.blocks.iter().map(BlockInfo::from).collect(),
         truncated: output.truncated,
         spill: output.spill.clone(),
         duration_ms,

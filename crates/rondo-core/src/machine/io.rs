@@ -185,8 +185,8 @@ pub enum Input {
     },
     /// The user sent a message while the turn runs.
     Steer {
-        /// Its text.
-        text: String,
+        /// It.
+        message: Message,
     },
     /// The turn was cancelled.
     Cancel,

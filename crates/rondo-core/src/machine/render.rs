@@ -5,8 +5,8 @@
 
 use crate::compaction::shorten_text;
 use rondo_types::{
-    CallId, Media, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
-    ToolResult,
+    CallId, ContentBlock, ResultRendering, ToolContent, ToolError, ToolErrorCode, ToolOutcome,
+    ToolOutput, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn result(
         name,
         error: outcome.code(),
         content: bounded(content),
-        media: media(outcome),
+        blocks: blocks(outcome),
         synthetic,
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn with_text(outcome: ToolOutcome, text: String) -> ToolOutcome {
     match outcome {
         ToolOutcome::Ok(output) => ToolOutcome::Ok(ToolOutput {
             value: Value::String(text),
-            media: Vec::new(),
+            blocks: Vec::new(),
             truncated: false,
             spill: None,
             ..output
@@ -82,10 +82,17 @@ fn note(content: &mut ToolContent, note: String) {
     }
 }
 
-fn media(outcome: &ToolOutcome) -> Vec<Media> {
+fn blocks(outcome: &ToolOutcome) -> Vec<ContentBlock> {
     match outcome {
-        ToolOutcome::Ok(output) => output.media.clone(),
+        ToolOutcome::Ok(output) => output.blocks.iter().map(bounded_block).collect(),
         ToolOutcome::Error(_) => Vec::new(),
+    }
+}
+
+fn bounded_block(block: &ContentBlock) -> ContentBlock {
+    match block {
+        ContentBlock::Text { text } => ContentBlock::text(bounded_text(text)),
+        ContentBlock::Media(_) => block.clone(),
     }
 }
 

@@ -37,7 +37,7 @@ pub struct TurnMachine {
     pub(super) guard: Guard,
     #[serde(default, rename = "crowding")]
     pub(super) pressure: ContextPressure,
-    pub(super) steering: Vec<String>,
+    pub(super) steering: Vec<Message>,
     /// Set from when the last, tool-free request is the only one left: why.
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
@@ -213,7 +213,7 @@ impl TurnMachine {
                 self.finish(cx, Ending::worded(StopReason::BudgetSpent, why));
             }
             Input::Equip { specs } => self.equip(cx, specs),
-            Input::Steer { text } => self.steer(text),
+            Input::Steer { message } => self.steer(message),
             Input::Cancel => self.cancel(cx),
             Input::Fault { error } => self.fault(cx, error),
             Input::Reply { .. }
@@ -529,7 +529,7 @@ impl TurnMachine {
 
     /// Returns the steering messages that were not taken into the transcript yet.
     #[must_use]
-    pub fn pending_steering(&self) -> &[String] {
+    pub fn pending_steering(&self) -> &[Message] {
         &self.steering
     }
 
@@ -539,16 +539,23 @@ impl TurnMachine {
         self.steering.len() < STEERING_MAX
     }
 
-    fn steer(&mut self, text: String) {
+    fn steer(&mut self, message: Message) {
         if self.takes_steering() {
-            self.steering.push(text);
+            self.steering.push(message);
         }
     }
 
     fn absorb_steering(&mut self, cx: &mut Cx<'_>) {
-        for text in std::mem::take(&mut self.steering) {
-            cx.emit(EventBody::Steered { text: text.clone() });
-            self.push(Message::user(text));
+        for message in std::mem::take(&mut self.steering) {
+            let media = message.parts.iter().filter_map(|part| match part {
+                Part::Media(media) => Some(media.info()),
+                _ => None,
+            });
+            cx.emit(EventBody::Steered {
+                text: message.text(),
+                media: media.collect(),
+            });
+            self.push(message);
         }
     }
 

@@ -37,7 +37,7 @@ impl Rerun {
         match (&self.recorded, &self.now) {
             (_, None) => false,
             (ToolOutcome::Ok(recorded), Some(ToolOutcome::Ok(now))) => {
-                (&recorded.value, &recorded.media) != (&now.value, &now.media)
+                (&recorded.value, &recorded.blocks) != (&now.value, &now.blocks)
             }
             (recorded, Some(now)) => recorded != now,
         }

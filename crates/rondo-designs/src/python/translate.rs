@@ -247,7 +247,7 @@ fn our_part(part: AssistantPart, next_id: &mut impl FnMut() -> CallId) -> Part {
             name,
             error: None,
             content: ToolContent::Json(response_json),
-            media: Vec::new(),
+            blocks: Vec::new(),
             synthetic: false,
         }),
     }

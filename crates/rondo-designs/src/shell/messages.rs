@@ -257,7 +257,7 @@ fn result(
         name: message.name.unwrap_or(name),
         error: None,
         content: ToolContent::Text(message.content),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     })
 }

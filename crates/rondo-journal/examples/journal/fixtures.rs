@@ -236,16 +236,17 @@ fn brought() -> Transcript {
         name: "look".to_owned(),
         error: None,
         content,
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     };
     let mut seen = result(0, ToolContent::Json(json!({ "seen": 1 })));
-    seen.media.push(Media {
+    let dot = Media {
         kind: MediaKind::Image,
         mime: "image/gif".to_owned(),
         name: None,
         source: dot(),
-    });
+    };
+    seen.blocks.push(dot.into());
     let mut unseen = result(1, ToolContent::Text("it was not run".to_owned()));
     unseen.error = Some(ToolErrorCode::NotRun);
     unseen.synthetic = true;

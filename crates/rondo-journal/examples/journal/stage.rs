@@ -458,14 +458,15 @@ fn done(what: &str, invocation: &ToolInvocation) -> ToolOutcome {
         }),
         "picture" => ToolOutcome::Ok(ToolOutput {
             value: json!("a picture, and a page"),
-            media: vec![
-                media(MediaKind::Image, "image/gif", Some("dot.gif"), dot()),
+            blocks: vec![
+                media(MediaKind::Image, "image/gif", Some("dot.gif"), dot()).into(),
                 media(
                     MediaKind::File,
                     "text/html",
                     None,
                     MediaSource::Url("https://p.example/page".to_owned()),
-                ),
+                )
+                .into(),
             ],
             truncated: true,
             spill: Some("/tmp/whole-output".to_owned()),

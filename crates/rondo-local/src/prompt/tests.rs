@@ -57,7 +57,7 @@ fn result(id: &str, text: &str) -> ToolResult {
         name: "exec".into(),
         error: None,
         content: ToolContent::Text(text.into()),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     }
 }
@@ -140,7 +140,7 @@ fn media_are_described_where_they_are_and_those_of_results_too() {
         ..Message::user("")
     };
     let mut shot = result("1", "taken");
-    shot.media.push(image("c"));
+    shot.blocks.push(image("c").into());
     let called = Message {
         parts: vec![call("1", "{}")],
         ..Message::assistant("")

@@ -23,7 +23,7 @@ fn messages_take_the_conventions_form() {
         name: "add".into(),
         error: None,
         content: ToolContent::Json(json!({"sum": 1})),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     }]);
     let all = messages([&Message::user("hello"), &asked, &answered]);

@@ -23,7 +23,7 @@ use rondo_core::session::{
 };
 use rondo_core::{Journal as _, TurnEnd};
 use rondo_journal::StoreError;
-use rondo_types::{Answer, EventBody, Message, Part, QuestionId, TimeMs, TurnEvent, TurnId};
+use rondo_types::{Answer, EventBody, Message, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, PoisonError};
@@ -536,15 +536,10 @@ impl Actor {
         let (Some(handle), Some(row)) = (handle, self.known.get(key)) else {
             return;
         };
-        // Steering is text: a message with files begins its own turn when this one is over.
-        let is_text = |part: &Part| matches!(part, Part::Text(_));
-        if !message.message.parts.iter().all(is_text) {
-            return;
-        }
-        let text = message.message.text();
+        let said = message.message.clone();
         // From here on it cannot be changed, until the turn is over and has not taken it.
         let mut begun = self.entry.begun.lock().await;
-        if handle.steer_from(row.id, text) {
+        if handle.steer_from(row.id, said) {
             begun.insert(key.clone());
             self.handed.push_back(message.ticket.clone());
         }

@@ -8,7 +8,10 @@ use rondo_runtime::service::{
 };
 use rondo_runtime::{Layer, NoNotices, Runtime, SessionOptions};
 use rondo_testkit::{CallScript, Dice, Gate, ReplyScript, Response, Script, Server, Step, openai};
-use rondo_types::{Answer, AnswerValue, EventBody, Message, Question, SessionId};
+use rondo_types::{
+    Answer, AnswerValue, EventBody, Media, MediaKind, MediaSource, Message, Part, Question,
+    SessionId,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -427,10 +430,14 @@ async fn steering_joins_the_turn_that_runs_once() {
         .await
         .unwrap();
     gate.reached().await;
-    session
-        .submit(Message::user("In blue."), Delivery::Steer)
-        .await
-        .unwrap();
+    let mut in_blue = Message::user("In blue.");
+    in_blue.parts.push(Part::Media(Media {
+        kind: MediaKind::Image,
+        mime: "image/png".to_owned(),
+        name: Some("sketch.png".to_owned()),
+        source: MediaSource::Base64("QUJD".to_owned()),
+    }));
+    session.submit(in_blue, Delivery::Steer).await.unwrap();
     until(&mut listener, |it| matches!(it, UpdateBody::Turn { event } if matches!(event.body, EventBody::StepStarted { .. }))).await;
     gate.open();
     let told = until(&mut listener, |it| {
@@ -442,9 +449,9 @@ async fn steering_joins_the_turn_that_runs_once() {
         )
     })
     .await;
-    let steered = told
-        .iter()
-        .filter(|it| matches!(event(&it.body), Some(EventBody::Steered { .. })));
+    let steered = told.iter().filter(
+        |it| matches!(event(&it.body), Some(EventBody::Steered { media, .. }) if media.len() == 1),
+    );
     assert_eq!((steered.count(), results(&told)), (1, 1));
     session
         .submit(Message::user("Bye."), Delivery::Queue)

@@ -1,5 +1,5 @@
 use crate::bench::{Bench, invocation};
-use rondo_types::{MediaKind, MediaSource, ToolErrorCode};
+use rondo_types::{ContentBlock, MediaKind, MediaSource, ToolErrorCode};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
@@ -205,7 +205,7 @@ async fn images_come_as_media_within_their_bound() {
                 continue;
             }
             let output = bench.ok("read_file", json!({"path": "image"})).await;
-            let [media] = output.media.as_slice() else {
+            let [ContentBlock::Media(media)] = output.blocks.as_slice() else {
                 panic!("no image");
             };
             assert_eq!((media.kind, media.mime.as_str()), (MediaKind::Image, mime));

@@ -11,8 +11,8 @@ use crate::lowering::{
 };
 use crate::names::NameRule;
 use rondo_types::{
-    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part, ReasoningPart, Role,
-    TextPart, ToolCall, ToolContent, ToolResult,
+    ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Part,
+    ReasoningPart, Role, TextPart, ToolCall, ToolContent, ToolResult,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -403,7 +403,7 @@ impl<'a> Conversation<'a> {
     }
 
     fn moved_media(&mut self, result: &'a ToolResult) -> Vec<Json<'a>> {
-        let media = result.media.iter().map(|media| self.media(media));
+        let media = result.media().map(|media| self.media(media));
         let media: Vec<_> = media.collect();
         if media.is_empty() {
             return media;
@@ -416,6 +416,7 @@ impl<'a> Conversation<'a> {
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
         let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
         let text: Cow<'a, str> = match &result.content {
+            _ if is_moved(result) => Cow::Owned(result.to_text()),
             ToolContent::Text(text) => Cow::Borrowed(text),
             ToolContent::Json(value) => Cow::Owned(value.to_string()),
         };
@@ -423,10 +424,17 @@ impl<'a> Conversation<'a> {
             (Cow::Borrowed("type"), Json::str("tool_result")),
             (Cow::Borrowed("tool_use_id"), Json::Str(id)),
         ];
-        if !result.media.is_empty() && !is_moved(result) {
-            let mut blocks = Vec::with_capacity(result.media.len() + 1);
+        if !result.blocks.is_empty() && !is_moved(result) {
+            let mut blocks = Vec::with_capacity(result.blocks.len() + 1);
             blocks.extend((!text.trim().is_empty()).then(|| text_block(text)));
-            blocks.extend(result.media.iter().map(|media| self.media(media)));
+            for block in &result.blocks {
+                match block {
+                    // The provider refuses blank texts.
+                    ContentBlock::Text { text } if text.trim().is_empty() => {}
+                    ContentBlock::Text { text } => blocks.push(text_block(text)),
+                    ContentBlock::Media(media) => blocks.push(self.media(media)),
+                }
+            }
             if !blocks.is_empty() {
                 set(&mut fields, "content", Json::List(blocks));
             }
@@ -446,8 +454,8 @@ impl<'a> Conversation<'a> {
             (MediaKind::File, _) if media.mime == PDF => "document",
             _ => return text_block(self.notes.media_as_text(media)),
         };
-        if !media.is_well_formed() {
-            return text_block(self.notes.media_as_text(media));
+        if let Some(text) = self.notes.not_sent(media, &self.target.quirks) {
+            return text_block(text);
         }
         let source = match &media.source {
             MediaSource::Base64(data) => Json::object([
@@ -495,7 +503,7 @@ fn stands(request: &ModelRequest, message: usize) -> bool {
 
 /// The result of a failed call may hold only text.
 fn is_moved(result: &ToolResult) -> bool {
-    result.error.is_some() && !result.media.is_empty()
+    result.error.is_some() && !result.blocks.is_empty()
 }
 
 fn add_fields<'a>(fields: &mut Fields<'a>, json: Option<&'a str>) {

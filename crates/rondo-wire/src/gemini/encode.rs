@@ -128,7 +128,7 @@ impl<'a> Encoder<'a> {
                 Role::Assistant => self.add(&mut list, Kind::Model, |it| it.model_parts(message)),
                 Role::Tool => {
                     self.add(&mut list, Kind::Results, |it| it.results(message));
-                    if message.results().any(|result| !result.media.is_empty()) {
+                    if message.results().any(|it| it.media().next().is_some()) {
                         self.add(&mut list, Kind::User, |it| it.result_media(message));
                     }
                 }
@@ -299,19 +299,19 @@ impl<'a> Encoder<'a> {
     }
 
     fn media(&mut self, media: &'a Media) -> Json<'a> {
-        match media.is_well_formed() {
-            true => media_part(media),
-            false => text_part(self.notes.media_as_text(media)),
+        match self.notes.not_sent(media, &self.target.quirks) {
+            Some(text) => text_part(text),
+            None => media_part(media),
         }
     }
 
     fn result_media(&mut self, message: &'a Message) -> Vec<Json<'a>> {
         let mut parts = Vec::new();
-        for (index, result) in results(message).filter(|(_, it)| !it.media.is_empty()) {
+        for (index, result) in results(message).filter(|(_, it)| it.media().next().is_some()) {
             self.notes.enter_part(Some(index));
             self.notes.add(Lowering::MediaMoved);
             parts.push(text_part(format!("Returned by tool `{}`:", result.name)));
-            parts.extend(result.media.iter().map(|media| self.media(media)));
+            parts.extend(result.media().map(|media| self.media(media)));
         }
         self.notes.enter_part(None);
         parts
@@ -425,10 +425,14 @@ fn response(result: &ToolResult) -> Json<'_> {
     } else {
         "output"
     };
-    match &result.content {
-        ToolContent::Json(value @ Value::Object(_)) => Json::Value(value),
-        ToolContent::Json(value) => Json::object([(key, Json::Value(value))]),
-        ToolContent::Text(text) => Json::object([(key, Json::str(text))]),
+    match (&result.content, result.text_of_blocks()) {
+        (ToolContent::Json(value @ Value::Object(_)), None) => Json::Value(value),
+        (ToolContent::Json(value), None) => Json::object([(key, Json::Value(value))]),
+        (ToolContent::Json(value), Some(text)) => {
+            Json::object([(key, Json::Value(value)), ("text", Json::str(text))])
+        }
+        (ToolContent::Text(text), None) => Json::object([(key, Json::str(text))]),
+        (ToolContent::Text(_), Some(_)) => Json::object([(key, Json::str(result.to_text()))]),
     }
 }
 

@@ -133,8 +133,8 @@ impl<'a> Encoder<'a> {
     }
 
     fn media(&mut self, media: &'a Media) -> Json<'a> {
-        if !media.is_well_formed() {
-            return text_part(self.notes.media_as_text(media));
+        if let Some(text) = self.notes.not_sent(media, &self.target.quirks) {
+            return text_part(text);
         }
         match (media.kind, &media.source) {
             (MediaKind::Image, source) => {
@@ -358,7 +358,9 @@ impl<'a> Encoder<'a> {
             list.push(self.result(result));
         }
         // Only behind the last result, since all results must follow the calls directly.
-        for (index, result) in results(message).filter(|(_, result)| !result.media.is_empty()) {
+        for (index, result) in
+            results(message).filter(|(_, result)| result.media().next().is_some())
+        {
             self.notes.enter_part(Some(index));
             list.extend(self.media_of_result(result));
         }
@@ -368,8 +370,8 @@ impl<'a> Encoder<'a> {
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
         let id = self.id(result.wire_id.as_deref(), result.call_id.as_str());
         let content = match &result.content {
-            ToolContent::Text(text) => Json::str(text),
-            ToolContent::Json(value) => Json::str(value.to_string()),
+            ToolContent::Text(text) if result.blocks.is_empty() => Json::str(text),
+            ToolContent::Text(_) | ToolContent::Json(_) => Json::str(result.to_text()),
         };
         Json::object([
             ("role", Json::str("tool")),
@@ -379,7 +381,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn media_of_result(&mut self, result: &'a ToolResult) -> Option<Json<'a>> {
-        let media = result.media.iter().map(|media| self.media(media));
+        let media = result.media().map(|media| self.media(media));
         let media: Vec<_> = media.collect();
         if media.is_empty() {
             return None;

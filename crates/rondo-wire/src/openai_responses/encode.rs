@@ -10,8 +10,8 @@ use crate::strict::is_strict;
 use crate::{Encoded, Target};
 use bytes::Bytes;
 use rondo_types::{
-    Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role, ToolCall,
-    ToolChoice, ToolContent, ToolResult, ToolSpec,
+    ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part, Role,
+    ToolCall, ToolChoice, ToolContent, ToolResult, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -280,8 +280,18 @@ impl<'a> Encoder<'a> {
     }
 
     fn media(&mut self, media: &'a Media) -> Json<'a> {
-        let part = media.is_well_formed().then(|| media_part(media)).flatten();
-        part.unwrap_or_else(|| text_part("input_text", self.notes.media_as_text(media)))
+        if let Some(text) = self.notes.not_sent(media, &self.target.quirks) {
+            return text_part("input_text", text);
+        }
+        media_part(media)
+            .unwrap_or_else(|| text_part("input_text", self.notes.media_as_text(media)))
+    }
+
+    fn block(&mut self, block: &'a ContentBlock) -> Json<'a> {
+        match block {
+            ContentBlock::Text { text } => text_part("input_text", text),
+            ContentBlock::Media(media) => self.media(media),
+        }
     }
 
     fn result(&mut self, result: &'a ToolResult) -> Json<'a> {
@@ -290,12 +300,12 @@ impl<'a> Encoder<'a> {
             ToolContent::Text(text) => Cow::Borrowed(text),
             ToolContent::Json(value) => Cow::Owned(value.to_string()),
         };
-        let output = if result.media.is_empty() {
+        let output = if result.blocks.is_empty() {
             Json::Str(text)
         } else {
             let text = (!text.is_empty()).then(|| text_part("input_text", text));
-            let media = result.media.iter().map(|media| self.media(media));
-            Json::List(text.into_iter().chain(media).collect())
+            let blocks = result.blocks.iter().map(|block| self.block(block));
+            Json::List(text.into_iter().chain(blocks).collect())
         };
         Json::object([
             ("type", Json::str("function_call_output")),

@@ -6,8 +6,7 @@ use super::written::{Written, is_react};
 use crate::Target;
 use crate::lowering::{Lowering, LoweringNote, Notes, results};
 use rondo_types::{
-    CallId, Message, ModelRequest, Origin, Part, Role, TextPart, ToolCall, ToolChoice, ToolContent,
-    ToolResult,
+    CallId, Message, ModelRequest, Origin, Part, Role, TextPart, ToolCall, ToolChoice, ToolResult,
 };
 use std::sync::Arc;
 
@@ -159,9 +158,10 @@ impl Rewriter<'_> {
         let mut sources = vec![0];
         for (index, result) in results(message) {
             texts.push(self.observation(result));
-            media.extend(result.media.iter().cloned().map(Part::Media));
+            let before = media.len();
+            media.extend(result.media().cloned().map(Part::Media));
             sources.resize(media.len() + 1, index);
-            if !result.media.is_empty() {
+            if media.len() > before {
                 self.notes.enter_part(Some(index));
                 self.notes.add(Lowering::MediaMoved);
             }
@@ -178,10 +178,7 @@ impl Rewriter<'_> {
     }
 
     fn observation(&self, result: &ToolResult) -> String {
-        let content = match &result.content {
-            ToolContent::Text(text) => text.clone(),
-            ToolContent::Json(value) => value.to_string(),
-        };
+        let content = result.to_text();
         let content = escape(&content);
         let (nonce, name) = (&self.nonce, escape(&result.name));
         let mut text = format!(

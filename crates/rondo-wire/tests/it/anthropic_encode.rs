@@ -380,7 +380,7 @@ fn a_temperature_is_kept_within_the_range() {
 fn media_stay_with_their_result_unless_it_failed() {
     let call = tool_call(Some("c1"), "shot", "{}");
     let mut result = tool_result(&call, ToolContent::Text("taken".to_owned()));
-    result.media = vec![image("image/png"), image("image/tiff")];
+    result.blocks = vec![image("image/png").into(), image("image/tiff").into()];
     let source = json!({"type": "base64", "media_type": "image/png", "data": "QUJD"});
     let block = json!({"type": "image", "source": source});
     let sent = messages(vec![Message::tool_results(vec![result.clone()])]);

@@ -334,7 +334,7 @@ fn images_and_files_are_parts_of_the_user() {
 fn images_of_results_follow_the_last_result() {
     let call = tool_call(None, "shot", "{}");
     let mut with_image = tool_result(&call, ToolContent::Text("taken".to_owned()));
-    with_image.media = vec![png()];
+    with_image.blocks = vec![png().into()];
     let plain = tool_result(&call, ToolContent::Text("ok".to_owned()));
     let sent = messages(
         &chat(),

@@ -5,8 +5,8 @@ use crate::support::{
 };
 use proptest::prelude::*;
 use rondo_types::{
-    Media, MediaKind, MediaSource, Message, ModelRequest, Origin, Part, ReasoningPart, TextPart,
-    ToolChoice, ToolContent, ToolErrorCode, ToolResult, Transcript,
+    ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Origin, Part,
+    ReasoningPart, TextPart, ToolChoice, ToolContent, ToolErrorCode, ToolResult, Transcript,
 };
 use rondo_wire::{EncodedPrefix, Quirks, Target, dialect};
 use serde_json::json;
@@ -88,12 +88,15 @@ fn result(kind: usize) -> ToolResult {
         0 => tool_result(&call, text),
         1 => tool_result(&call, ToolContent::Json(json!({"ok": true}))),
         2 => ToolResult {
-            media: vec![media(MediaKind::Image)],
+            blocks: vec![
+                media(MediaKind::Image).into(),
+                ContentBlock::text("and more"),
+            ],
             ..tool_result(&call, text)
         },
         _ => ToolResult {
             error: Some(ToolErrorCode::Failed),
-            media: vec![media(MediaKind::File)],
+            blocks: vec![media(MediaKind::File).into()],
             ..tool_result(&call, text)
         },
     }

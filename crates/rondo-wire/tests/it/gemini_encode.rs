@@ -291,12 +291,13 @@ fn a_schema_is_sent_only_without_tools() {
 fn media_of_results_follow_in_a_content_of_their_own() {
     let call = tool_call(None, "shot", "{}");
     let mut result = tool_result(&call, ToolContent::Text("taken".to_owned()));
-    result.media = vec![Media {
+    let shot = Media {
         kind: MediaKind::Image,
         mime: "image/png".to_owned(),
         name: None,
         source: MediaSource::Base64("QUJD".to_owned()),
-    }];
+    };
+    result.blocks = vec![shot.into()];
     let sent = contents(&gemini(), vec![Message::tool_results(vec![result])]);
     assert_eq!(sent[0]["parts"].as_array().unwrap().len(), 1);
     assert_eq!(

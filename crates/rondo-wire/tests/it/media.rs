@@ -1,9 +1,12 @@
 //! Mixed blocks of a message: their order, what each dialect sends and what stands for the rest.
 
-use crate::support::{request, target};
+use crate::support::{assistant, request, target, tool_call, tool_result};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rondo_types::{Media, MediaKind, MediaSource, Message, ModelRequest, Part};
+use rondo_types::{
+    ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Part, ToolContent,
+    ToolErrorCode,
+};
 use rondo_wire::{Encoded, Lowering, LoweringCause, dialect};
 use std::sync::Arc;
 
@@ -120,6 +123,88 @@ fn what_no_provider_could_read_is_described_at_its_place() {
             );
         }
     }
+}
+
+#[test]
+fn a_model_that_reads_only_text_reads_what_was_attached() {
+    for name in DIALECTS {
+        let mut target = target(name);
+        target.quirks.omit_media = true;
+        let shot = Part::Media(media(MediaKind::Image, "image/png", false, "mark0001"));
+        let encoded = dialect(name).unwrap().encode(&saying(vec![shot]), &target);
+        let body = String::from_utf8(encoded.body.to_vec()).unwrap();
+        assert!(!body.contains("mark0001\""), "{name}: {body}");
+        let described = "[image `nmark0001` (image/png, 6 bytes) cannot be read by this model]";
+        assert!(body.contains(described), "{name}: {body}");
+        let note = encoded.notes.first().unwrap();
+        assert_eq!(
+            (note.lowering, note.cause),
+            (Lowering::MediaAsText, LoweringCause::Refused)
+        );
+    }
+}
+
+/// A result of a text, an image, a text and an image.
+fn with_result(error: Option<ToolErrorCode>) -> ModelRequest {
+    let call = tool_call(None, "shot", "{}");
+    let mut result = tool_result(&call, ToolContent::Text("block-a".to_owned()));
+    result.error = error;
+    let image = |mark| media(MediaKind::Image, "image/png", false, mark);
+    result.blocks = vec![
+        image("block001").into(),
+        ContentBlock::text("block-c"),
+        image("block002").into(),
+    ];
+    let called = assistant(vec![Part::ToolCall(call)], None);
+    let messages = [
+        Message::user("go"),
+        called,
+        Message::tool_results(vec![result]),
+    ];
+    ModelRequest {
+        messages: messages.into_iter().map(Arc::new).collect(),
+        ..request()
+    }
+}
+
+#[test]
+fn blocks_of_a_result_keep_their_order_or_are_named_at_their_place() {
+    for name in DIALECTS {
+        let body = encoded(name, &with_result(None)).body;
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        let places = |texts: [&str; 4]| {
+            let found = texts.map(|text| body.find(text));
+            found.iter().all(Option::is_some) && found.is_sorted()
+        };
+        let in_order = places(["block-a", "block001", "block-c", "block002"]);
+        let named = "[image `nblock001` (image/png, 6 bytes): see below]";
+        let by_name = places(["block-a", named, "block-c", "`nblock002`"]);
+        let data =
+            |mark: &str| body.matches(mark).count() - body.matches(&format!("n{mark}")).count();
+        assert_eq!(
+            (data("block001"), data("block002")),
+            (1, 1),
+            "{name}: {body}"
+        );
+        match name {
+            "openai-responses" | "anthropic" => assert!(in_order && !body.contains("see below")),
+            _ => assert!(by_name, "{name}: {body}"),
+        }
+    }
+}
+
+#[test]
+fn a_failed_result_is_text_where_the_protocol_allows_nothing_else() {
+    let body = encoded("anthropic", &with_result(Some(ToolErrorCode::Failed))).body;
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let blocks = body["messages"][2]["content"].as_array().unwrap();
+    assert_eq!(
+        blocks[0]["content"],
+        "block-a\n[image `nblock001` (image/png, 6 bytes): see below]\nblock-c\n\
+         [image `nblock002` (image/png, 6 bytes): see below]"
+    );
+    let kinds: Vec<_> = blocks.iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "text", "image", "image"]);
 }
 
 fn block() -> impl Strategy<Value = Option<usize>> {

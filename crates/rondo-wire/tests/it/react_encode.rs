@@ -324,12 +324,13 @@ fn results_of_several_calls_and_their_media_are_one_message() {
         ..first.clone()
     };
     let mut shot = tool_result(&second, ToolContent::Json(json!({"ok": true})));
-    shot.media.push(Media {
+    let image = Media {
         kind: MediaKind::Image,
         mime: "image/png".to_owned(),
         name: None,
         source: MediaSource::Base64("AA==".to_owned()),
-    });
+    };
+    shot.blocks.push(image.into());
     let results = vec![tool_result(&first, ToolContent::Text("one".into())), shot];
     let parts = vec![Part::ToolCall(first), Part::ToolCall(second)];
     let messages = vec![assistant(parts, None), Message::tool_results(results)];

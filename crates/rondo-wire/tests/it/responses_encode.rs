@@ -261,7 +261,7 @@ fn media_are_sent_where_they_belong() {
     let url = || MediaSource::Url("https://x/y".to_owned());
     let call = tool_call(None, "shot", "{}");
     let mut result = tool_result(&call, ToolContent::Text("taken".to_owned()));
-    result.media = vec![media(MediaKind::Image, bytes())];
+    result.blocks = vec![media(MediaKind::Image, bytes()).into()];
     let mut asked = Message::user("see");
     for (kind, source) in [
         (MediaKind::Image, url()),

@@ -201,7 +201,7 @@ pub(crate) fn tool_result(call: &ToolCall, content: ToolContent) -> ToolResult {
         name: call.name.clone(),
         error: None,
         content,
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     }
 }

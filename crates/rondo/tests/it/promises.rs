@@ -25,7 +25,7 @@ fn result_of(call: &ToolCall, text: &str) -> ToolResult {
         name: call.name.clone(),
         error: None,
         content: ToolContent::Text(text.to_owned()),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     }
 }

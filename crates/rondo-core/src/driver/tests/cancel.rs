@@ -1,7 +1,9 @@
 //! Tests: cancelling and steering a running turn.
 
 use super::fakes::{Act, Beat, Bench, answer, calls, text};
-use rondo_types::{EventBody, StopReason, ToolErrorCode};
+use rondo_types::{
+    EventBody, Media, MediaKind, MediaSource, Message, Part, StopReason, ToolErrorCode,
+};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -85,7 +87,7 @@ async fn steering_reaches_the_next_request() {
         .tool("act", false, &[Act::SleepThenReturn(5_000)])
         .run_with(|handle| async move {
             sleep(Duration::from_secs(1)).await;
-            assert!(handle.steer("look elsewhere".into()));
+            assert!(handle.steer("look elsewhere"));
         })
         .await;
     assert_eq!(ran.outcome.text, "changed course");
@@ -94,6 +96,36 @@ async fn steering_reaches_the_next_request() {
         requests[1].messages.last().unwrap().text(),
         "look elsewhere"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn steering_brings_its_images_along_and_tells_of_them() {
+    let image = Media {
+        kind: MediaKind::Image,
+        mime: "image/png".to_owned(),
+        name: Some("shot.png".to_owned()),
+        source: MediaSource::Base64("QUJD".to_owned()),
+    };
+    let message = Message {
+        parts: vec![Part::text("like this"), Part::Media(image.clone())],
+        ..Message::user("")
+    };
+    let script = vec![calls(&[("act", "{}")]), answer("changed course")];
+    let said = message.clone();
+    let (ran, model) = Bench::new("default", script)
+        .tool("act", false, &[Act::SleepThenReturn(5_000)])
+        .run_with(|handle| async move {
+            sleep(Duration::from_secs(1)).await;
+            assert!(handle.steer(said));
+        })
+        .await;
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(**requests[1].messages.last().unwrap(), message);
+    let steered = ran.events.iter().find_map(|it| match &it.body {
+        EventBody::Steered { text, media } => Some((text.as_str(), media.clone())),
+        _ => None,
+    });
+    assert_eq!(steered, Some(("like this", vec![image.info()])));
 }
 
 #[tokio::test(start_paused = true)]

@@ -263,7 +263,7 @@ async fn what_was_said_to_a_turn_before_it_was_parked_comes_back() {
     let TurnEnd::Parked(parked) = seen.end else {
         panic!("it waits")
     };
-    assert_eq!(parked.undelivered_steering, ["also"]);
+    assert_eq!(parked.undelivered_steering, [Message::user("also")]);
     assert!(!handle.steer("too late".to_owned()));
 }
 

@@ -105,7 +105,7 @@ async fn retries_fallbacks_approvals_and_steering_are_told_again() {
         .tool("act", false, &acts)
         .run_with(|handle| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            assert!(handle.steer("and now".into()));
+            assert!(handle.steer("and now"));
         })
         .await;
     assert_eq!(

@@ -410,7 +410,7 @@ fn history_of(script: &Script) -> Transcript {
                 name: "look".into(),
                 error: None,
                 content: ToolContent::Text("r".repeat(usize::from(*bytes))),
-                media: vec![],
+                blocks: vec![],
                 synthetic: false,
             }])));
         }
@@ -499,7 +499,7 @@ impl Play {
         for fed in 0..1_000 {
             let input = match fed == self.script.steer_at && fed > 0 {
                 true => Input::Steer {
-                    text: "and this".into(),
+                    message: "and this".into(),
                 },
                 false => self.inputs.pop_front().unwrap_or(Input::Time),
             };
@@ -590,7 +590,7 @@ fn group_with_a_call(n: u32) -> [Arc<Message>; 4] {
         name: "look".into(),
         error: None,
         content: ToolContent::Text("seen".into()),
-        media: Vec::new(),
+        blocks: Vec::new(),
         synthetic: false,
     };
     let asking = Message {

@@ -249,7 +249,7 @@ fn steering_enters_between_steps_and_keeps_an_answered_turn_going() {
     let mut hand = Hand::new("default");
     hand.begin();
     hand.feed(Input::Steer {
-        text: "also this".into(),
+        message: "also this".into(),
     });
     let actions = hand.reply(text("first answer"));
     let Some(Action::CallModel(call)) = actions.last() else {
@@ -292,12 +292,12 @@ fn steering_that_comes_too_late_costs_no_answer_and_goes_back_to_its_sender() {
             duration_ms: 1,
         });
         hand.feed(Input::Steer {
-            text: "and this?".into(),
+            message: "and this?".into(),
         });
         let ended = outcome(hand.reply(text("the answer"))).unwrap();
         assert!(ended.answered);
         assert_eq!(ended.text, "the answer");
-        assert_eq!(ended.undelivered_steering, ["and this?"]);
+        assert_eq!(ended.undelivered_steering, [Message::user("and this?")]);
     }
 }
 

@@ -293,7 +293,7 @@ impl<'a> Play<'a> {
         }
         if self.script.steer_after == Some(self.fed) {
             return Input::Steer {
-                text: "steer".into(),
+                message: "steer".into(),
             };
         }
         self.inputs.pop_front().unwrap_or(Input::Time)

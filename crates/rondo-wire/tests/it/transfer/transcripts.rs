@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use rondo_types::{
-    CallId, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin, Part,
-    ReasoningPart, TextPart, ToolCall, ToolContent, ToolErrorCode, ToolResult,
+    CallId, ContentBlock, Media, MediaKind, MediaSource, Message, ModelRequest, Opaque, Origin,
+    Part, ReasoningPart, TextPart, ToolCall, ToolContent, ToolErrorCode, ToolResult,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -398,7 +398,7 @@ impl Builder {
                 name: call.name.clone(),
                 error: asked.failed.then_some(ToolErrorCode::Cancelled),
                 content,
-                media: media.into_iter().collect(),
+                blocks: media.into_iter().map(ContentBlock::Media).collect(),
                 synthetic: asked.failed,
             });
         }
