@@ -19,6 +19,7 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
+//! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
@@ -36,6 +37,7 @@ pub mod confined;
 pub mod embedded;
 pub mod env;
 pub mod error;
+pub mod extensions;
 pub mod fallbacks;
 pub mod files;
 mod ids;
@@ -73,6 +75,7 @@ pub mod weights;
 
 pub use env::Env;
 pub use error::{SetupError, SetupErrorKind};
+pub use extensions::Extensions;
 pub use notices::{NoNotices, Notices};
 pub use runtime::Runtime;
 pub use session::{FoundSession, Session, SessionOptions, SessionSource};

@@ -2,6 +2,7 @@
 
 use crate::env::Env;
 use crate::error::Result;
+use crate::extensions::Extensions;
 use crate::notices::Notices;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
@@ -24,6 +25,7 @@ struct Shared {
     notices: Arc<dyn Notices>,
     request_limits: RequestLimits,
     python: LivePython,
+    extensions: Mutex<Extensions>,
     /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
@@ -39,6 +41,7 @@ impl Runtime {
             notices,
             request_limits: RequestLimits::default(),
             python: LivePython::default(),
+            extensions: Mutex::default(),
             connected: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
         }))
@@ -128,6 +131,21 @@ impl Runtime {
 
     pub(crate) fn request_limits(&self) -> &RequestLimits {
         &self.0.request_limits
+    }
+
+    /// Adds to all turns that are put together from now on, in every session.
+    pub fn extend(&self, more: Extensions) {
+        let extensions = self.0.extensions.lock();
+        let mut extensions = extensions.unwrap_or_else(PoisonError::into_inner);
+        *extensions = std::mem::take(&mut *extensions).with(more);
+    }
+
+    /// Returns what was added to all turns so far.
+    #[must_use]
+    pub fn extensions(&self) -> Extensions {
+        let extensions = self.0.extensions.lock();
+        let extensions = extensions.unwrap_or_else(PoisonError::into_inner);
+        extensions.clone()
     }
 
     /// Returns the live Python session, which all sessions share.

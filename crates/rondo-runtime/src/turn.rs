@@ -1,6 +1,7 @@
 //! Puts a turn of a session together, and runs it.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
 use crate::parking::SessionApprover;
@@ -60,6 +61,8 @@ pub struct TurnHost<'a> {
     pub schema: Option<Value>,
     /// Tools that the host brings, such as the functions of a live Python session.
     pub live: Vec<Arc<dyn Tool>>,
+    /// What it adds to the turn, after what its runtime adds to all.
+    pub extensions: Extensions,
     /// Values that are redacted from everything that is sent, shown or recorded.
     pub secrets: Secrets,
     /// The directory and environment of the user's shell, if the host has one.
@@ -75,6 +78,7 @@ impl TurnHost<'_> {
             gate: &tools::standard_gate,
             schema: None,
             live: Vec::new(),
+            extensions: Extensions::default(),
             secrets,
             workdir: None,
         }
@@ -135,6 +139,7 @@ impl TurnContext<'_> {
             answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
             is_kept: self.is_kept,
         };
+        let extensions = self.runtime.extensions().with(host.extensions);
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(
@@ -147,9 +152,9 @@ impl TurnContext<'_> {
             system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
-            tool_sources: Vec::new(),
-            interceptors: Vec::new(),
-            budgets: Vec::new(),
+            tool_sources: extensions.tool_sources,
+            interceptors: extensions.interceptors,
+            budgets: extensions.budgets,
             profile: Arc::new(profile.clone()),
         };
         let now = Clock::system().now();

@@ -458,6 +458,7 @@ impl Actor {
             secrets.clone(),
         );
         host.live = service.host.tools(id);
+        host.extensions = service.host.extensions(id);
         if let Some(lent) = self.entry.python() {
             let looks = python::looks(&plan.profile, &session.settings);
             host.live.extend(rondo_python::tools(lent.session(), looks));

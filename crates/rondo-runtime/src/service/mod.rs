@@ -34,6 +34,7 @@ pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
 
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::extensions::Extensions;
 use crate::ids;
 use crate::parking;
 use crate::runtime::Runtime;
@@ -69,6 +70,11 @@ pub trait SessionHost: Send + Sync + 'static {
     /// Returns tools that the host brings.
     fn tools(&self, _session: &SessionId) -> Vec<Arc<dyn Tool>> {
         Vec::new()
+    }
+
+    /// Returns what the host adds to the turns of a session, after what its runtime adds to all.
+    fn extensions(&self, _session: &SessionId) -> Extensions {
+        Extensions::default()
     }
 }
 

@@ -9,6 +9,7 @@ use std::fs;
 
 mod cells;
 mod ephemeral;
+mod extensions;
 mod service;
 mod slow;
 mod stopping;
