@@ -1,6 +1,7 @@
 //! What commands find in their environment.
 
 use rondo_policy::{CommandEnvironment, Variables};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// Returns what a command finds in its environment: of `variables`, or of those of this process where
@@ -25,4 +26,18 @@ pub(crate) fn variables_from_env(
         .iter()
         .map(|(name, value)| (name.into(), value.into()));
     passed.chain(set).collect()
+}
+
+/// Returns the variables of this process, with others added or taken away (`None`).
+pub(crate) fn changed_from_env(
+    changes: &[(OsString, Option<OsString>)],
+) -> Vec<(OsString, OsString)> {
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in changes {
+        match value {
+            Some(value) => variables.insert(name.clone(), value.clone()),
+            None => variables.remove(name),
+        };
+    }
+    variables.into_iter().collect()
 }

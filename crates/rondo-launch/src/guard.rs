@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ const WAKE_EVERY: Duration = Duration::from_millis(250);
 /// How often one is woken that runs in time: the signal that tells of its stop is missed where it
 /// comes between two waits.
 const WAKE_SELDOM: Duration = Duration::from_secs(1);
+/// How often one is woken that may run for days.
+const WAKE_RARELY: Duration = Duration::from_secs(15);
 /// How long what a dead supervisor left is killed; a process that the kernel holds cannot end.
 const REST_MAX: Duration = Duration::from_secs(10);
 /// How often that is repeated, for trees that fork faster than they are killed.
@@ -84,6 +87,35 @@ pub(super) fn split() -> io::Result<Side> {
     }
 }
 
+/// What a guard watches over.
+pub(super) struct Watch<'a> {
+    /// How long the command may run, once its time has begun.
+    timeout: Duration,
+    /// How often the supervisor is woken before.
+    wakes_every: Duration,
+    /// Where the supervisor leaves its attach socket, where it has one.
+    state_dir: Option<&'a Path>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn of_call(spec: &'a CallSpec) -> Self {
+        Self {
+            timeout: spec.timeout(),
+            wakes_every: WAKE_SELDOM,
+            state_dir: Some(&spec.state_dir),
+        }
+    }
+
+    /// Returns that of a process that may run for ever.
+    pub(super) fn of_process() -> Self {
+        Self {
+            timeout: Duration::MAX,
+            wakes_every: WAKE_RARELY,
+            state_dir: None,
+        }
+    }
+}
+
 /// How far the time of the command is.
 enum Time {
     NotBegun,
@@ -93,11 +125,10 @@ enum Time {
 
 impl Ward {
     /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
-    pub(super) fn watch(mut self, spec: &CallSpec) -> i32 {
-        unix::let_go_of_stdio();
+    pub(super) fn watch(mut self, watch: &Watch<'_>) -> i32 {
         unix::notice_children();
         let mut time = Time::NotBegun;
-        while !self.is_over(&mut time, spec) {
+        while !self.is_over(&mut time, watch) {
             match time {
                 Time::Runs { until } if Instant::now() >= until => {
                     time = Time::IsUp {
@@ -116,19 +147,19 @@ impl Ward {
             }
         }
         let code = unix::wait_for(self.supervisor);
-        if code.is_none() {
+        if let Some(state_dir) = watch.state_dir.filter(|_| code.is_none()) {
             // One that was killed leaves its attach socket behind.
             let socket = attach_socket_name(self.supervisor.as_raw_pid().unsigned_abs());
-            let _ = std::fs::remove_file(spec.state_dir.join(socket));
+            let _ = std::fs::remove_file(state_dir.join(socket));
         }
         end_rest();
         code.unwrap_or(KILLED_CODE)
     }
 
     /// Waits for something to happen; returns whether the supervisor is gone.
-    fn is_over(&mut self, time: &mut Time, spec: &CallSpec) -> bool {
+    fn is_over(&mut self, time: &mut Time, watch: &Watch<'_>) -> bool {
         let patience = match time {
-            Time::NotBegun => WAKE_SELDOM,
+            Time::NotBegun => watch.wakes_every,
             Time::Runs { until } => {
                 let left = until.saturating_duration_since(Instant::now());
                 left.min(WAKE_SELDOM)
@@ -150,7 +181,7 @@ impl Ward {
         match self.started.read(&mut byte) {
             Ok(0) => true,
             Ok(_) => {
-                let limit = spec.timeout().saturating_add(NOTICE_MAX);
+                let limit = watch.timeout.saturating_add(NOTICE_MAX);
                 let until = Instant::now().checked_add(limit);
                 *time = until.map_or(Time::NotBegun, |until| Time::Runs { until });
                 false

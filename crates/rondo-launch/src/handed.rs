@@ -1,8 +1,9 @@
-//! What a call is handed over with: its specification and its environment, as one piece of bytes.
+//! What a supervisor is handed over with: its role, its specification and its environment, as one piece of bytes.
 //!
-//! The specification's line of JSON, and behind it names and values in turn, each ended by a NUL.
+//! The role's name as a line, the specification's line of JSON, and behind it names and values in turn, each ended
+//! by a NUL.
 
-use super::protocol::{CallSpec, SPEC_BYTES_MAX};
+use super::protocol::SPEC_BYTES_MAX;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -18,9 +19,23 @@ pub(super) fn variables_from_env() -> Variables {
     std::env::vars_os().collect()
 }
 
+/// What was handed over.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Handed {
+    /// The name of the role.
+    pub(super) role: String,
+    /// The specification's line of JSON.
+    pub(super) line: Vec<u8>,
+    pub(super) variables: Variables,
+}
+
 /// Returns nothing where that cannot be handed over.
-pub(super) fn encode(line: &[u8], variables: &[(OsString, OsString)]) -> Option<Vec<u8>> {
-    let mut bytes = line.to_vec();
+pub(super) fn encode(
+    role: &str,
+    line: &[u8],
+    variables: &[(OsString, OsString)],
+) -> Option<Vec<u8>> {
+    let mut bytes = [role.as_bytes(), b"\n", line].concat();
     for part in variables.iter().flat_map(|(name, value)| [name, value]) {
         let part = part.as_bytes();
         if part.contains(&0) || bytes.len() + part.len() >= HANDED_BYTES_MAX {
@@ -32,10 +47,9 @@ pub(super) fn encode(line: &[u8], variables: &[(OsString, OsString)]) -> Option<
     Some(bytes)
 }
 
-pub(super) fn decode(bytes: &[u8]) -> io::Result<(CallSpec, Variables)> {
-    let end = bytes.iter().position(|byte| *byte == b'\n');
-    let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
-    let spec = serde_json::from_slice(line)?;
+pub(super) fn decode(bytes: &[u8]) -> io::Result<Handed> {
+    let (role, bytes) = split_line(bytes)?;
+    let (line, rest) = split_line(bytes)?;
     let owned = |part: &[u8]| OsString::from_vec(part.to_vec());
     let mut parts = rest.split_inclusive(|byte| *byte == 0);
     let mut next = || parts.next()?.strip_suffix(&[0]).map(owned);
@@ -43,7 +57,17 @@ pub(super) fn decode(bytes: &[u8]) -> io::Result<(CallSpec, Variables)> {
     while let (Some(name), Some(value)) = (next(), next()) {
         variables.push((name, value));
     }
-    Ok((spec, variables))
+    Ok(Handed {
+        role: String::from_utf8_lossy(role).trim_end().to_owned(),
+        line: line.to_vec(),
+        variables,
+    })
+}
+
+fn split_line(bytes: &[u8]) -> io::Result<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end = end.ok_or(io::ErrorKind::InvalidData)?;
+    Ok(bytes.split_at(end + 1))
 }
 
 /// Returns the last value of a variable.
@@ -55,40 +79,13 @@ pub(super) fn value_of<'a>(variables: &'a [(OsString, OsString)], name: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PtySize;
-    use rondo_core::redact::Secrets;
-
-    fn spec() -> CallSpec {
-        CallSpec {
-            key: "k".to_owned(),
-            state_dir: "/s".into(),
-            command: "echo 'a\nb\0'".to_owned(),
-            directory: "/d".into(),
-            timeout_ms: 1,
-            outlive_ms: 2,
-            output_bytes_max: 3,
-            spill_bytes_max: 4,
-            pty: PtySize::default(),
-            is_kept: true,
-            sandbox: None,
-            secrets: Secrets::new(["a secret of some length".to_owned()]),
-        }
-    }
-
-    fn line(spec: &CallSpec) -> Vec<u8> {
-        let mut line = serde_json::to_vec(spec).unwrap();
-        line.push(b'\n');
-        line
-    }
-
     fn variable(name: &[u8], value: &[u8]) -> (OsString, OsString) {
         let owned = |it: &[u8]| OsString::from_vec(it.to_vec());
         (owned(name), owned(value))
     }
 
     #[test]
-    fn specification_and_environment_arrive_as_they_were_given() {
-        let spec = spec();
+    fn role_specification_and_environment_arrive_as_they_were_given() {
         for variables in [
             vec![],
             vec![variable(b"A", b"")],
@@ -98,8 +95,13 @@ mod tests {
                 variable(b"A", b"4"),
             ],
         ] {
-            let bytes = encode(&line(&spec), &variables).unwrap();
-            assert_eq!(decode(&bytes).unwrap(), (spec.clone(), variables));
+            let bytes = encode("role", b"{\"a\":1}\n", &variables).unwrap();
+            let handed = Handed {
+                role: "role".to_owned(),
+                line: b"{\"a\":1}\n".to_vec(),
+                variables,
+            };
+            assert_eq!(decode(&bytes).unwrap(), handed);
         }
     }
 
@@ -107,18 +109,17 @@ mod tests {
     fn what_no_environment_can_hold_is_not_handed_over() {
         let long = vec![b'x'; HANDED_BYTES_MAX];
         for (name, value) in [(&b"A\0"[..], &b"1"[..]), (b"A", b"\0"), (b"A", &long)] {
-            assert_eq!(encode(b"{}\n", &[variable(name, value)]), None);
+            assert_eq!(encode("role", b"{}\n", &[variable(name, value)]), None);
         }
     }
 
     #[test]
     fn what_is_cut_off_is_no_variable() {
-        let mut bytes = line(&spec());
-        bytes.extend_from_slice(b"A\x001\0B\x002");
-        let (_, variables) = decode(&bytes).unwrap();
-        assert_eq!(variables, [variable(b"A", b"1")]);
-        decode(b"").unwrap_err();
-        decode(b"A\x001\0").unwrap_err();
+        let handed = decode(b"role\n{}\nA\x001\0B\x002").unwrap();
+        assert_eq!(handed.variables, [variable(b"A", b"1")]);
+        for cut in [&b""[..], b"role", b"role\n{}"] {
+            decode(cut).unwrap_err();
+        }
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The small process that forks supervisors for its agent.
 //!
 //! Starting this program takes milliseconds, most of which are spent before `main`. So an agent starts it
-//! once, as its keeper, and hands each call over to it: one message on a socket, with the descriptors of a
-//! [sealed specification](super::handed), of the call's two pipes, and of a socket that tells of the guard.
-//! The keeper forks, the fork becomes the call's guard, and nothing of the call stays behind. The keeper
-//! ends with its agent; calls do not depend on it.
+//! once, as its keeper, and hands what is to be supervised over to it: one message on a socket, with the descriptors
+//! of a [sealed specification](super::handed), of two pipes between agent and supervisor, of a socket that tells of
+//! the fork, and of what else is given. The keeper forks, the fork becomes the supervisor or its guard, and nothing
+//! of what was given stays behind. The keeper ends with its agent; what it has forked does not depend on it.
 
-use super::role::SUPERVISE_ARG;
-use super::serve::{self, Life};
-use super::unix::{self, handover};
+use super::assignment::{Assignment, CALL_DESCRIPTORS};
+use super::role::{Role, SUPERVISE_ARG, perform};
+use super::unix::{self, descriptors, handover};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,37 +27,31 @@ const KEEPERS_MAX: usize = 4;
 /// How many keepers of a program may be lost before any of them has forked; then it is not tried again.
 const LOST_MAX: u32 = 3;
 
-/// Forks supervisors until the agent is gone; in the forks, serves the call. Returns the exit code.
-pub(super) fn serve() -> i32 {
+/// Forks supervisors until the agent is gone; in the forks, performs the role that was asked for. Returns the exit
+/// code.
+pub(super) fn serve(roles: &[Role]) -> i32 {
     let Ok(agent) = handover::Parent::leave() else {
         return 1;
     };
     handover::forget_children(true);
     let keeper = std::process::id();
     loop {
-        let call: [OwnedFd; 4] = match agent.next() {
-            Ok(Some(descriptors)) => match descriptors.try_into() {
-                Ok(call) => call,
-                Err(_) => continue,
-            },
+        let given = match agent.next() {
+            Ok(Some(given)) if given.is_empty() => continue,
+            Ok(Some(given)) => given,
             Ok(None) => return 0,
             Err(_) => return 1,
         };
         // Where that fails, the agent sees that nobody has its descriptors.
         if let Ok(None) = unix::fork() {
             drop(agent);
-            return begin(call, keeper).unwrap_or(1);
+            handover::forget_children(false);
+            return match Assignment::from_keeper(given, keeper) {
+                Ok((name, given)) => perform(roles, &name, Ok(given)),
+                Err(err) => perform(roles, "", Err(err)),
+            };
         }
     }
-}
-
-fn begin(call: [OwnedFd; 4], keeper: u32) -> io::Result<i32> {
-    let [memory, control, frames, of_guard] = call;
-    handover::forget_children(false);
-    handover::send(&of_guard, &[handover::own_handle()?.as_fd()])?;
-    handover::take_as_stdio(&control, &frames)?;
-    drop((control, frames));
-    Ok(serve::serve_handed(memory, Life { of_guard, keeper }))
 }
 
 /// A call that a keeper was handed; nobody has begun it before its guard is heard of.
@@ -100,16 +94,23 @@ struct Post {
     lost: u32,
 }
 
-/// Hands a call over to the program's keeper, which is started where there is none.
+/// Hands a call over to the program's keeper, which is started where there is none. The supervisor gets copies of
+/// the `given` descriptors.
 ///
 /// # Errors
 /// When the program cannot keep, or the system cannot do it. Nothing of the call is left then.
-pub(super) fn hand_over(program: &Path, memory: &OwnedFd) -> io::Result<Handed> {
+pub(super) fn hand_over(
+    program: &Path,
+    memory: &OwnedFd,
+    given: &[BorrowedFd<'_>],
+) -> io::Result<Handed> {
     let (told, control) = io::pipe()?;
     let (frames, said) = io::pipe()?;
     let (life, of_guard) = UnixStream::pair()?;
     life.set_nonblocking(true)?;
-    let descriptors = [memory.as_fd(), told.as_fd(), said.as_fd(), of_guard.as_fd()];
+    let own: [BorrowedFd<'_>; CALL_DESCRIPTORS] =
+        [memory.as_fd(), told.as_fd(), said.as_fd(), of_guard.as_fd()];
+    let descriptors = [&own, given].concat();
     let mut keeper = keepers().keeper_of(program)?;
     if let Err(err) = keeper.send(&descriptors) {
         if err.kind() == io::ErrorKind::WouldBlock {
@@ -219,10 +220,10 @@ fn start(program: &Path) -> io::Result<(Keeper, Child)> {
 }
 
 impl Keeper {
-    fn send(&self, descriptors: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
+    fn send(&self, given: &[BorrowedFd<'_>]) -> io::Result<()> {
         // A command can have stopped it.
         self.wake();
-        handover::send(&self.socket, descriptors)
+        descriptors::send(&self.socket, given)
     }
 
     /// Lets it go on, where it was stopped.

@@ -3,7 +3,6 @@
 use super::unix;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -15,10 +14,7 @@ const FINAL_WRITE_MAX: Duration = Duration::from_secs(10);
 
 /// Reads the specification that a supervisor is given first, a line of JSON, and returns it with what
 /// was read behind it.
-pub fn read_line<T: DeserializeOwned>(
-    from: impl AsFd,
-    bytes_max: usize,
-) -> io::Result<(T, Vec<u8>)> {
+pub(super) fn read_line(from: impl AsFd, bytes_max: usize) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut buffer = [0; READ_BYTES];
     loop {
@@ -36,7 +32,7 @@ pub fn read_line<T: DeserializeOwned>(
         bytes.extend_from_slice(read);
         if end.is_some() {
             let rest = bytes.split_off(length + 1);
-            return Ok((serde_json::from_slice(&bytes)?, rest));
+            return Ok((bytes, rest));
         }
     }
     Err(io::Error::new(
@@ -81,11 +77,10 @@ pub fn send_last(frames: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
     use std::io::Write as _;
     use std::thread;
 
-    fn read(pieces: &[&[u8]], bytes_max: usize) -> io::Result<(Value, Vec<u8>)> {
+    fn read(pieces: &[&[u8]], bytes_max: usize) -> io::Result<(Vec<u8>, Vec<u8>)> {
         let (from, mut to) = io::pipe()?;
         let pieces: Vec<_> = pieces.iter().map(|piece| piece.to_vec()).collect();
         let writing = thread::spawn(move || pieces.iter().try_for_each(|it| to.write_all(it)));
@@ -103,17 +98,17 @@ mod tests {
             (&[b"[1", b",2]\n"], b""),
             (&[b"[1,2]", b"\nge"], b"ge"),
         ] {
-            let (value, rest) = read(pieces, 100).unwrap();
-            assert_eq!((value, rest), (json!([1, 2]), behind.to_vec()));
+            let (line, rest) = read(pieces, 100).unwrap();
+            assert_eq!((line, rest), (b"[1,2]\n".to_vec(), behind.to_vec()));
         }
         let long = format!("\"{}\"\nge", "x".repeat(40_000));
-        let (value, rest) = read(&[long.as_bytes()], 50_000).unwrap();
-        assert_eq!((value, rest), (json!("x".repeat(40_000)), b"ge".to_vec()));
+        let (line, rest) = read(&[long.as_bytes()], 50_000).unwrap();
+        assert_eq!([line, rest].concat(), long.as_bytes());
     }
 
     #[test]
     fn a_specification_without_an_end_or_past_its_bound_is_refused() {
-        assert_eq!(read(&[b"[1, 2]\n"], 7).unwrap().0, json!([1, 2]));
+        assert_eq!(read(&[b"[1, 2]\n"], 7).unwrap().0, b"[1, 2]\n");
         for (line, bytes_max) in [
             (&b"[1, 2]\n"[..], 6),
             (b"[1, 2]", 100),

@@ -4,6 +4,7 @@
 //! one byte kind, four bytes big-endian length, payload.
 
 use super::pty_size::PtySize;
+use super::unix;
 use rondo_core::redact::Secrets;
 use rondo_sandbox::SandboxSpec;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,12 @@ pub(super) const FRAME_HEAD: usize = 5;
 pub(super) const GO: u8 = b'g';
 /// Ends the whole tree.
 pub(super) const END: u8 = b'e';
+/// Kills the whole tree.
+pub(super) const KILL: u8 = b'k';
+/// Interrupts the process group, as a terminal does on Ctrl-C.
+pub(super) const INTERRUPT: u8 = b'i';
+/// Has the leader's system call be interrupted, and nothing else.
+pub(super) const WAKE: u8 = b'w';
 
 /// One command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +124,15 @@ pub(super) fn spill_path(state_dir: &Path, key: &str) -> PathBuf {
 }
 
 impl Watcher {
+    /// Returns this process.
+    pub(super) fn own() -> Self {
+        let pid = std::process::id();
+        Self {
+            pid,
+            start_time: unix::start_time(pid).unwrap_or_default(),
+        }
+    }
+
     /// Returns what the environment of everything holds that the command of that key starts.
     pub(super) fn mark(&self, key: &str) -> String {
         format!("{key}:{}:{}", self.pid, self.start_time)
@@ -126,8 +142,11 @@ impl Watcher {
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameKind {
-    /// The status file is on disk, and the supervisor waits for [`GO`]; the [`Watcher`], as JSON.
+    /// The supervisor is there, of a command with its status file on disk, and waits for [`GO`]; the [`Watcher`], as
+    /// JSON.
     Ready,
+    /// What was to be started runs; only of what has no output here.
+    Started,
     /// Output as the command wrote it.
     Output,
     /// The final status, as JSON.
@@ -138,14 +157,21 @@ pub(super) enum FrameKind {
 
 impl FrameKind {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Ready, Self::Output, Self::Done, Self::Failed]
-            .into_iter()
-            .find(|kind| kind.byte() == byte)
+        [
+            Self::Ready,
+            Self::Started,
+            Self::Output,
+            Self::Done,
+            Self::Failed,
+        ]
+        .into_iter()
+        .find(|kind| kind.byte() == byte)
     }
 
     fn byte(self) -> u8 {
         match self {
             Self::Ready => b'r',
+            Self::Started => b's',
             Self::Output => b'o',
             Self::Done => b'd',
             Self::Failed => b'f',
@@ -188,6 +214,7 @@ mod tests {
     fn frame_kinds_are_told_apart() {
         for kind in [
             FrameKind::Ready,
+            FrameKind::Started,
             FrameKind::Output,
             FrameKind::Done,
             FrameKind::Failed,

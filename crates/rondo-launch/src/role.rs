@@ -1,20 +1,25 @@
 //! Which process a program becomes: itself, or a supervisor.
 
+use super::assignment::Assignment;
+use super::protocol::{FrameKind, encode_frame};
 use super::start_error::StartError;
-use super::{keeper, serve, unix};
+use super::{keeper, serve, serve_process, unix};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first argument that turns a program with the hook into a supervisor.
 pub const SUPERVISE_ARG: &str = "__rondo-supervise";
 
-/// What else than a command a program can supervise.
+/// What a program can supervise.
 #[derive(Debug, Clone, Copy)]
 pub struct Role {
-    /// The argument behind [`SUPERVISE_ARG`] that asks for it.
+    /// The argument behind [`SUPERVISE_ARG`] that asks for it: no line feed is in it.
     pub name: &'static str,
-    /// Serves from the specification on stdin to the end; returns the exit code.
-    pub serve: fn() -> i32,
+    /// How many descriptors it takes besides those that all take; the agent sends them in one message.
+    pub descriptors: usize,
+    /// Supervises to the end; returns the exit code, or why nothing was started.
+    pub serve: fn(Assignment) -> io::Result<i32>,
 }
 
 static HOOKED: AtomicBool = AtomicBool::new(false);
@@ -33,16 +38,40 @@ pub fn run_if_requested(roles: &[Role]) {
         unix::move_environment();
         unix::reset_signals();
         unix::survive_large_files();
-        let asked = std::env::args_os().nth(2);
-        let is_asked = |role: &&Role| asked.as_ref().is_some_and(|name| name == role.name);
-        let role = roles.iter().find(is_asked);
-        let builtin = match asked.is_some_and(|name| name == keeper::KEEPER_ARG) {
-            true => keeper::serve,
-            false => serve::serve,
-        };
-        exit(role.map_or_else(builtin, |role| (role.serve)()));
+        let asked = std::env::args_os().nth(2).unwrap_or_default();
+        let asked = asked.to_string_lossy();
+        exit(match &*asked {
+            keeper::KEEPER_ARG => keeper::serve(roles),
+            name => {
+                let descriptors = found(roles, name).map_or(0, |it| it.descriptors);
+                perform(roles, name, Assignment::from_stdio(descriptors))
+            }
+        });
     }
     HOOKED.store(true, Ordering::Release);
+}
+
+/// Performs the role of that name, and tells the agent where nothing was started. Returns the exit code.
+pub(super) fn perform(roles: &[Role], name: &str, given: io::Result<Assignment>) -> i32 {
+    let performed = given.and_then(|given| match found(roles, name) {
+        Some(role) => (role.serve)(given),
+        None => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("this program does not supervise `{name}`"),
+        )),
+    });
+    performed.unwrap_or_else(|reason| {
+        let mut frame = Vec::new();
+        encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
+        let _ = io::stdout().write_all(&frame);
+        let _ = io::stdout().flush();
+        1
+    })
+}
+
+fn found<'a>(roles: &'a [Role], name: &str) -> Option<&'a Role> {
+    let own = [&serve::ROLE, &serve_process::ROLE];
+    own.into_iter().chain(roles).find(|it| it.name == name)
 }
 
 #[expect(

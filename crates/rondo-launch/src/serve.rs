@@ -1,21 +1,20 @@
 //! The supervisor's own side: one loop over its file descriptors.
 
+use super::assignment::{Assignment, Life};
 use super::capture::Capture;
-use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE};
-use super::handed::{self, HANDED_BYTES_MAX, Variables};
-use super::keeper::GUARD_ENDS;
+use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE, Watch};
+use super::handed::Variables;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
-use super::pipe::{read_line, write_all};
-use super::protocol::{
-    CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, SPEC_BYTES_MAX, encode_frame,
-};
+use super::pipe::write_all;
+use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::reaper::{Reaper, start_reaper};
+use super::role::Role;
 use super::status::{CallStatus, CommandState};
-use super::unix::{self, Pty, handover};
+use super::unix::{self, Pty};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,69 +38,53 @@ struct Call {
     said: Vec<u8>,
 }
 
-/// Runs one supervised call from its specification on stdin to its status on stdout.
-pub(super) fn serve() -> i32 {
-    // What is open otherwise is not meant for the command; where it cannot be closed, it sees what its
-    // agent was given.
-    let _ = handover::close_others();
-    report(supervise(read_call, None))
-}
+/// The supervisor of a command, which is asked for without a name.
+pub(super) const ROLE: Role = Role {
+    name: "",
+    descriptors: 0,
+    serve,
+};
 
-/// Where the guard of a call that a keeper was handed tells of its end.
-pub(super) struct Life {
-    pub(super) of_guard: OwnedFd,
-    /// The keeper's process id.
-    pub(super) keeper: u32,
-}
-
-/// Runs one supervised call that a keeper was handed, with its pipes as stdin and stdout.
-pub(super) fn serve_handed(memory: OwnedFd, life: Life) -> i32 {
-    report(supervise(|_| read_handed(memory), Some(life)))
-}
-
-fn report(supervised: io::Result<i32>) -> i32 {
-    match supervised {
-        Ok(code) => code,
-        Err(reason) => {
-            let mut frame = Vec::new();
-            encode_frame(FrameKind::Failed, reason.to_string().as_bytes(), &mut frame);
-            let _ = io::stdout().write_all(&frame);
-            let _ = io::stdout().flush();
-            1
-        }
+/// Runs one supervised call from its specification to its status.
+fn serve(given: Assignment) -> io::Result<i32> {
+    let spec: CallSpec = given.spec()?;
+    if !CallSpec::is_key(&spec.key) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the call's key is not usable as a file name",
+        ));
     }
-}
-
-fn supervise(
-    read: impl FnOnce(&OwnedFd) -> io::Result<Call>,
-    life: Option<Life>,
-) -> io::Result<i32> {
-    let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
-    let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let call = read(&control)?;
-    match call.spec.secrets.is_empty() {
+    match spec.secrets.is_empty() {
         true => unix::show_environment(),
         // The command could read them in our memory, and in the guard's.
         false => unix::hide_environment(),
     }
-    match life {
+    let is_kept = given.life.is_some();
+    match is_kept {
         // Its session is its keeper's, which is no terminal's; a new one takes the scheduler's time.
-        Some(_) => unix::adopt_orphans()?,
-        None => unix::leave_session()?,
+        true => unix::adopt_orphans()?,
+        false => unix::leave_session()?,
     }
     match guard::split()? {
         Side::Guard(ward) => {
-            drop((control, frames));
-            let code = ward.watch(&call.spec);
-            if let Some(life) = life {
-                let _ = rustix::io::write(&life.of_guard, &[GUARD_ENDS]);
-                // A command can have stopped it, and its agent may be gone.
-                unix::resume_parent(Some(life.keeper));
-            }
+            let life = given.let_go();
+            let code = ward.watch(&Watch::of_call(&spec));
+            life.iter().for_each(Life::end);
             Ok(code)
         }
         Side::Supervisor(begun) => {
-            drop(life);
+            let Assignment {
+                control,
+                frames,
+                variables,
+                said,
+                ..
+            } = given;
+            let call = Call {
+                spec,
+                variables,
+                said,
+            };
             let served = serve_call(&call, control, frames, &begun);
             // The command can have stopped our guard, which no other process would wake.
             unix::resume_parent(None);
@@ -145,38 +128,8 @@ fn unwritten(spec: &CallSpec, err: &io::Error) -> io::Error {
     )
 }
 
-/// Reads the specification, behind which the agent may have said more. The environment is our own.
-fn read_call(control: &OwnedFd) -> io::Result<Call> {
-    let (spec, said) = read_line(control, SPEC_BYTES_MAX)?;
-    checked(Call {
-        spec,
-        variables: handed::variables_from_env(),
-        said,
-    })
-}
-
-/// Reads what a keeper was handed.
-fn read_handed(memory: OwnedFd) -> io::Result<Call> {
-    let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
-    let (spec, variables) = handed::decode(&bytes)?;
-    checked(Call {
-        spec,
-        variables,
-        said: Vec::new(),
-    })
-}
-
-fn checked(call: Call) -> io::Result<Call> {
-    if CallSpec::is_key(&call.spec.key) {
-        return Ok(call);
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the call's key is not usable as a file name",
-    ))
-}
-
-fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
+/// Waits until the agent says so, or has gone.
+pub(super) fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
     if let Some(first) = said.first() {
         return Ok(*first == GO && !said.contains(&END));
     }

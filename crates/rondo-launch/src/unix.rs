@@ -4,10 +4,12 @@
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
 //! ended.
 
+pub(crate) mod descriptors;
 #[cfg_attr(not(target_os = "linux"), path = "unix/handover_elsewhere.rs")]
 pub(crate) mod handover;
 
 use super::handed::value_of;
+use super::process::ProcessSpec;
 use super::protocol::CallSpec;
 use super::pty_size::PtySize;
 use rustix::event::Timespec;
@@ -121,6 +123,55 @@ pub(crate) fn spawn_shell(
     own_session(&mut shell);
     let child = shell.spawn()?;
     pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+}
+
+/// Starts a program in its own session, with those standard streams.
+///
+/// Forks, so only the small supervisor may call it.
+///
+/// `mark` is in the environment of everything that it starts, beside the `variables`.
+pub(crate) fn spawn_process(
+    spec: &ProcessSpec,
+    variables: &[(OsString, OsString)],
+    streams: [OwnedFd; 3],
+    mark: &str,
+) -> io::Result<Pid> {
+    let [stdin, stdout, stderr] = streams;
+    let mut command = Command::new(&spec.program);
+    command
+        .args(&spec.arguments)
+        .current_dir(&spec.directory)
+        .env_clear()
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .env(MARK_VARIABLE, marks(variables, mark))
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    // First, since entering it would undo that the process ends with its supervisor.
+    if let Some(sandbox) = &spec.sandbox {
+        rondo_sandbox::confine(&mut command, sandbox)?;
+    }
+    lead_session(&mut command);
+    let child = command.spawn()?;
+    pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+}
+
+/// Gives a command a session without a terminal.
+///
+/// Makes the command fork, so only the small supervisor may call it.
+#[expect(
+    unsafe_code,
+    reason = "a session can only be made between fork and exec"
+)]
+fn lead_session(command: &mut Command) {
+    let lead = || {
+        rustix::process::setsid()?;
+        die_with_supervisor();
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
+    // two system calls, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(lead) };
 }
 
 /// The variable that says which call a process is of.

@@ -3,7 +3,7 @@
 use super::keeper::GUARD_ENDS;
 use super::protocol::Watcher;
 use super::recall::end_orphans;
-use super::unix::{self, handover};
+use super::unix::{self, descriptors, handover};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl KeptGuard {
     /// Returns whether it was heard of by now.
     pub(super) fn has_begun(&mut self) -> bool {
         if self.process.is_none()
-            && let Ok(Some(descriptors)) = handover::receive(&self.life)
+            && let Ok(Some(descriptors)) = descriptors::receive(&self.life)
         {
             self.process = descriptors.into_iter().next().map(Arc::new);
         }
@@ -84,6 +84,17 @@ impl KeptGuard {
         Ok(self.has_begun())
     }
 
+    /// Returns whether it said that it ends, or is gone.
+    fn has_ended(&mut self) -> bool {
+        if !self.has_begun() {
+            // Only one that is gone without a word has not.
+            return true;
+        }
+        let mut said = [0; 1];
+        let read = self.life.try_read(&mut said);
+        !read.is_err_and(|err| err.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Waits for its end; returns whether it ended by itself.
     async fn end(&mut self) -> bool {
         loop {
@@ -103,6 +114,15 @@ impl Guard {
             Self::Child(child) => child.id().map_or(GuardId::None, GuardId::Child),
             Self::Kept(kept) => kept.processes().guard,
             Self::NotOurs => GuardId::None,
+        }
+    }
+
+    /// Returns whether it is known to have ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        match self {
+            Self::Child(child) => !matches!(child.try_wait(), Ok(None)),
+            Self::Kept(kept) => kept.has_ended(),
+            Self::NotOurs => false,
         }
     }
 

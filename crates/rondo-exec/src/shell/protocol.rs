@@ -1,14 +1,12 @@
 //! What the agent and the supervisor of a shell say to each other.
 //!
-//! Both ways frames of one byte kind, four bytes big-endian length, payload; down first one JSON
-//! line, the [`Spec`].
+//! Both ways frames of one byte kind, four bytes big-endian length, payload. The [`Spec`] is what the supervisor is
+//! started with.
 
 use rondo_launch::PtySize;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The bound on the specification line, in bytes.
-pub(super) const SPEC_BYTES_MAX: usize = 64 << 10;
 /// The longest line, in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 2 << 20;
 /// The bound on a frame's payload, in bytes: the longest line, or a report with input beside it.

@@ -5,6 +5,7 @@
 
 use super::protocol::Family;
 use super::unix;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -29,7 +30,12 @@ pub(super) struct RuntimeDir {
 }
 
 impl RuntimeDir {
-    pub(super) fn make(state_dir: &Path, family: Family) -> io::Result<Self> {
+    /// Makes it for a shell of that family, whose user has zsh look for their start files in `own_files`.
+    pub(super) fn make(
+        state_dir: &Path,
+        family: Family,
+        own_files: Option<&OsStr>,
+    ) -> io::Result<Self> {
         sweep(state_dir);
         let path = state_dir.join(format!("{NAME}{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -41,7 +47,7 @@ impl RuntimeDir {
             path,
             nonce,
         };
-        made.write_start_files(family)?;
+        made.write_start_files(family, own_files.map(Path::new))?;
         Ok(made)
     }
 
@@ -49,7 +55,7 @@ impl RuntimeDir {
         &self.path
     }
 
-    fn write_start_files(&self, family: Family) -> io::Result<()> {
+    fn write_start_files(&self, family: Family, own_files: Option<&Path>) -> io::Result<()> {
         let known = format!(
             "__rondo_nonce='{}'\n__rondo_dir={}\n",
             self.nonce,
@@ -58,7 +64,7 @@ impl RuntimeDir {
         match family {
             Family::Bash => self.write("bashrc", &format!("{known}{BASH_HOOK}")),
             Family::Zsh => {
-                self.write(".zshenv", &self.zshenv())?;
+                self.write(".zshenv", &self.zshenv(own_files))?;
                 let restore = "if (( __rondo_zdotdir_is_set )); then ZDOTDIR=$__rondo_zdotdir\n\
                                else unset ZDOTDIR\nfi\n\
                                [[ ${HISTFILE-} == $__rondo_dir/* ]] && \
@@ -69,10 +75,9 @@ impl RuntimeDir {
     }
 
     /// The user's own `ZDOTDIR` holds for their files, ours only for the next of ours.
-    fn zshenv(&self) -> String {
-        let own = zdotdir_from_env();
+    fn zshenv(&self, own: Option<&Path>) -> String {
         let own = own.map_or("unset ZDOTDIR".to_owned(), |own| {
-            format!("export ZDOTDIR={}", quoted(&own))
+            format!("export ZDOTDIR={}", quoted(own))
         });
         format!(
             "{own}\n\
@@ -111,11 +116,6 @@ fn sweep(state_dir: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-}
-
-/// Returns where the user has zsh look for their start files.
-fn zdotdir_from_env() -> Option<PathBuf> {
-    std::env::var_os("ZDOTDIR").map(PathBuf::from)
 }
 
 fn nonce() -> io::Result<String> {

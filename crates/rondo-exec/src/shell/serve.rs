@@ -2,17 +2,16 @@
 
 use super::jobs::Ending;
 use super::marks::{Mark, MarkKind, Piece, Scanner};
-use super::protocol::{
-    AtPrompt, Exit, Family, Frames, FromSupervisor, SPEC_BYTES_MAX, Spec, ToSupervisor,
-};
+use super::protocol::{AtPrompt, Exit, Family, Frames, FromSupervisor, Spec, ToSupervisor};
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::runtime_dir::RuntimeDir;
 use super::unix;
-use rondo_launch::{Role, read_line, send_last, start_reaper};
+use rondo_launch::{Assignment, Role, send_last, start_reaper};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
-use std::io::{self, Write};
+use std::ffi::OsString;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -43,31 +42,37 @@ const ENDING_EVERY: Duration = Duration::from_millis(10);
 /// A shell's supervisor.
 pub(crate) const ROLE: Role = Role {
     name: "shell",
+    descriptors: 0,
     serve,
 };
 
-/// Serves one shell from its specification on stdin to its end; returns the exit code.
-fn serve() -> i32 {
-    match supervise() {
-        Ok(()) => 0,
-        Err(reason) => {
-            let _ = io::stdout().write_all(&FromSupervisor::Failed(reason.to_string()).encode());
-            let _ = io::stdout().flush();
-            1
-        }
+/// Serves one shell from its specification to its end.
+fn serve(mut given: Assignment) -> io::Result<i32> {
+    let spec: Spec = given.spec()?;
+    rustix::process::setsid()?;
+    if !given.is_to_go()? {
+        return Ok(0);
     }
+    supervise(&spec, given).map(|()| 0)
 }
 
-fn supervise() -> io::Result<()> {
-    let orders = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
-    let news = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
-    let (spec, said): (Spec, _) = read_line(&orders, SPEC_BYTES_MAX)?;
+fn supervise(spec: &Spec, given: Assignment) -> io::Result<()> {
+    let Assignment {
+        control: orders,
+        frames: news,
+        variables,
+        said,
+        // Open until this process ends.
+        life: _life,
+        ..
+    } = given;
     let mut frames = Frames::default();
     frames.push(&said);
-    rustix::process::setsid()?;
-    let runtime_dir = RuntimeDir::make(&spec.state_dir, spec.family)?;
+    let zdotdir = variables.iter().find(|(name, _)| name == "ZDOTDIR");
+    let own_files = zdotdir.map(|(_, value)| value.as_os_str());
+    let runtime_dir = RuntimeDir::make(&spec.state_dir, spec.family, own_files)?;
     let pty = unix::open_terminal(spec.size)?;
-    let leader = unix::spawn(command(&spec, &runtime_dir), &pty)?;
+    let leader = unix::spawn(command(spec, &variables, &runtime_dir), &pty)?;
     let slave = unix::reopen(&pty)?;
     let reaped = start_reaper(leader)?.report;
     for fd in [&orders, &news, &pty.master] {
@@ -109,9 +114,12 @@ fn trigger(family: Family) -> &'static [u8] {
     }
 }
 
-fn command(spec: &Spec, runtime_dir: &RuntimeDir) -> Command {
+fn command(spec: &Spec, variables: &[(OsString, OsString)], runtime_dir: &RuntimeDir) -> Command {
     let mut shell = Command::new(&spec.program);
-    shell.current_dir(&spec.directory);
+    shell
+        .current_dir(&spec.directory)
+        .env_clear()
+        .envs(variables.iter().map(|(name, value)| (name, value)));
     match spec.family {
         Family::Bash => {
             let start_file = runtime_dir.path().join("bashrc");

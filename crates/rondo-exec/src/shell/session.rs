@@ -2,19 +2,19 @@
 
 use super::error::ShellError;
 use super::protocol::{
-    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, LINE_BYTES_MAX, SPEC_BYTES_MAX, Spec,
-    ToSupervisor,
+    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, LINE_BYTES_MAX, Spec, ToSupervisor,
 };
 use super::report::{self, Report};
 use super::serve::ROLE;
 use super::settings::ShellSettings;
-use rondo_launch::{SUPERVISE_ARG, StartError};
+use crate::environment::changed_from_env;
+use rondo_launch::{Presence, RoleProcess, StartError};
 use rondo_policy::Workdir;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
+use std::os::fd::OwnedFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -30,8 +30,8 @@ const _: () =
 /// A shell under its supervisor.
 #[derive(Debug)]
 pub(super) struct Session {
-    supervisor: Child,
-    news: ChildStdout,
+    supervisor: Presence,
+    news: pipe::Receiver,
     frames: Frames,
     orders: mpsc::Sender<Vec<u8>>,
     seq: u64,
@@ -46,19 +46,18 @@ impl Session {
         settings: &ShellSettings,
         spec: &Spec,
     ) -> Result<(Self, Writer), ShellError> {
-        let mut line = serde_json::to_vec(spec).map_err(|err| StartError::Lost(err.into()))?;
-        line.push(b'\n');
-        if line.len() > SPEC_BYTES_MAX {
-            return Err(StartError::TooLong.into());
-        }
-        let mut supervisor = command(settings)?.spawn().map_err(StartError::Spawn)?;
-        let (Some(stdin), Some(news)) = (supervisor.stdin.take(), supervisor.stdout.take()) else {
-            return Err(StartError::Spawn(io::ErrorKind::BrokenPipe.into()).into());
-        };
+        let variables = changed_from_env(&settings.environment);
+        let starting = ROLE.start(&settings.supervisor, &variables, spec);
+        let started = tokio::time::timeout(settings.start_timeout, starting).await;
+        let RoleProcess {
+            control,
+            frames: news,
+            presence,
+        } = started.map_err(|_| ShellError::NotReady(String::new()))??;
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
-        let writer = Writer::start(stdin, queue).map_err(StartError::Spawn)?;
+        let writer = Writer::start(control, queue).map_err(StartError::Spawn)?;
         let mut session = Self {
-            supervisor,
+            supervisor: presence,
             news,
             frames: Frames::default(),
             orders,
@@ -66,7 +65,6 @@ impl Session {
             at_start: None,
             greeting: Vec::new(),
         };
-        session.send(line).await?;
         let first = tokio::time::timeout(settings.start_timeout, session.first_prompt()).await;
         match first {
             Ok(Ok(at_prompt)) => session.at_start = report::parse(&at_prompt.report),
@@ -110,7 +108,7 @@ impl Session {
 
     /// Returns whether the supervisor is there, which ends with its shell.
     pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.supervisor.try_wait(), Ok(None)) && !self.orders.is_closed()
+        self.supervisor.is_alive() && !self.orders.is_closed()
     }
 
     /// Hands a line over and returns the command's number.
@@ -170,22 +168,6 @@ pub(super) fn set(workdir: &Workdir, report: &Report) {
     }
 }
 
-fn command(settings: &ShellSettings) -> Result<Command, StartError> {
-    let mut command = Command::new(settings.supervisor.resolve()?);
-    command
-        .args([SUPERVISE_ARG, ROLE.name])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    for (name, value) in &settings.environment {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    Ok(command)
-}
-
 /// Passes orders on. Dropped, it ends the shell.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -194,8 +176,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    fn start(to: ChildStdin, queue: mpsc::Receiver<Vec<u8>>) -> io::Result<Self> {
-        let pipe = to.as_fd().try_clone_to_owned()?;
+    fn start(to: OwnedFd, queue: mpsc::Receiver<Vec<u8>>) -> io::Result<Self> {
+        let pipe = to.try_clone()?;
+        rustix::io::ioctl_fionbio(&to, true)?;
+        // It is a pipe, or a socket.
+        let to = pipe::Sender::from_file_unchecked(File::from(to))?;
         let task = tokio::spawn(write_orders(to, queue));
         Ok(Self { task, pipe })
     }
@@ -209,7 +194,7 @@ impl Drop for Writer {
     }
 }
 
-async fn write_orders(mut to: ChildStdin, mut queue: mpsc::Receiver<Vec<u8>>) {
+async fn write_orders(mut to: pipe::Sender, mut queue: mpsc::Receiver<Vec<u8>>) {
     while let Some(frame) = queue.recv().await {
         if to.write_all(&frame).await.is_err() {
             return;

@@ -11,6 +11,7 @@ mod fixture;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod output;
+mod piped;
 mod reattach;
 mod secrets;
 mod shell;

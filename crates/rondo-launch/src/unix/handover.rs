@@ -1,24 +1,15 @@
-//! Descriptors that are handed from one process to another, and sealed memory that they lead to.
+//! What hands a call from one process to another: sealed memory, handles of processes, the way to a parent.
 
+use super::descriptors;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
-/// The descriptors that there is room for in one message.
-const DESCRIPTORS_MAX: usize = 4;
-/// What a message says besides its descriptors: a program that reads specifications where it should keep
-/// finds an empty line, and refuses.
-const MESSAGE: [u8; 1] = *b"\n";
 /// The changes to sealed memory that are forbidden.
 const SEALS: SealFlags = SealFlags::WRITE
     .union(SealFlags::GROW)
@@ -49,41 +40,6 @@ pub(crate) fn read_sealed(memory: OwnedFd, bytes_max: usize) -> io::Result<Vec<u
     let mut bytes = vec![0; length];
     memory.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
-}
-
-/// Sends descriptors in one message; never waits.
-pub(crate) fn send(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    if !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(socket, &[IoSlice::new(&MESSAGE)], &mut rights, flags)?;
-    Ok(())
-}
-
-/// Takes the next message's descriptors, none where there were too many; nothing at the end. Never waits.
-pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-    let mut rights = RecvAncillaryBuffer::new(&mut space);
-    let mut message = MESSAGE;
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let into = &mut [IoSliceMut::new(&mut message)];
-    let received = rustix::net::recvmsg(socket, into, &mut rights, flags)?;
-    let mut descriptors = Vec::new();
-    for part in rights.drain() {
-        if let RecvAncillaryMessage::ScmRights(some) = part {
-            descriptors.extend(some);
-        }
-    }
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    if received.flags.contains(ReturnFlags::CTRUNC) {
-        descriptors.clear();
-    }
-    Ok(Some(descriptors))
 }
 
 /// Returns what stands for this process, whatever becomes of its id.
@@ -152,7 +108,7 @@ impl Parent {
         if !process.revents().is_empty() {
             return Ok(None);
         }
-        match receive(&self.socket) {
+        match descriptors::receive(&self.socket) {
             Err(err) if err.kind() == io::ErrorKind::WouldBlock => Ok(Some(Vec::new())),
             received => received,
         }
@@ -185,17 +141,9 @@ pub(crate) fn forget_children(are_forgotten: bool) {
     unsafe { libc::signal(libc::SIGCHLD, action) };
 }
 
-/// Puts a call's pipes where a supervisor looks for them.
-pub(crate) fn take_as_stdio(control: &OwnedFd, frames: &OwnedFd) -> io::Result<()> {
-    rustix::stdio::dup2_stdin(control)?;
-    rustix::stdio::dup2_stdout(frames)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixStream;
 
     #[test]
     fn sealed_memory_is_read_up_to_its_bound() {
@@ -221,41 +169,5 @@ mod tests {
     fn sealed_memory_cannot_be_written() {
         let memory = seal(b"abc").unwrap();
         File::from(memory).write_all(b"d").unwrap_err();
-    }
-
-    #[test]
-    fn each_message_brings_its_own_descriptors() {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let sent = [seal(b"1").unwrap(), seal(b"2").unwrap()];
-        send(&ours, &[sent[0].as_fd()]).unwrap();
-        send(&ours, &[sent[1].as_fd(), sent[0].as_fd()]).unwrap();
-        let mut read = Vec::new();
-        for _ in 0..2 {
-            let received = receive(&theirs).unwrap().unwrap().into_iter();
-            let texts = received.map(|it| read_sealed(it, 1).unwrap());
-            read.push(texts.collect::<Vec<_>>());
-        }
-        assert_eq!(
-            read,
-            [vec![b"1".to_vec()], vec![b"2".to_vec(), b"1".to_vec()]]
-        );
-        let waiting = receive(&theirs).unwrap_err();
-        assert_eq!(waiting.kind(), io::ErrorKind::WouldBlock);
-        drop(ours);
-        assert!(receive(&theirs).unwrap().is_none());
-    }
-
-    #[test]
-    fn more_descriptors_than_a_call_has_are_none() {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let memory = seal(b"1").unwrap();
-        let many = [memory.as_fd(); 4 * DESCRIPTORS_MAX];
-        let mut space =
-            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4 * DESCRIPTORS_MAX))];
-        let mut rights = SendAncillaryBuffer::new(&mut space);
-        assert!(rights.push(SendAncillaryMessage::ScmRights(&many)));
-        let said = &[IoSlice::new(&MESSAGE)];
-        rustix::net::sendmsg(&ours, said, &mut rights, SendFlags::empty()).unwrap();
-        assert!(receive(&theirs).unwrap().unwrap().is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Where descriptors of one process are not handed to another, each supervisor is started anew.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 fn unsupported<T>() -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
@@ -12,14 +12,6 @@ pub(crate) fn seal(_bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 pub(crate) fn read_sealed(_memory: OwnedFd, _bytes_max: usize) -> io::Result<Vec<u8>> {
-    unsupported()
-}
-
-pub(crate) fn send(_socket: impl AsFd, _descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    unsupported()
-}
-
-pub(crate) fn receive(_socket: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
     unsupported()
 }
 
@@ -52,7 +44,3 @@ pub(crate) fn close_others() -> io::Result<()> {
 }
 
 pub(crate) fn forget_children(_are_forgotten: bool) {}
-
-pub(crate) fn take_as_stdio(_control: &OwnedFd, _frames: &OwnedFd) -> io::Result<()> {
-    unsupported()
-}

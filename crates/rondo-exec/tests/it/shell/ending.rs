@@ -3,6 +3,7 @@
 use super::{Kept, SHELLS, rest, until};
 use crate::agent::wait_until;
 use crate::fixture::{marker, survivors};
+use rondo_exec::SupervisorCommand;
 use rondo_exec::shell::{ShellEnd, ShellError};
 
 #[tokio::test]
@@ -155,4 +156,30 @@ async fn a_supervisor_that_was_killed_is_an_error_and_the_next_line_starts_anew(
     drop(stream);
     let next = rest(kept.begin("echo new").await).await;
     assert_eq!((next.output.as_str(), next.restarted), ("new\n", true));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_shell_comes_from_the_keeper_and_does_not_miss_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for name in SHELLS {
+        let kept = Kept::with(name, "", |settings| {
+            // No other test's keeper.
+            let link = settings.workdir.directory().join("supervisor");
+            std::os::unix::fs::symlink(crate::agent::program(), &link).unwrap();
+            settings.supervisor = SupervisorCommand::Path(link);
+        });
+        let show = "sed -n 's/^PPid:.//p' /proc/$PPID/status";
+        let keeper = kept.output(show).await.trim().to_owned();
+        assert_ne!(keeper, std::process::id().to_string(), "{name}");
+        let keeper = Pid::from_raw(keeper.parse().unwrap()).unwrap();
+        kill_process(keeper, Signal::KILL).unwrap();
+        assert_eq!(kept.output("A=1; echo on").await, "on\n", "{name}");
+        // The next one has another.
+        kept.run("exit").await;
+        let ran = kept.run(&format!("echo ${{A-new}}; {show}")).await;
+        let keeper = format!("{}\n", keeper.as_raw_pid());
+        assert!(ran.restarted && ran.output.starts_with("new\n"), "{ran:?}");
+        assert!(!ran.output.ends_with(&keeper), "{ran:?}");
+    }
 }

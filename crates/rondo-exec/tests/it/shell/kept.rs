@@ -132,6 +132,8 @@ async fn the_shell_has_the_users_keys_and_its_supervisor_does_not_show_them() {
         });
         let line = "echo $DEPLOY_TOKEN; tr '\\0' '\\n' < /proc/$PPID/environ | grep ^DEPLOY";
         let found = kept.output(line).await;
-        assert_eq!(found, "d-123456\nDEPLOY_TOKEN=\n", "{name}");
+        // One that a keeper forked has no environment of its own.
+        let found = found.replace("DEPLOY_TOKEN=\n", "");
+        assert_eq!(found, "d-123456\n", "{name}");
     }
 }

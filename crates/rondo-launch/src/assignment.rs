@@ -1,0 +1,136 @@
+//! What a supervisor is started with, by a keeper or for itself.
+
+use super::handed::{self, HANDED_BYTES_MAX, Variables};
+use super::keeper::GUARD_ENDS;
+use super::pipe::{read_line, write_all};
+use super::protocol::{FrameKind, SPEC_BYTES_MAX, Watcher, encode_frame};
+use super::serve::told_to_go;
+use super::unix::{self, descriptors, handover};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+/// What a supervisor is started with.
+#[derive(Debug)]
+pub struct Assignment {
+    /// Where the agent says what to do.
+    pub control: OwnedFd,
+    /// Where it is answered.
+    pub frames: OwnedFd,
+    /// What is started finds these in its environment, and no others.
+    pub variables: Variables,
+    /// What the agent said behind the specification.
+    pub said: Vec<u8>,
+    /// As many as the role takes.
+    pub descriptors: Vec<OwnedFd>,
+    /// Tells the agent that this process is there, where a keeper forked it.
+    pub life: Option<Life>,
+    line: Vec<u8>,
+}
+
+/// Where the agent of a keeper hears of its fork. It is readable at its end when no process holds it any more.
+#[derive(Debug)]
+pub struct Life {
+    of_fork: OwnedFd,
+    /// The keeper's process id.
+    keeper: u32,
+}
+
+impl Life {
+    /// Says that this process ends, and that nothing of what it was given is left.
+    pub(super) fn end(&self) {
+        let _ = rustix::io::write(&self.of_fork, &[GUARD_ENDS]);
+        // What was started can have stopped it, and its agent may be gone.
+        unix::resume_parent(Some(self.keeper));
+    }
+}
+
+impl Assignment {
+    /// Takes that of a supervisor that was started for itself: descriptors, a line, and the environment.
+    pub(super) fn from_stdio(descriptor_count: usize) -> io::Result<Self> {
+        // What is open otherwise is not meant for what is started; where it cannot be closed, that sees what the
+        // agent was given.
+        let _ = handover::close_others();
+        let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+        let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+        let descriptors = match descriptor_count {
+            0 => Vec::new(),
+            _ => descriptors::receive(&control)?.unwrap_or_default(),
+        };
+        let (line, said) = read_line(&control, SPEC_BYTES_MAX)?;
+        Ok(Self {
+            control,
+            frames,
+            variables: handed::variables_from_env(),
+            said,
+            descriptors,
+            life: None,
+            line,
+        })
+    }
+
+    /// Takes that of a keeper's fork, and the name of the role in it: sealed memory, the two pipes, the socket that
+    /// tells of the fork, and what else the role takes.
+    pub(super) fn from_keeper(
+        mut descriptors: Vec<OwnedFd>,
+        keeper: u32,
+    ) -> io::Result<(String, Self)> {
+        let others = descriptors.split_off(CALL_DESCRIPTORS.min(descriptors.len()));
+        let own: Result<[OwnedFd; CALL_DESCRIPTORS], _> = descriptors.try_into();
+        let [memory, control, frames, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
+        descriptors::send(&of_fork, &[handover::own_handle()?.as_fd()])?;
+        // Where a reason is told for which nothing was started.
+        rustix::stdio::dup2_stdout(&frames)?;
+        let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
+        let handed::Handed {
+            role,
+            line,
+            variables,
+        } = handed::decode(&bytes)?;
+        let life = Life { of_fork, keeper };
+        let given = Self {
+            control,
+            frames,
+            variables,
+            said: Vec::new(),
+            descriptors: others,
+            life: Some(life),
+            line,
+        };
+        Ok((role, given))
+    }
+
+    /// Says that this process is there, and waits until its agent says that it is to go on; returns whether it is.
+    ///
+    /// Nothing may be started before: an agent that hears nothing of this has another supervisor do it.
+    ///
+    /// # Errors
+    /// When the agent does not read or answer.
+    pub fn is_to_go(&mut self) -> io::Result<bool> {
+        let mut frame = Vec::new();
+        let watcher = serde_json::to_vec(&Watcher::own())?;
+        encode_frame(FrameKind::Ready, &watcher, &mut frame);
+        write_all(&self.frames, &frame)?;
+        let is_told = told_to_go(&self.said, &self.control)?;
+        // The rest is for the role.
+        self.said.drain(..self.said.len().min(1));
+        Ok(is_told)
+    }
+
+    /// Closes what is the supervisor's, for its guard.
+    pub(super) fn let_go(self) -> Option<Life> {
+        unix::let_go_of_stdio();
+        self.life
+    }
+
+    /// Reads the specification.
+    ///
+    /// # Errors
+    /// When it is none of that kind.
+    pub fn spec<T: DeserializeOwned>(&self) -> io::Result<T> {
+        Ok(serde_json::from_slice(&self.line)?)
+    }
+}
+
+/// How many descriptors every supervisor is handed by a keeper.
+pub(super) const CALL_DESCRIPTORS: usize = 4;
