@@ -9,6 +9,7 @@ mod policy;
 mod repl;
 mod replay;
 mod session;
+mod skills;
 
 pub(crate) use answer::AnswerArgs;
 pub(crate) use attach::AttachArgs;
@@ -21,6 +22,7 @@ pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
 use rondo_runtime::table::help;
 pub(crate) use rondo_runtime::values::{ColorChoice, OutputFormat};
 pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
+pub(crate) use skills::{SkillsArgs, SkillsCommand};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     Test(TestArgs),
     /// Show profiles: named sets of limits, tools and prompts
     Profiles(ProfilesArgs),
+    /// Show skills: instructions for particular tasks
+    Skills(SkillsArgs),
     /// Manage the weights of local models
     Models(ModelsArgs),
     /// Decode a provider's response, or encode a request

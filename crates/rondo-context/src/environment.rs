@@ -1,5 +1,6 @@
 //! The block of the system prompt about the environment.
 
+use crate::one_line::one_line;
 use std::fmt;
 
 /// The environment that the model works in. It has no time of day: see the crate's documentation.
@@ -28,19 +29,6 @@ impl fmt::Display for Environment {
             _ => Ok(()),
         }
     }
-}
-
-/// A directory's name may hold line ends, and with them sentences that pass for ours.
-fn one_line(text: &str) -> String {
-    text.chars()
-        .flat_map(|it| {
-            if it.is_control() {
-                it.escape_default().collect()
-            } else {
-                vec![it]
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -8,18 +8,23 @@
 //! # Layout
 //! - `environment`: operating system, date, directories.
 //! - `instructions`: the texts of `AGENTS.md` and other instruction files.
+//! - `skills`: the names and descriptions of skills.
+//! - `one_line`: text of others, on one line of a block.
 #![warn(missing_docs)]
 
 mod environment;
 mod instructions;
+mod one_line;
+mod skills;
 
 pub use environment::Environment;
 pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
+pub use skills::{ListedSkill, SKILLS_BYTES_MAX};
 
 /// One block of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Where it comes from: `profile`, `environment`, `instructions` or `appended`.
+    /// Where it comes from: `profile`, `environment`, `skills`, `instructions` or `appended`.
     pub name: &'static str,
     /// Its text, never blank.
     pub text: String,
@@ -32,6 +37,8 @@ pub struct Parts {
     pub profile: Option<String>,
     /// The environment that the model works in.
     pub environment: Option<Environment>,
+    /// The skills that the model may use.
+    pub skills: Vec<ListedSkill>,
     /// Instruction files, the farthest first and the nearest last.
     pub instructions: Vec<InstructionFile>,
     /// The text that the settings append.
@@ -47,6 +54,7 @@ impl Parts {
         let blocks = [
             ("profile", self.profile),
             ("environment", environment),
+            ("skills", skills::render(&self.skills)),
             ("instructions", instructions),
             ("appended", self.appended),
         ];
@@ -72,6 +80,11 @@ mod tests {
                 directory: "/src/app".to_owned(),
                 repository: Some("/src".to_owned()),
             }),
+            skills: vec![ListedSkill {
+                name: "pdf".to_owned(),
+                description: "Fill in forms.".to_owned(),
+                is_foreign: false,
+            }],
             instructions: vec![InstructionFile {
                 path: "AGENTS.md".to_owned(),
                 text: "Use tabs.".to_owned(),
@@ -80,7 +93,7 @@ mod tests {
             appended: Some("  \n".to_owned()),
         };
         let names: Vec<_> = parts.clone().blocks().iter().map(|it| it.name).collect();
-        assert_eq!(names, ["profile", "environment", "instructions"]);
+        assert_eq!(names, ["profile", "environment", "skills", "instructions"]);
         assert_eq!(parts.blocks()[0].text, "You help.");
         assert_eq!(Parts::default().blocks(), []);
     }

@@ -18,6 +18,7 @@
 //!   sessions; [`calls`]: the files of their commands; [`secrets`]: values that are redacted.
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
+//! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`compaction`]: turns that only sum up.
@@ -40,6 +41,7 @@ pub mod error;
 pub mod extensions;
 pub mod fallbacks;
 pub mod files;
+mod front_matter;
 mod ids;
 pub mod models;
 pub mod notices;
@@ -60,6 +62,7 @@ pub mod service;
 pub mod session;
 pub mod sessions;
 pub mod settings;
+pub mod skills;
 pub mod system_prompt;
 pub mod table;
 pub mod target;

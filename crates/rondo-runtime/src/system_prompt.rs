@@ -1,7 +1,9 @@
-//! Builds the system prompt of a turn: collects the profile's prompt, the environment and the instruction
-//! files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
+//! Builds the system prompt of a turn: collects the profile's prompt, the environment, the skills and the
+//! instruction files. `rondo-tools` finds a repository's files, `rondo-context` orders, bounds and words the blocks.
 
 use crate::settings::Settings;
+use crate::skills::{SKILL_TOOL, Skills};
+use crate::tools;
 use rondo_context::{Environment, InstructionFile, InstructionSource, Parts};
 use rondo_core::redact::Secrets;
 use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructions};
@@ -18,7 +20,7 @@ Answer with the plan: numbered steps, each with the files to change and the comm
 worked. It is carried out once the user has approved it.";
 
 /// Returns the blocks of the system prompt in order, with the secrets redacted. With a prompt from the
-/// settings (`system_prompt`), the environment and the instruction files are left out.
+/// settings (`system_prompt`), the environment, the skills and the instruction files are left out.
 #[must_use]
 pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
     let mut parts = Parts {
@@ -29,6 +31,12 @@ pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<S
     if profile.context && settings.values.system_prompt.is_none() {
         let found = repository_instructions(&settings.directory);
         parts.instructions = instructions(&found, settings);
+        if tools::wanted(profile, settings)
+            .iter()
+            .any(|it| it == SKILL_TOOL)
+        {
+            parts.skills = Skills::find(settings).listed();
+        }
         parts.environment = Some(environment(&settings.directory, found.root.as_deref()));
     }
     let blocks = parts.blocks().into_iter();

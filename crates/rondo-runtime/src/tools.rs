@@ -7,6 +7,7 @@ use crate::error::{Result, SetupError};
 use crate::python::{self, LivePython};
 use crate::secrets;
 use crate::settings::Settings;
+use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 
 /// The pattern that forbids every tool.
 const ALL: &str = "*";
+/// The bound on directories of skills whose files can be read.
+const SKILL_DIRECTORIES_MAX: usize = 16;
 /// The mode of directories that hold the output of commands.
 const PRIVATE: u32 = 0o700;
 
@@ -66,6 +69,7 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
         .filter(|name| {
             let is_known = ExecTool::NAMES.contains(name)
                 || rondo_tools::TOOL_NAMES.contains(name)
+                || *name == SKILL_TOOL
                 || python::has(name);
             *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })
@@ -108,10 +112,18 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     if is_kept {
         private_dir(&state_dir)?;
     }
-    let workspace = workspace(settings, is_kept.then_some(&*state_dir))?;
+    let skills = match options.names.iter().any(|name| name == SKILL_TOOL) {
+        true => skills::places(settings),
+        false => Vec::new(),
+    };
+    let workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
     let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
     exec.sandbox = confined::spec(settings, &own_directories(&workspace, settings))?;
+    if let Some(sandbox) = &mut exec.sandbox {
+        // Those of the user are in the home directory, which is hidden otherwise.
+        sandbox.readable.extend(skills.iter().map(SkillPlace::path));
+    }
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
     known.push(Arc::new(ExecTool::exec(exec.clone())));
@@ -127,6 +139,10 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
             options.python,
         ));
     }
+    let has_skills = Skills::in_places(&skills).for_model().next().is_some();
+    if has_skills {
+        known.push(Arc::new(SkillTool::new(skills)));
+    }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut missing = Vec::new();
     for name in options.names {
@@ -137,6 +153,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
             .find(|tool| tool.spec().name == *name)
         {
             Some(tool) => tools.push(Arc::clone(tool)),
+            // Without skills there is nothing to offer.
+            None if name == SKILL_TOOL => {}
             None => missing.push(name.clone()),
         }
     }
@@ -152,7 +170,11 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     })
 }
 
-fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Workspace>> {
+fn workspace(
+    settings: &Settings,
+    spill_dir: Option<&Path>,
+    skills: &[SkillPlace],
+) -> Result<Arc<Workspace>> {
     let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
     let opened = Workspace::open(&settings.directory);
     let mut workspace =
@@ -164,6 +186,9 @@ fn workspace(settings: &Settings, spill_dir: Option<&Path>) -> Result<Arc<Worksp
     }
     if let Some(spill_dir) = spill_dir {
         workspace = workspace.with_read_only_dir(spill_dir).map_err(failed)?;
+    }
+    for place in skills.iter().take(SKILL_DIRECTORIES_MAX) {
+        workspace = workspace.with_read_only_dir(place.path()).map_err(failed)?;
     }
     Ok(Arc::new(workspace))
 }
@@ -272,6 +297,12 @@ pub(crate) fn gate_options_in(
         .forbidden_programs
         .clone_from(&profile.forbidden_programs);
     options.rules.clone_from(&settings.rules);
+    let home = settings.env.get("HOME").map(Path::new);
+    let home = home.filter(|it| it.is_absolute());
+    if skills::forbid(&mut options.rules, &skills::places(settings), home).is_err() {
+        let commands = ExecTool::NAMES.map(str::to_owned);
+        options.disallowed_tools.extend(commands);
+    }
     options
 }
 

@@ -97,11 +97,18 @@ pub(crate) fn is_trusted(file: &Path, user: &Layer) -> bool {
     let Some(root) = project_root(&real) else {
         return false;
     };
-    let trusted = user.trusted_folders.iter().flatten();
-    trusted
-        .filter(|folder| folder.is_absolute())
-        .filter_map(|folder| folder.canonicalize().ok())
+    canonical(user.trusted_folders.as_deref().unwrap_or_default())
         .any(|trusted| folder.starts_with(&trusted) && root.starts_with(&trusted))
+}
+
+/// Returns whether a folder, without links in its path, is one that the user trusts or is below one.
+pub(crate) fn is_folder_trusted(folder: &Path, trusted: &[PathBuf]) -> bool {
+    canonical(trusted).any(|trusted| folder.starts_with(trusted))
+}
+
+fn canonical(folders: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let absolute = folders.iter().filter(|folder| folder.is_absolute());
+    absolute.filter_map(|folder| folder.canonicalize().ok())
 }
 
 fn was_declined(paths: &Paths, folder: &Path) -> bool {

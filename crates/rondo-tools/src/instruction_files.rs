@@ -33,7 +33,7 @@ pub struct RepositoryInstructions {
 /// make `/tmp` a repository.
 #[must_use]
 pub fn repository_instructions(directory: &Path) -> RepositoryInstructions {
-    let root = root_of(directory);
+    let root = repository_root(directory);
     let top = root.as_deref().unwrap_or(directory);
     let Ok(dir) = Dir::open_ambient_dir(top, ambient_authority()) else {
         return RepositoryInstructions {
@@ -57,8 +57,10 @@ pub fn repository_instructions(directory: &Path) -> RepositoryInstructions {
     RepositoryInstructions { root, files }
 }
 
-/// Returns the nearest directory upwards that holds `.git`.
-fn root_of(directory: &Path) -> Option<PathBuf> {
+/// Returns the root of the repository that a directory is in: the nearest directory upwards that holds `.git`, as
+/// far as they belong to the same user.
+#[must_use]
+pub fn repository_root(directory: &Path) -> Option<PathBuf> {
     let owner = unix::owner(directory)?;
     let own = |it: &&Path| unix::owner(it) == Some(owner);
     let mut upwards = directory.ancestors().take(LEVELS_MAX).take_while(own);
@@ -77,7 +79,7 @@ fn read(dir: &Dir, path: &Path) -> Option<String> {
     text_of(&dir.open_with(path, &reading()).ok()?)
 }
 
-fn reading() -> OpenOptions {
+pub(crate) fn reading() -> OpenOptions {
     let mut options = OpenOptions::new();
     // A pipe in the file's place is not waited for.
     options.read(true).nonblock(true);

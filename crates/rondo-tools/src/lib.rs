@@ -13,6 +13,7 @@
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
 //! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
+//! - [`skill_files`]: finds the files of skills.
 
 #![warn(missing_docs)]
 
@@ -29,6 +30,7 @@ mod recovery;
 mod replace;
 mod rules;
 mod search;
+pub mod skill_files;
 mod unix;
 mod walk;
 mod workspace;
@@ -36,7 +38,9 @@ mod write;
 
 pub use change::{ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, preview};
 pub use edit::EditFile;
-pub use instruction_files::{RepositoryInstructions, instruction_file, repository_instructions};
+pub use instruction_files::{
+    RepositoryInstructions, instruction_file, repository_instructions, repository_root,
+};
 pub use list::ListFiles;
 pub use read::ReadFile;
 pub use search::SearchFiles;

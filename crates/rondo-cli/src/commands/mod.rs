@@ -16,6 +16,7 @@ mod replay;
 pub(crate) mod report;
 mod run;
 mod session;
+pub(crate) mod skills;
 mod test;
 mod trust;
 mod wire;

@@ -48,6 +48,7 @@ mod sandbox;
 mod service;
 mod sessions;
 mod signals;
+mod skills;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod terminal;

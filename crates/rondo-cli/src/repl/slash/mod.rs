@@ -46,6 +46,7 @@ impl Repl {
             Command::Steps => self.show_steps(),
             Command::Trace => self.show_trace(),
             Command::Include => self.include(rest),
+            Command::Skill => self.attach_skill(rest),
             Command::Explain => return self.ask_about_failure().await,
             Command::Inspect => self.inspect(rest).await,
             Command::LastError => self.last_error().await,

@@ -12,6 +12,7 @@ pub(super) enum Command {
     Memory,
     Approve,
     Include,
+    Skill,
     Run,
     Inspect,
     LastError,
@@ -91,6 +92,12 @@ const TABLE: &[Entry] = &[
         "include",
         "FILE",
         "attach a file to the next question",
+    ),
+    entry(
+        Command::Skill,
+        "skill",
+        "[NAME]",
+        "list skills, or attach one to the next question",
     ),
     entry(
         Command::Run,

@@ -1,12 +1,14 @@
 //! Slash commands that show steps and cost of turns, and add to the next one.
 
+use crate::commands::skills;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::render::tool_line;
 use crate::repl::ledger::{CallLog, StepLog};
 use crate::repl::{After, Repl};
 use crate::user_input;
-use rondo_types::Usage;
+use rondo_runtime::skills::Skills;
+use rondo_types::{Part, Usage};
 use std::fmt::Write as _;
 use std::io::Read as _;
 
@@ -87,6 +89,18 @@ impl Repl {
         let part = user_input::attach(file, &self.talk.session.settings.directory)?;
         self.talk.attached.push(part);
         self.print(&format!("`{file}` goes with the next question\n"))
+    }
+
+    pub(super) fn attach_skill(&mut self, name: &str) -> Result<()> {
+        let found = Skills::find(&self.talk.session.settings);
+        if name.is_empty() {
+            return self.tell(&skills::list(&found));
+        }
+        let read = skills::find(&found, name)?.read();
+        let text = read.map_err(|problem| CliError::new(Exit::Input, problem))?;
+        let part = Part::text(format!("Do as the skill `{name}` says:\n\n{text}"));
+        self.talk.attached.push(part);
+        self.print(&format!("the skill `{name}` goes with the next question\n"))
     }
 
     pub(super) fn run_file(&mut self, file: &str) -> Result<After> {

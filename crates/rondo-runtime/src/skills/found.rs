@@ -1,0 +1,174 @@
+//! The skills that can be used, and why others cannot.
+
+use super::places::{SkillPlace, SkillSource, places};
+use super::text::SkillText;
+use crate::front_matter::FrontMatter;
+use crate::settings::Settings;
+use rondo_context::ListedSkill;
+use rondo_tools::skill_files::{SkillFile, files_beside, skill_file, skill_files, skill_path};
+use std::path::PathBuf;
+
+/// The bound on a name, in bytes.
+const NAME_MAX: usize = 64;
+/// The bound on a description, in characters; the rest is left out.
+const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// The bound on skills of all directories together.
+const SKILLS_MAX: usize = 500;
+
+/// A skill that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name, which is that of its directory.
+    pub name: String,
+    /// What it is for, at most 1,024 characters.
+    pub description: String,
+    /// Whose it is.
+    pub source: SkillSource,
+    /// Whether the model may use it by itself; `disable-model-invocation: true` says that it may not.
+    pub is_for_model: bool,
+    place: SkillPlace,
+}
+
+/// A skill that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSkill {
+    /// Its file.
+    pub file: PathBuf,
+    /// Why.
+    pub problem: String,
+}
+
+/// The skills of the user and of the project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skills {
+    /// Those that can be used, by name.
+    pub usable: Vec<Skill>,
+    /// Those that cannot, in the order in which they were found.
+    pub refused: Vec<RefusedSkill>,
+}
+
+impl Skills {
+    /// Looks for skills where the settings say. Reads directories and files, which may take as long as the disk does.
+    #[must_use]
+    pub fn find(settings: &Settings) -> Self {
+        Self::in_places(&places(settings))
+    }
+
+    pub(crate) fn in_places(places: &[SkillPlace]) -> Self {
+        let mut found = Self::default();
+        for place in places {
+            for file in skill_files(&place.base, &place.below) {
+                if found.usable.len() + found.refused.len() >= SKILLS_MAX {
+                    break;
+                }
+                found.add(&file, place);
+            }
+        }
+        found.usable.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+
+    fn add(&mut self, file: &SkillFile, place: &SkillPlace) {
+        let result = read(file, place).and_then(|skill| match self.get(&skill.name) {
+            Some(other) => Err(format!(
+                "`{}` has the same name and is used instead",
+                other.file().display()
+            )),
+            None => Ok(skill),
+        });
+        match result {
+            Ok(skill) => self.usable.push(skill),
+            Err(problem) => self.refused.push(RefusedSkill {
+                file: skill_path(&place.base, &place.below, &file.folder),
+                problem,
+            }),
+        }
+    }
+
+    /// Returns a skill by name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Skill> {
+        self.usable.iter().find(|skill| skill.name == name)
+    }
+
+    /// Returns those that the model may use by itself.
+    pub(crate) fn for_model(&self) -> impl Iterator<Item = &Skill> {
+        self.usable.iter().filter(|skill| skill.is_for_model)
+    }
+
+    /// Returns what the system prompt lists.
+    pub(crate) fn listed(&self) -> Vec<ListedSkill> {
+        let listed = self.for_model().map(|skill| ListedSkill {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            is_foreign: skill.source.is_of_project(),
+        });
+        listed.collect()
+    }
+}
+
+impl Skill {
+    /// Returns the path of its file.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        skill_path(&self.place.base, &self.place.below, &self.name)
+    }
+
+    /// Returns its directory.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.place.path().join(&self.name)
+    }
+
+    /// Reads its text, at most 500 lines and 20,000 bytes, and the names of the files beside it.
+    ///
+    /// # Errors
+    /// When its file is gone, or is no skill any more.
+    pub fn read(&self) -> Result<SkillText, String> {
+        let place = &self.place;
+        let file = skill_file(&place.base, &place.below, &self.name)
+            .ok_or_else(|| format!("`{}` cannot be read", self.file().display()))?;
+        let (beside, has_more) = files_beside(&place.base, &place.below, &self.name);
+        let front = FrontMatter::parse(&file.text)?;
+        let text = SkillText::new(&file.text, front.body, file.is_cut, &self.folder());
+        Ok(text.with_files(beside, has_more))
+    }
+}
+
+fn read(file: &SkillFile, place: &SkillPlace) -> Result<Skill, String> {
+    let front = FrontMatter::parse(&file.text)?;
+    let name = front.text("name").ok_or("it has no `name`")?;
+    check_name(&name)?;
+    if name != file.folder {
+        return Err(format!(
+            "its name `{name}` is not that of its directory, `{}`",
+            file.folder
+        ));
+    }
+    let description = front.text("description").ok_or("it has no `description`")?;
+    Ok(Skill {
+        name,
+        description: description.chars().take(DESCRIPTION_CHARS_MAX).collect(),
+        source: place.source,
+        is_for_model: front.switch("disable-model-invocation") != Some(true),
+        place: place.clone(),
+    })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    let is_name = name.len() <= NAME_MAX
+        && name.bytes().all(is_letter)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    match is_name {
+        true => Ok(()),
+        false => Err(format!(
+            "its name must be up to {NAME_MAX} lower-case letters, digits and single hyphens"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;
