@@ -205,6 +205,7 @@ impl AskArgs {
             max_tool_calls: self.turn.max_tool_calls,
             max_tokens_total: self.turn.max_tokens_total,
             max_budget_usd: self.turn.max_budget_usd,
+            max_subagent_depth: self.turn.max_subagent_depth,
             deadline: self.turn.deadline,
             allowed_tools: self.turn.allowed_tools.clone(),
             disallowed_tools: self.turn.disallowed_tools.clone(),
@@ -262,6 +263,8 @@ pub(crate) struct TurnArgs {
     pub(crate) max_tokens_total: Option<u64>,
     #[arg(help = help("max_budget_usd"), long, value_name = "USD", value_parser = parse_amount)]
     pub(crate) max_budget_usd: Option<f64>,
+    #[arg(help = help("max_subagent_depth"), long, value_name = "N")]
+    pub(crate) max_subagent_depth: Option<u32>,
     #[arg(help = help("deadline"), long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeSpan>,
     #[arg(help = help("allowed_tools"), long, value_name = "TOOLS", value_delimiter = ',')]
@@ -481,7 +484,8 @@ mod tests {
     fn argument(name: &str) -> Option<&'static str> {
         match name {
             "yolo" | "plan" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
-            "max_steps" | "max_tool_calls" | "max_tokens_total" | "max_output_tokens" => Some("4"),
+            "max_steps" | "max_tool_calls" | "max_tokens_total" | "max_output_tokens"
+            | "max_subagent_depth" => Some("4"),
             "max_budget_usd" | "temperature" => Some("0.5"),
             "deadline" => Some("2m"),
             "effort" => Some("low"),

@@ -249,6 +249,7 @@ mod tests {
             findings: Vec::new(),
             usage: Usage::default(),
             cost: None,
+            delegated: None,
             steps: 1,
             tool_calls: 0,
             elapsed_ms: 0,

@@ -1,7 +1,7 @@
 //! The ordered event stream of a turn, which never blocks it.
 //!
 //! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
-//! joined to the one before it, and reports of progress are dropped; past [`DELTA_BYTES_MAX`] waiting bytes, and past
+//! joined to the one before it, and reports of progress and events of child sessions are dropped; past [`DELTA_BYTES_MAX`] waiting bytes, and past
 //! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
@@ -20,6 +20,9 @@ pub const DELTA_BYTES_MAX: usize = 16 << 20;
 /// Waiting events after which deltas that cannot be joined are dropped: the pieces may be of a byte
 /// each.
 pub const WAITING_DELTAS_MAX: usize = 1 << 16;
+
+/// Bytes of a child session's event as JSON; longer ones are dropped.
+pub const CHILD_EVENT_BYTES_MAX: usize = 16 << 10;
 
 #[derive(Default)]
 struct Queue {
@@ -132,6 +135,11 @@ impl EventSender {
         {
             return;
         }
+        if let EventBody::ChildEvent { event, .. } = &body
+            && (queue.waiting.len() >= COALESCE_AFTER || is_too_long(event))
+        {
+            return;
+        }
         let bytes = delta_text(&body).map_or(0, str::len);
         let too_large = bytes > 0 && queue.delta_bytes + bytes > DELTA_BYTES_MAX;
         let joined = !too_large
@@ -241,6 +249,10 @@ fn has_place_for_progress(
         }
         _ => waiting.len() < COALESCE_AFTER,
     }
+}
+
+fn is_too_long(event: &TurnEvent) -> bool {
+    serde_json::to_string(event).is_ok_and(|json| json.len() > CHILD_EVENT_BYTES_MAX)
 }
 
 fn is_progress_of(body: &EventBody, call: &CallId) -> bool {
@@ -370,6 +382,41 @@ mod tests {
         drop(rx);
         tx.send(TimeMs(0), EventBody::TextDelta { text: "x".into() });
         assert!(tx.shared.queue().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn events_of_children_are_bounded_in_size_and_in_number() {
+        let (tx, mut rx) = ends();
+        let of_child = |text: String| EventBody::ChildEvent {
+            id: CallId::new("c"),
+            event: Box::new(TurnEvent {
+                session: SessionId::new("s.c"),
+                turn: TurnId::new("t"),
+                seq: 0,
+                at: TimeMs(0),
+                body: EventBody::ReplyRejected { reason: text },
+            }),
+        };
+        let empty = EventBody::ReplyRejected {
+            reason: String::new(),
+        };
+        let EventBody::ChildEvent { event, .. } = of_child(String::new()) else {
+            panic!("{empty:?}")
+        };
+        let room = CHILD_EVENT_BYTES_MAX - serde_json::to_string(&event).unwrap().len();
+        for (bytes, is_sent) in [(room - 1, true), (room, true), (room + 1, false)] {
+            tx.send(TimeMs(0), of_child("x".repeat(bytes)));
+            assert_eq!(!tx.shared.queue().waiting.is_empty(), is_sent, "{bytes}");
+            if is_sent {
+                rx.next().await;
+            }
+        }
+        for _ in 0..COALESCE_AFTER + 1 {
+            tx.send(TimeMs(0), of_child(String::new()));
+        }
+        assert_eq!(tx.shared.queue().waiting.len(), COALESCE_AFTER);
+        tx.send(TimeMs(0), EventBody::RequestQueued);
+        assert_eq!(tx.shared.queue().waiting.len(), COALESCE_AFTER + 1);
     }
 
     #[tokio::test]

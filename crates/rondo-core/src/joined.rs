@@ -5,7 +5,7 @@ use rondo_types::{EventBody, Part, TurnEvent};
 /// Joins the deltas of a stream, since they are not recorded.
 ///
 /// Adjacent deltas of text or reasoning become one, with the time of the event after them. Empty deltas,
-/// the output and progress of running tools (their results have it) and counts of dropped deltas (which depend on the
+/// the output and progress of running tools (their results have it), events of child sessions (which have their own) and counts of dropped deltas (which depend on the
 /// listener) are left out. Events are renumbered.
 #[must_use]
 pub fn joined(events: Vec<TurnEvent>) -> Vec<TurnEvent> {
@@ -68,6 +68,7 @@ pub fn is_left_out(body: &EventBody) -> bool {
     match body {
         EventBody::ToolOutputDelta { .. }
         | EventBody::ToolProgress { .. }
+        | EventBody::ChildEvent { .. }
         | EventBody::DeltasDropped { .. } => true,
         other => text(other).is_some_and(String::is_empty),
     }

@@ -6,9 +6,7 @@ mod view;
 
 pub use matcher::Redactor;
 
-use crate::ports::{
-    CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool, ToolInvocation,
-};
+use crate::ports::{CallEnd, InterruptedCall, OutputSink, Reconciled, Tool, ToolInvocation};
 use async_trait::async_trait;
 use matcher::Matcher;
 use rondo_types::{
@@ -138,6 +136,9 @@ impl Secrets {
                 for change in &mut output.changes {
                     self.in_text(&mut change.path);
                 }
+                for item in output.todo.iter_mut().flatten() {
+                    self.in_text(&mut item.text);
+                }
                 output.job = output
                     .job
                     .take()
@@ -219,7 +220,7 @@ impl Redacted {
         let pushed = Arc::clone(&live);
         invocation.output = OutputSink::new(move |text| pushed.push(&text));
         let (progress, secrets) = (invocation.progress, self.secrets.clone());
-        invocation.progress = ProgressSink::new(move |mut report| {
+        invocation.progress = progress.clone().reporting(move |mut report| {
             report.message = report.message.map(|message| secrets.text(message));
             progress.report(report);
         });

@@ -34,6 +34,7 @@ pub(crate) fn outcome(status: CallStatus) -> ToolOutcome {
         code,
         message: message.to_owned(),
         details: value,
+        used: None,
     })
 }
 
@@ -113,6 +114,7 @@ pub(crate) fn refusal(code: ToolErrorCode, message: impl Into<String>) -> Refusa
         code,
         message: message.into(),
         details: Value::Null,
+        used: None,
     })
 }
 

@@ -4,7 +4,7 @@ use crate::commit_thread::to_u64;
 use crate::error::StoreError;
 use crate::store::Store;
 use rondo_core::session_store::SessionInfo;
-use rondo_types::TimeMs;
+use rondo_types::{SessionId, TimeMs};
 use rusqlite::Connection;
 use std::collections::HashMap;
 
@@ -51,7 +51,18 @@ impl Store {
              LEFT JOIN blobs b ON b.sha256 = r.blob GROUP BY s.id",
         )?;
         let sums = statement.query_map([], |row| Ok((row.get(0)?, to_u64(row.get(1)?))))?;
-        Ok(sums.collect::<Result<_, _>>()?)
+        let own = sums.collect::<Result<HashMap<String, u64>, _>>()?;
+        // What calls started goes with the session that they belong to.
+        let mut with_children: HashMap<String, u64> = HashMap::new();
+        for (name, bytes) in &own {
+            let mut root = SessionId::new(name.as_str());
+            while let Some(parent) = root.parent().filter(|it| own.contains_key(it.as_str())) {
+                root = parent;
+            }
+            let sum = with_children.entry(root.to_string()).or_default();
+            *sum = sum.saturating_add(*bytes);
+        }
+        Ok(with_children)
     }
 
     /// Gives the room of what was removed back to the disk, and returns whether it could: on a full disk

@@ -27,19 +27,44 @@ const INFO: &str =
      FROM sessions s LEFT JOIN sessions p ON p.id = s.parent
      WHERE NOT (s.epoch = 0 AND s.head_seq = 0)";
 
+/// Holds for a session that a call of another one started, which its id says ([`SessionId::child`]). It is listed with
+/// that one alone. A session that is only named like that, and has no parent, is one like others.
+const IS_CHILD: &str = "(s.name GLOB '*.r????????' AND EXISTS
+     (SELECT 1 FROM sessions o WHERE o.name = substr(s.name, 1, length(s.name) - 10)))";
+
 /// How far ahead of the clock a session may have been written to count as just written: one from the
 /// future would be the latest for ever.
 const AHEAD_MAX_MS: u64 = 60_000;
 
 impl Store {
-    /// Lists sessions, the one that was written last first, at most `limit`.
+    /// Lists sessions, the one that was written last first, at most `limit`, without those that calls of others started.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionInfo>, StoreError> {
         self.infos(
-            "ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT ?1",
+            &format!(
+                "AND NOT {IS_CHILD}
+                 ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT ?1"
+            ),
             (i64::try_from(limit).unwrap_or(i64::MAX), soon()),
+        )
+    }
+
+    /// Lists the sessions that calls of a session started, in the order of the calls, at most `limit`.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn children(
+        &self,
+        parent: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<SessionInfo>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.infos(
+            "AND s.name > ?1 || '.r' AND s.name < ?1 || '.s' AND length(s.name) = length(?1) + 10
+             ORDER BY s.name LIMIT ?2",
+            (parent.as_str(), limit),
         )
     }
 
@@ -49,9 +74,11 @@ impl Store {
     /// # Errors
     /// When the disk fails.
     pub fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError> {
-        let newest = "AND s.imported = 0 AND s.directory = ?1
-             ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT 1";
-        Ok(self.infos(newest, (directory, soon()))?.pop())
+        let newest = format!(
+            "AND s.imported = 0 AND s.directory = ?1 AND NOT {IS_CHILD}
+             ORDER BY s.updated_ms > ?2, s.updated_ms DESC, s.id DESC LIMIT 1"
+        );
+        Ok(self.infos(&newest, (directory, soon()))?.pop())
     }
 
     fn infos(&self, rest: &str, key: impl Params) -> Result<Vec<SessionInfo>, StoreError> {
@@ -116,9 +143,11 @@ impl Store {
             session: text.to_owned(),
         };
         if text == LATEST {
-            let newest = "AND s.imported = 0
-                 ORDER BY s.updated_ms > ?1, s.updated_ms DESC, s.id DESC LIMIT 1";
-            let latest = self.infos(newest, [soon()])?.pop();
+            let newest = format!(
+                "AND s.imported = 0 AND NOT {IS_CHILD}
+                 ORDER BY s.updated_ms > ?1, s.updated_ms DESC, s.id DESC LIMIT 1"
+            );
+            let latest = self.infos(&newest, [soon()])?.pop();
             return latest.map(|it| it.id).ok_or_else(unknown);
         }
         let mut names = self.beginning_with(text)?;
@@ -138,14 +167,16 @@ impl Store {
         }
     }
 
-    /// The exact name sorts before all that it is a prefix of, so it is among the first.
+    /// The exact name sorts before all that it is a prefix of, so it is among the first. A session that a call of
+    /// another one started is meant only by a prefix that goes beyond the other's name.
     fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let connection = self.reader();
-        let mut statement = connection.prepare_cached(
-            "SELECT name FROM sessions WHERE substr(name, 1, length(?1)) = ?1
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT name FROM sessions s WHERE substr(name, 1, length(?1)) = ?1
              AND NOT (epoch = 0 AND head_seq = 0)
-             ORDER BY name LIMIT ?2",
-        )?;
+             AND NOT ({IS_CHILD} AND length(?1) <= length(name) - 10)
+             ORDER BY name LIMIT ?2"
+        ))?;
         let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);
         let names = statement.query_map((prefix, limit), |row| row.get(0))?;
         Ok(names.collect::<Result<_, _>>()?)
@@ -178,13 +209,16 @@ impl Store {
         })
     }
 
-    /// Removes a session and what only it holds.
+    /// Removes a session and what only it holds, the sessions that its calls started included.
     ///
     /// # Errors
     /// When there is no such session, a process works on it, forks of it are there, or the disk
     /// fails.
     pub fn remove(&self, session: &SessionId) -> Result<(), StoreError> {
         self.session(session)?;
+        for child in self.children(session, usize::MAX)? {
+            self.remove(&child.id)?;
+        }
         let _lock = self.lock(session)?;
         match self.remove_rows(session) {
             Err(error) if error.is_full() => {
@@ -217,7 +251,12 @@ impl Store {
             for session in old {
                 match self.remove(&session) {
                     Ok(()) => removed.push(session),
-                    Err(StoreError::InUse { .. } | StoreError::HasForks { .. }) => {}
+                    // It may have gone with its parent.
+                    Err(
+                        StoreError::InUse { .. }
+                        | StoreError::HasForks { .. }
+                        | StoreError::Unknown { .. },
+                    ) => {}
                     Err(error) => return Err(error),
                 }
             }

@@ -96,6 +96,7 @@ fn is_delta(event: &EventBody) -> bool {
             | EventBody::ReasoningDelta { .. }
             | EventBody::ToolOutputDelta { .. }
             | EventBody::ToolProgress { .. }
+            | EventBody::ChildEvent { .. }
     )
 }
 

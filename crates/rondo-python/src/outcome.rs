@@ -183,6 +183,7 @@ fn error(code: ToolErrorCode, message: String, details: Value) -> ToolOutcome {
         code,
         message,
         details,
+        used: None,
     })
 }
 

@@ -19,6 +19,7 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
+//! - [`subagent`]: tasks that are done in a session of their own; [`todo`]: the session's to-do list.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`compaction`]: turns that only sum up.
@@ -63,10 +64,12 @@ pub mod session;
 pub mod sessions;
 pub mod settings;
 pub mod skills;
+pub mod subagent;
 pub mod system_prompt;
 pub mod table;
 pub mod target;
 pub mod telemetry;
+pub mod todo;
 pub mod tools;
 pub mod transport;
 mod trust;

@@ -461,6 +461,7 @@ impl Session {
             runtime: &self.runtime,
             settings: &self.settings,
             conversation,
+            store: self.store.as_ref().filter(|_| !self.is_ephemeral()),
             is_kept: !self.is_ephemeral(),
         };
         context.turn(plan, connected, start, host)

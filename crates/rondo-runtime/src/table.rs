@@ -194,6 +194,8 @@ settings! {
     max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
     #[doc = "Time limit per turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
     deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
+    #[doc = "How deep subagents may start subagents: 1 means not at all, 0 that there are none"]
+    max_subagent_depth: u32, Some("RONDO_MAX_SUBAGENT_DEPTH"), Some("max-subagent-depth"), FromUntrusted::MayLower;
     #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]
     allowed_tools: Vec<String>, Some("RONDO_ALLOWED_TOOLS"), Some("allowed-tools"), FromUntrusted::Ignored;
     #[doc = "Tools and commands that never run"]

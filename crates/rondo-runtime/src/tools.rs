@@ -8,6 +8,8 @@ use crate::python::{self, LivePython};
 use crate::secrets;
 use crate::settings::Settings;
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
+use crate::subagent::{self, SubagentTool};
+use crate::todo::{self, TodoList, TodoTool};
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
@@ -54,6 +56,7 @@ pub fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
         .tools
         .iter()
         .filter(|name| !forbidden.contains(&name.as_str()) && !forbidden.contains(&ALL))
+        .filter(|name| *name != subagent::NAME || subagent::max_depth(settings) > 0)
         .cloned()
         .collect()
 }
@@ -67,7 +70,8 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
     named
         .map(|pattern| pattern.split('(').next().unwrap_or_default().trim())
         .filter(|name| {
-            let is_known = ExecTool::NAMES.contains(name)
+            let is_known = [todo::NAME, subagent::NAME].contains(name)
+                || ExecTool::NAMES.contains(name)
                 || rondo_tools::TOOL_NAMES.contains(name)
                 || *name == SKILL_TOOL
                 || python::has(name);
@@ -128,6 +132,8 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
     known.push(Arc::new(ExecTool::exec(exec.clone())));
     known.push(Arc::new(ExecTool::execute_command(exec)));
+    known.push(Arc::new(TodoTool(TodoList::default())));
+    known.push(Arc::new(SubagentTool { parent: None }));
     if options.names.iter().any(|name| python::has(name)) {
         let (profile, keys) = (options.profile, options.keys);
         let directory = workspace.working_dir();

@@ -9,7 +9,9 @@ use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
 use crate::sessions::{Conversation, CutOff};
 use crate::settings::Settings;
+use crate::subagent::{self, Built, OneAtATime, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
+use crate::todo::TodoTool;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::clock::Clock;
@@ -19,10 +21,11 @@ use rondo_core::{
     Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup, resume_turn,
     run_turn,
 };
+use rondo_journal::Store;
 use rondo_policy::{GateOptions, Workdir};
 use rondo_types::{Message, SessionId, Transcript, TurnId};
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How a turn starts.
 pub enum TurnStart {
@@ -67,6 +70,8 @@ pub struct TurnHost<'a> {
     pub secrets: Secrets,
     /// The directory and environment of the user's shell, if the host has one.
     pub workdir: Option<&'a Workdir>,
+    /// How many turns stand above this one: 0 unless a call of another turn started its session.
+    pub depth: u32,
 }
 
 impl TurnHost<'_> {
@@ -81,6 +86,7 @@ impl TurnHost<'_> {
             extensions: Extensions::default(),
             secrets,
             workdir: None,
+            depth: 0,
         }
     }
 }
@@ -93,6 +99,8 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) settings: &'a Settings,
     /// The conversation before the turn, and its journal.
     pub(crate) conversation: &'a Conversation,
+    /// The journal of all sessions; none where this one is not kept.
+    pub(crate) store: Option<&'a Store>,
     /// Whether its records outlive the turn, so that it can be parked.
     pub(crate) is_kept: bool,
 }
@@ -118,8 +126,17 @@ impl TurnContext<'_> {
         host: TurnHost<'_>,
     ) -> Result<Turn> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
-        let secrets = host.secrets.with(connected.key);
-        let toolset = self.toolset(plan, &host.live, host.workdir, &secrets)?;
+        let secrets = host.secrets.with(connected.key.clone());
+        let extensions = self.runtime.extensions().with(host.extensions.clone());
+        let host = TurnHost {
+            // Questions of the turn and of those that it starts are put one at a time.
+            approver: Arc::new(OneAtATime::new(Arc::clone(&host.approver))),
+            extensions,
+            ..host
+        };
+        let parent = self.parent_turn(plan, &connected, &host, &secrets);
+        let live = self.live(&host, parent.as_ref());
+        let toolset = self.toolset(plan, &live, host.workdir, &secrets)?;
         let session = conversation.session.clone();
         tracing::info!(
             session = session.as_str(),
@@ -139,7 +156,14 @@ impl TurnContext<'_> {
             answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
             is_kept: self.is_kept,
         };
-        let extensions = self.runtime.extensions().with(host.extensions);
+        let extensions = host.extensions;
+        let gate = (host.gate)(tools::gate_options(&toolset, profile, settings)?)?;
+        if let Some(parent) = parent {
+            let specs = toolset.tools.specs();
+            let gate = Arc::clone(&gate);
+            // It was built above, and nothing else fills it in.
+            let _ = parent.built.set(Built { gate, specs });
+        }
         let parts = TurnParts {
             model: connected.model,
             fallbacks: fallbacks::models(
@@ -148,7 +172,7 @@ impl TurnContext<'_> {
                 settings,
                 self.runtime.request_limits(),
             )?,
-            gate: (host.gate)(tools::gate_options(&toolset, profile, settings)?)?,
+            gate,
             system: system_prompt::build(profile, settings, &secrets),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
@@ -177,6 +201,51 @@ impl TurnContext<'_> {
             history: conversation.history.clone(),
             toolset,
         })
+    }
+
+    /// Returns what children of the turn have of it; none where it has no tool to start them.
+    fn parent_turn(
+        &self,
+        plan: &TurnPlan,
+        connected: &ConnectedModel,
+        host: &TurnHost<'_>,
+        secrets: &Secrets,
+    ) -> Option<Arc<ParentTurn>> {
+        let is_wanted = plan.tool_names.iter().any(|it| it == subagent::NAME);
+        let may_start = host.depth < subagent::max_depth(self.settings);
+        (is_wanted && may_start).then(|| {
+            Arc::new(ParentTurn {
+                runtime: self.runtime.clone(),
+                settings: self.settings.clone(),
+                store: self.store.cloned(),
+                session: self.conversation.session.clone(),
+                profile: plan.profile.clone(),
+                target: plan.target.clone(),
+                fallbacks: plan.fallbacks.clone(),
+                connected_from: plan.connected_from(self.settings),
+                connected: connected.clone(),
+                approver: Arc::clone(&host.approver),
+                secrets: secrets.clone(),
+                live: host.live.clone(),
+                workdir: host.workdir.cloned(),
+                extensions: host.extensions.clone(),
+                answers: self.conversation.answers.clone(),
+                depth: host.depth,
+                built: OnceLock::new(),
+                places: Places::default(),
+            })
+        })
+    }
+
+    /// Returns the tools that belong to this turn alone: the host's, and those that know its session.
+    fn live(&self, host: &TurnHost<'_>, parent: Option<&Arc<ParentTurn>>) -> Vec<Arc<dyn Tool>> {
+        let mut live = host.live.clone();
+        live.push(Arc::new(TodoTool(self.conversation.todo.clone())));
+        if let Some(parent) = parent {
+            let parent = Some(Arc::clone(parent));
+            live.push(Arc::new(SubagentTool { parent }));
+        }
+        live
     }
 
     fn toolset(

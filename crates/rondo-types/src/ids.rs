@@ -66,6 +66,9 @@ string_id!(
 /// Digits of the fixed-width fields of an engine-made call id.
 const BASE36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
+/// Characters of the shortest engine-made call id after its first one.
+const CALL_DIGITS_MIN: usize = 8;
+
 /// The longest session id that is accepted, in bytes.
 const SESSION_ID_BYTES_MAX: usize = 128;
 
@@ -103,6 +106,26 @@ impl SessionId {
     #[must_use]
     pub fn generated(at: TimeMs, unique: u64) -> Self {
         Self::new(format!("s-{:x}-{unique:x}", at.0))
+    }
+
+    /// Returns the id of the session that a call of this session starts: this id, a dot, and the call's. The same call
+    /// has the same child, whichever process makes it. `None` where that would be longer than an id may be.
+    #[must_use]
+    pub fn child(&self, call: &CallId) -> Option<Self> {
+        Self::parse(&format!("{self}.{call}")).ok()
+    }
+
+    /// Returns the session whose call started this one, by the shape of its id.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (parent, call) = self.0.rsplit_once('.')?;
+        let is_call = call.strip_prefix('r').is_some_and(|digits| {
+            digits.len() >= CALL_DIGITS_MIN
+                && digits
+                    .bytes()
+                    .all(|it| it.is_ascii_digit() || it.is_ascii_lowercase() || it == b'-')
+        });
+        (is_call && !parent.is_empty()).then(|| Self::new(parent))
     }
 }
 
@@ -179,6 +202,32 @@ mod tests {
             CallId::generated(46_655, 46_655, 1_295).as_str(),
             "rzzzzzzzz"
         );
+    }
+
+    #[test]
+    fn a_child_is_named_by_its_parent_and_its_call() {
+        let parent = SessionId::new("s-1-2");
+        let child = parent.child(&CallId::generated(1, 2, 3)).unwrap();
+        assert_eq!(child.as_str(), "s-1-2.r00100203");
+        assert_eq!(child.parent(), Some(parent.clone()));
+        let long = child
+            .child(&CallId::generated(46_656, 46_656, 1_296))
+            .unwrap();
+        assert_eq!(long.parent(), Some(child));
+        for other in [
+            "s-1-2",
+            "a.b",
+            "a.r0010020",
+            "a.R00100203",
+            ".r00100203",
+            "a.jsonl",
+        ] {
+            assert_eq!(SessionId::new(other).parent(), None, "{other}");
+        }
+        let longest = SessionId::new("x".repeat(SESSION_ID_BYTES_MAX - 10));
+        assert!(longest.child(&CallId::generated(1, 2, 3)).is_some());
+        let longer = SessionId::new("x".repeat(SESSION_ID_BYTES_MAX - 9));
+        assert_eq!(longer.child(&CallId::generated(1, 2, 3)), None);
     }
 
     #[test]

@@ -40,8 +40,9 @@ pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    Allowance, ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery,
-    ToolError, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec,
+    Allowance, ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, TodoItem,
+    TodoStatus, ToolError, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
+    ToolProgress, ToolSpec, Used,
 };
 pub use turn_event::{
     CompactionKind, EVENT_SCHEMA_VERSION, EventBody, EventDecodeError, InitEvent, ResultEvent,

@@ -1,6 +1,8 @@
 //! How a turn ended.
 
-use crate::{CallId, FinishReason, Message, ModelError, NanoUsd, ToolContent, Transcript, Usage};
+use crate::{
+    CallId, FinishReason, Message, ModelError, NanoUsd, ToolContent, Transcript, Usage, Used,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -30,6 +32,9 @@ pub struct Outcome {
         rename = "cost_nanousd"
     )]
     pub cost: Option<NanoUsd>,
+    /// What the turns that its calls started have used besides; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Used>,
     /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
     /// Number of tool calls that were run.
@@ -67,6 +72,7 @@ impl Outcome {
             findings: Vec::new(),
             usage: Usage::default(),
             cost: None,
+            delegated: None,
             steps: 0,
             tool_calls: 0,
             elapsed_ms: 0,

@@ -45,6 +45,10 @@ pub struct ToolSpec {
         with = "optional_duration_ms"
     )]
     pub timeout: Option<Duration>,
+    /// Whether its calls run turns of their own, as a subagent's do: [`Limits::tool_timeout`](crate::Limits::tool_timeout)
+    /// does not bound them then, but the turn's own time and [`Allowance`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_turns: bool,
 }
 
 impl Default for ToolSpec {
@@ -60,6 +64,7 @@ impl Default for ToolSpec {
             kind: ToolKind::Other,
             hints: ToolHints::default(),
             timeout: None,
+            runs_turns: false,
         }
     }
 }
@@ -309,6 +314,7 @@ impl ToolOutcome {
             code,
             message: message.into(),
             details: Value::Null,
+            used: None,
         })
     }
 
@@ -316,6 +322,15 @@ impl ToolOutcome {
     #[must_use]
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok(_))
+    }
+
+    /// Returns what the turns that the call started have used.
+    #[must_use]
+    pub fn used(&self) -> Option<Used> {
+        match self {
+            Self::Ok(output) => output.used,
+            Self::Error(error) => error.used,
+        }
     }
 
     /// Returns the error's code, if it failed.
@@ -357,6 +372,12 @@ pub struct ToolOutput {
     /// the kind [`ToolKind::Fetch`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
+    /// What the turns that the call started have used; it counts against the limits of the turn that made the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
+    /// The session's to-do list from now on, where the call changed it; at most [`TodoItem::COUNT_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo: Option<Vec<TodoItem>>,
     /// What becomes durable in the same transaction as the record of this output. Not part of the record.
     #[serde(skip)]
     pub effects: Commit,
@@ -372,6 +393,9 @@ impl ToolOutput {
     #[must_use]
     pub fn within_bounds(mut self) -> Self {
         self.changes.truncate(Self::CHANGES_MAX);
+        if let Some(todo) = &mut self.todo {
+            TodoItem::bound(todo);
+        }
         self.bound_blocks();
         self.child = self
             .child
@@ -500,6 +524,86 @@ impl Allowance {
     }
 }
 
+/// What the turns that a call started have used, those that these started included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// Model requests.
+    pub steps: u32,
+    /// Tool calls.
+    pub calls: u32,
+    /// Tokens, prompt and generated together.
+    pub tokens: u64,
+    /// Money; absent where a price is not known.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "cost_nanousd"
+    )]
+    pub cost: Option<NanoUsd>,
+}
+
+impl Used {
+    /// Returns both together. The cost is that of what has a known price.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        let cost = match (self.cost, more.cost) {
+            (Some(one), Some(two)) => Some(NanoUsd(one.0.saturating_add(two.0))),
+            (one, two) => one.or(two),
+        };
+        Self {
+            steps: self.steps.saturating_add(more.steps),
+            calls: self.calls.saturating_add(more.calls),
+            tokens: self.tokens.saturating_add(more.tokens),
+            cost,
+        }
+    }
+
+    /// Returns whether nothing was used.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// An item of a session's to-do list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TodoItem {
+    /// What is to be done, at most [`Self::TEXT_BYTES_MAX`].
+    pub text: String,
+    /// How far it is.
+    #[serde(default)]
+    pub status: TodoStatus,
+}
+
+impl TodoItem {
+    /// Items of a list.
+    pub const COUNT_MAX: usize = 64;
+    /// Bytes of one item.
+    pub const TEXT_BYTES_MAX: usize = 512;
+
+    /// Leaves out items beyond the bound, and cuts long ones.
+    fn bound(items: &mut Vec<Self>) {
+        items.truncate(Self::COUNT_MAX);
+        for item in items {
+            let end = item.text.floor_char_boundary(Self::TEXT_BYTES_MAX);
+            item.text.truncate(end);
+        }
+    }
+}
+
+/// How far an item of a to-do list is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// It is still to be done.
+    #[default]
+    Pending,
+    /// It is being worked on.
+    InProgress,
+    /// It is done.
+    Done,
+}
+
 /// A file that a call changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
@@ -533,6 +637,9 @@ pub struct ToolError {
     /// Further details: an object, or null. Includes the output that was produced before a timeout.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
+    /// What the turns that the call started have used; as [`ToolOutput::used`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Used>,
 }
 
 #[cfg(test)]

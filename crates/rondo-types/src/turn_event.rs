@@ -2,7 +2,8 @@
 
 use crate::{
     BlockInfo, CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, MediaInfo,
-    Question, SessionId, StopReason, TimeMs, ToolErrorCode, ToolProgress, TurnId, Usage,
+    Question, SessionId, StopReason, TimeMs, TodoItem, ToolErrorCode, ToolProgress, TurnId, Usage,
+    Used,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -158,6 +159,23 @@ pub enum EventBody {
         /// Whether the result holds text from outside, which the user did not write and did not choose to trust.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         from_outside: bool,
+        /// What the turns that it started have used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        used: Option<Used>,
+    },
+    /// The session's to-do list changed, by the call before this event.
+    TodoChanged {
+        /// The whole list from now on.
+        items: Vec<TodoItem>,
+    },
+    /// Something happened in a session that a running call started; its own stream tells the same. No record of this
+    /// session holds it, a replay leaves it out, and a slow listener may miss it. Deltas are not among these, and long
+    /// texts are cut.
+    ChildEvent {
+        /// The call.
+        id: CallId,
+        /// What happened, with the child's session, turn and number.
+        event: Box<TurnEvent>,
     },
     /// A failed request is sent again after a wait.
     RetryScheduled {
@@ -372,6 +390,9 @@ pub struct ResultEvent {
     pub usage: crate::Usage,
     /// Cost of the turn in US dollars; null when the price is not known.
     pub cost_usd: Option<f64>,
+    /// What the turns that its calls started have used besides; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Used>,
     /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
     /// Number of tool calls that were run.
@@ -398,6 +419,7 @@ impl ResultEvent {
             findings: outcome.findings.clone(),
             usage: outcome.usage,
             cost_usd: outcome.cost.map(crate::NanoUsd::usd),
+            delegated: outcome.delegated,
             steps: outcome.steps,
             tool_calls: outcome.tool_calls,
             elapsed_ms: outcome.elapsed_ms,
@@ -493,6 +515,7 @@ mod tests {
                 child: None,
                 job: None,
                 from_outside: false,
+                used: None,
             },
         };
         let line = serde_json::to_string(&event).unwrap();

@@ -98,6 +98,7 @@ pub(crate) fn early_result(error: &CliError, at: TimeMs) -> String {
         findings: Vec::new(),
         usage: Usage::default(),
         cost_usd: None,
+        delegated: None,
         steps: 0,
         tool_calls: 0,
         elapsed_ms: 0,

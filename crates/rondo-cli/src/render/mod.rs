@@ -1,6 +1,7 @@
 //! Renders a turn: the answer on standard output, everything else on standard error.
 
 mod change;
+mod child;
 pub(crate) mod escape;
 mod json;
 mod markdown;

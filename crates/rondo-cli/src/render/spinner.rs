@@ -12,7 +12,7 @@ const MARK_COLUMNS: usize = 5;
 
 /// The line. It is drawn only where nothing else stands on its line.
 pub(super) struct Spinner {
-    label: &'static str,
+    label: String,
     clock: Clock,
     started: TimeMs,
     timeout: Option<Duration>,
@@ -27,7 +27,7 @@ impl Spinner {
     pub(super) fn new(color: bool) -> Self {
         let clock = Clock::system();
         Self {
-            label: "thinking",
+            label: "thinking".to_owned(),
             started: clock.now(),
             clock,
             timeout: None,
@@ -39,8 +39,8 @@ impl Spinner {
     }
 
     /// Says what is going on.
-    pub(super) fn label(&mut self, label: &'static str) {
-        self.label = label;
+    pub(super) fn label(&mut self, label: &str) {
+        label.clone_into(&mut self.label);
     }
 
     /// Says how long the turn may take.

@@ -2,6 +2,7 @@
 //! that is a terminal.
 
 use super::change;
+use super::child::{self, Shown};
 use super::markdown::Markdown;
 use super::question::painted;
 use super::spinner::Spinner;
@@ -472,6 +473,18 @@ impl View for TextView {
                 "{} changed the arguments to {arguments}",
                 by.join(", ")
             )),
+            EventBody::TodoChanged { items } => {
+                for line in child::todo_lines(&items, self.output.columns()) {
+                    self.aside(&line);
+                }
+            }
+            EventBody::ChildEvent { event, .. } => {
+                match child::of_event(&event, self.output.columns()) {
+                    Shown::Now(what) => self.spinner.label(&what),
+                    Shown::Line(line) => self.aside(&line),
+                    Shown::Nothing => {}
+                }
+            }
             EventBody::ArgumentsRepaired { .. }
             | EventBody::ToolsChanged { .. }
             | EventBody::ToolProgress { .. }

@@ -3,6 +3,8 @@
 use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
 use crate::render::escape::xml;
+use rondo_runtime::todo::as_text;
+use rondo_types::TodoItem;
 use std::fmt::Write as _;
 
 /// The page needs nothing but itself: no script, no font, no address.
@@ -77,8 +79,21 @@ pub(super) fn turn(turn: &Turn) -> String {
     page
 }
 
-/// The end of the page.
-pub(super) const TAIL: &str = "</html>\n";
+/// Renders what stands behind the turns, and ends the page.
+pub(super) fn tail(todo: &[TodoItem], children: &[String]) -> String {
+    let mut page = String::new();
+    if !todo.is_empty() {
+        let _ = writeln!(page, "<h2>To do</h2>\n<pre>{}</pre>", xml(&as_text(todo)));
+    }
+    if !children.is_empty() {
+        let _ = writeln!(page, "<h2>Subagents</h2>\n<ul>");
+        for child in children {
+            let _ = writeln!(page, "<li><code>{}</code></li>", xml(child));
+        }
+        let _ = writeln!(page, "</ul>");
+    }
+    page + "</html>\n"
+}
 
 fn figures(page: &mut String, text: &str) {
     let _ = writeln!(page, "<p class=\"figures\">{}</p>", xml(text));

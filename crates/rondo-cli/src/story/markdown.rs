@@ -2,6 +2,8 @@
 
 use super::words::{NO_END, built_answer, ending, of_step, of_turn, seconds, title};
 use super::{Item, Story, Turn};
+use rondo_runtime::todo::mark;
+use rondo_types::TodoItem;
 use std::fmt::Write as _;
 
 /// Renders the beginning of a session.
@@ -11,6 +13,24 @@ pub(super) fn head(story: &Story) -> String {
         let _ = write!(text, " in `{}`", story.directory);
     }
     text.push('\n');
+    text
+}
+
+/// Renders what stands behind the turns.
+pub(super) fn tail(todo: &[TodoItem], children: &[String]) -> String {
+    let mut text = String::new();
+    if !todo.is_empty() {
+        text.push_str("\n## To do\n\n");
+        for item in todo {
+            let _ = writeln!(text, "- {} {}", mark(item.status), item.text);
+        }
+    }
+    if !children.is_empty() {
+        text.push_str("\n## Subagents\n\n");
+        for child in children {
+            let _ = writeln!(text, "- `{child}`");
+        }
+    }
     text
 }
 

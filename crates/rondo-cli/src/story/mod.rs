@@ -17,7 +17,7 @@ pub(crate) use fold::Fold;
 use crate::cli::StoryFormat;
 use rondo_runtime::sanitize;
 
-use rondo_types::{Question, StopReason, TimeMs, Usage};
+use rondo_types::{Question, StopReason, TimeMs, TodoItem, Usage};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -47,12 +47,21 @@ impl Story {
         }
     }
 
-    /// Returns what stands behind them.
-    pub(crate) fn tail(format: StoryFormat) -> &'static str {
+    /// Returns what stands behind them: the to-do list as it is now, and the sessions that calls started.
+    pub(crate) fn tail(format: StoryFormat, todo: &[TodoItem], children: &[String]) -> String {
         match format {
-            StoryFormat::Markdown => "",
-            StoryFormat::Html => html::TAIL,
-            StoryFormat::Json => "]}\n",
+            StoryFormat::Markdown => sanitize::plain(&markdown::tail(todo, children)),
+            StoryFormat::Html => html::tail(todo, children),
+            StoryFormat::Json => {
+                let mut text = "]".to_owned();
+                if !todo.is_empty() {
+                    text += &format!(",\"todo\":{}", json!(todo));
+                }
+                if !children.is_empty() {
+                    text += &format!(",\"children\":{}", json!(children));
+                }
+                text + "}\n"
+            }
         }
     }
 }

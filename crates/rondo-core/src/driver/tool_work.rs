@@ -9,7 +9,8 @@ use crate::ports::{
 };
 use data_encoding::HEXUPPER;
 use rondo_types::{
-    Allowance, CallId, EventBody, Question, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId,
+    Allowance, CallId, EventBody, Question, SessionId, ToolErrorCode, ToolKind, ToolOutcome,
+    TurnEvent, TurnId,
 };
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -76,12 +77,22 @@ impl Driver {
         })
     }
 
-    fn progress_sink(&self, id: CallId) -> ProgressSink {
+    fn child_events(&self, call: CallId) -> impl Fn(TurnEvent) + use<> {
         let (events, clock) = (self.events.clone(), self.clock);
+        move |event| {
+            let (id, event) = (call.clone(), Box::new(event));
+            events.send(clock.now(), EventBody::ChildEvent { id, event });
+        }
+    }
+
+    fn progress_sink(&self, call: CallId) -> ProgressSink {
+        let (events, clock) = (self.events.clone(), self.clock);
+        let id = call.clone();
         ProgressSink::new(move |progress| {
             let id = id.clone();
             events.send(clock.now(), EventBody::ToolProgress { id, progress });
         })
+        .with_events(self.child_events(call))
     }
 }
 

@@ -13,7 +13,7 @@ pub use last_turn::last_turn;
 
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{CallId, Message, Question, Transcript, TurnId};
+use rondo_types::{CallId, Message, Question, TodoItem, ToolOutcome, Transcript, TurnId};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 
@@ -28,6 +28,8 @@ pub struct History {
     records: u64,
     turns: u32,
     open: Option<TurnFold>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    todo: Vec<TodoItem>,
 }
 
 /// A turn whose end is not recorded.
@@ -94,6 +96,14 @@ impl History {
             };
             self.turns = self.turns.max(number);
         }
+        if let RecordBody::ToolFinished {
+            outcome: ToolOutcome::Ok(output),
+            ..
+        } = &record.body
+            && let Some(todo) = &output.todo
+        {
+            self.todo.clone_from(todo);
+        }
         let place = (Seq(self.records), self.turns);
         let open = self
             .open
@@ -119,6 +129,12 @@ impl History {
     #[must_use]
     pub fn turns(&self) -> u32 {
         self.turns
+    }
+
+    /// Returns the session's to-do list; empty where there is none.
+    #[must_use]
+    pub fn todo(&self) -> &[TodoItem] {
+        &self.todo
     }
 
     /// Returns the turn that was cut off, if the last one was.

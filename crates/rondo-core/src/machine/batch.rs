@@ -43,6 +43,9 @@ pub(super) struct BatchCall {
     /// The tool's own bound on the time of a call.
     #[serde(default)]
     pub(super) timeout: Option<std::time::Duration>,
+    /// Whether it runs turns of its own, which the profile's bound on the time of calls is not about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) runs_turns: bool,
     /// Who besides changed the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rewritten_by: Vec<String>,
@@ -73,8 +76,16 @@ pub(super) enum CallState {
     },
 }
 
-/// How long a call may run, and when it must have ended.
-type CallTime = (Option<std::time::Duration>, Option<rondo_types::TimeMs>);
+/// How long calls may run.
+#[derive(Clone, Copy)]
+pub(super) struct CallTime {
+    /// What is left to calls by the profile's limits.
+    timeout: Option<std::time::Duration>,
+    /// What is left to calls that run turns of their own.
+    left: Option<std::time::Duration>,
+    /// When they must have ended.
+    end_by: Option<rondo_types::TimeMs>,
+}
 
 impl Batch {
     /// Returns whether calls run whose ends will come.
@@ -290,11 +301,20 @@ impl TurnMachine {
             Some(text) => render::with_text(outcome, text),
             None => outcome,
         };
+        let used = outcome.used();
+        let todo = match &outcome {
+            ToolOutcome::Ok(output) => output.todo.clone(),
+            ToolOutcome::Error(_) => None,
+        };
         call.state = CallState::Done {
             outcome,
             synthetic: false,
         };
         self.report_if_done(cx, call_id, duration_ms);
+        self.spent.note_delegated(used.unwrap_or_default());
+        if let Some(items) = todo {
+            cx.emit(EventBody::TodoChanged { items });
+        }
         let Phase::Batch(batch) = &self.phase else {
             return;
         };
@@ -397,7 +417,13 @@ impl TurnMachine {
     }
 
     pub(super) fn call_time(&self, at: rondo_types::TimeMs) -> CallTime {
-        (self.tool_timeout(at), self.work_deadline())
+        let left = self.call_time_left(at);
+        let limit = self.config.profile.limits.tool_timeout;
+        CallTime {
+            timeout: least(limit, left),
+            left,
+            end_by: self.work_deadline(),
+        }
     }
 
     pub(super) fn call_in(
@@ -452,18 +478,29 @@ impl BatchCall {
         }
     }
 
-    pub(super) fn planned(&self, (timeout, end_by): CallTime) -> PlannedCall {
+    pub(super) fn planned(&self, time: CallTime) -> PlannedCall {
+        let left = match self.runs_turns {
+            true => time.left,
+            false => time.timeout,
+        };
         PlannedCall {
             call_id: self.call_id.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
             recovery: self.recovery,
-            timeout: match (self.timeout, timeout) {
-                (Some(own), Some(left)) => Some(own.min(left)),
-                (own, left) => own.or(left),
-            },
-            end_by,
+            timeout: least(self.timeout, left),
+            end_by: time.end_by,
         }
+    }
+}
+
+fn least(
+    limit: Option<std::time::Duration>,
+    left: Option<std::time::Duration>,
+) -> Option<std::time::Duration> {
+    match (limit, left) {
+        (Some(limit), Some(left)) => Some(limit.min(left)),
+        (limit, left) => limit.or(left),
     }
 }
 
@@ -503,6 +540,7 @@ pub(crate) fn finished_event(
         child: output.child.clone(),
         job: output.job.clone(),
         from_outside: output.from_outside,
+        used: outcome.used(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;
 use crate::compaction::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 use crate::ports::Amount;
-use rondo_types::{Message, NanoUsd, Price, Reply, StopReason, TimeMs, Transcript, Usage};
+use rondo_types::{Message, NanoUsd, Price, Reply, StopReason, TimeMs, Transcript, Usage, Used};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub(super) struct Spent {
     /// What the latest request used that has ended.
     #[serde(default)]
     last: Amount,
+    /// What turns have used that calls of this one started.
+    #[serde(default)]
+    pub(super) delegated: Used,
 }
 
 impl Spent {
@@ -73,6 +76,7 @@ impl Spent {
             message_bytes: 0,
             density: None,
             last: Amount::default(),
+            delegated: Used::default(),
         }
     }
 
@@ -166,6 +170,12 @@ impl Spent {
         self.price = price;
     }
 
+    fn all_known_cost(&self) -> Option<NanoUsd> {
+        let delegated = self.delegated.cost.unwrap_or_default();
+        let own = self.known_cost()?;
+        Some(NanoUsd(own.0.saturating_add(delegated.0)))
+    }
+
     fn known_cost(&self) -> Option<NanoUsd> {
         let nothing = (self.usage.total() == 0).then_some(NanoUsd(0));
         self.cost.or(nothing)
@@ -183,6 +193,33 @@ impl Spent {
         let tokens = usage.total();
         self.last = Amount { tokens, cost };
         cost
+    }
+
+    /// Counts what the turns have used that a call started: it was carved from what is left here.
+    pub(super) fn note_delegated(&mut self, used: Used) {
+        self.delegated = self.delegated.plus(used);
+    }
+
+    /// Returns the steps, those of turns that calls started included.
+    pub(super) fn all_steps(&self) -> u32 {
+        self.steps.saturating_add(self.delegated.steps)
+    }
+
+    /// Returns the calls, likewise.
+    pub(super) fn all_calls(&self) -> u32 {
+        self.calls.saturating_add(self.delegated.calls)
+    }
+
+    /// Returns the tokens, likewise.
+    fn all_tokens(&self) -> u64 {
+        self.usage.total().saturating_add(self.delegated.tokens)
+    }
+
+    /// Returns the cost, likewise; none where that of this turn's own requests is not known.
+    fn all_cost(&self) -> Option<NanoUsd> {
+        let delegated = self.delegated.cost.unwrap_or_default();
+        let own = self.cost?;
+        Some(NanoUsd(own.0.saturating_add(delegated.0)))
     }
 
     /// Notes that a request ended for which nothing is paid.
@@ -270,7 +307,7 @@ impl TurnMachine {
 
     fn steps_allowance(&self) -> Allowance {
         let limits = &self.config.profile.limits;
-        let left = limits.max_steps.saturating_sub(self.spent.steps);
+        let left = limits.max_steps.saturating_sub(self.spent.all_steps());
         self.grade(left == 0, left == 1, StopReason::MaxSteps)
     }
 
@@ -291,7 +328,7 @@ impl TurnMachine {
             return Allowance::Step;
         };
         let (next, last) = self.spent.forecast();
-        let used = self.spent.usage.total();
+        let used = self.spent.all_tokens();
         let with_next = used.saturating_add(next.total());
         let with_both = with_next.saturating_add(last.total());
         self.grade(with_next > max, with_both > max, StopReason::MaxTokens)
@@ -299,7 +336,8 @@ impl TurnMachine {
 
     fn cost_allowance(&self) -> Allowance {
         let limit = self.config.profile.limits.max_cost;
-        let (Some(max), Some(price), Some(used)) = (limit, self.model().price, self.spent.cost)
+        let (Some(max), Some(price), Some(used)) =
+            (limit, self.model().price, self.spent.all_cost())
         else {
             return Allowance::Step;
         };
@@ -351,13 +389,13 @@ impl TurnMachine {
             false => Usage::default(),
         };
         let held_back = 1 + u32::from(limits.reserve_final);
-        let steps = limits.max_steps.saturating_sub(self.spent.steps);
+        let steps = limits.max_steps.saturating_sub(self.spent.all_steps());
         let calls = limits.max_tool_calls.map(|max| {
-            let taken = self.spent.calls.saturating_add(unbegun);
+            let taken = self.spent.all_calls().saturating_add(unbegun);
             max.saturating_sub(taken) / at_once
         });
         let tokens = limits.max_tokens_total.map(|max| {
-            let used = self.spent.usage.total();
+            let used = self.spent.all_tokens();
             let taken = used
                 .saturating_add(next.total())
                 .saturating_add(last.total());
@@ -365,7 +403,7 @@ impl TurnMachine {
         });
         let cost = limits.max_cost.map(|max| {
             // What cannot be counted cannot be given away.
-            let (Some(price), Some(mut taken)) = (self.model().price, self.spent.cost) else {
+            let (Some(price), Some(mut taken)) = (self.model().price, self.spent.all_cost()) else {
                 return NanoUsd(0);
             };
             taken += price.cost(next);
@@ -392,7 +430,7 @@ impl TurnMachine {
         let Some(max) = self.config.profile.limits.max_cost else {
             return true;
         };
-        let (Some(price), Some(mut total)) = (price, self.spent.known_cost()) else {
+        let (Some(price), Some(mut total)) = (price, self.spent.all_known_cost()) else {
             return false;
         };
         total += price.cost(self.spent.forecast().0);
@@ -467,16 +505,11 @@ impl TurnMachine {
 
     /// Returns how long a tool call that starts now may run. If a final answer is reserved, the call is
     /// stopped early enough to have ended before the time that is held back for it.
-    pub(super) fn tool_timeout(&self, at: TimeMs) -> Option<Duration> {
+    pub(super) fn call_time_left(&self, at: TimeMs) -> Option<Duration> {
         let grace = self.config.profile.limits.cancel_grace;
         let to_end = grace.min(self.final_slice() / 2);
-        let left = self
-            .work_deadline()
-            .map(|deadline| deadline.before(to_end).since(at));
-        match (self.config.profile.limits.tool_timeout, left) {
-            (Some(timeout), Some(left)) => Some(timeout.min(left)),
-            (timeout, left) => timeout.or(left),
-        }
+        let deadline = self.work_deadline()?;
+        Some(deadline.before(to_end).since(at))
     }
 
     /// Bounds generated tokens where the budget runs low.
@@ -499,11 +532,11 @@ impl TurnMachine {
         let hold_back = limits.reserve_final && self.finalising.is_none();
         let held_tokens = if hold_back { last.total() } else { 0 };
         let by_tokens = limits.max_tokens_total.map(|max| {
-            max.saturating_sub(self.spent.usage.total())
+            max.saturating_sub(self.spent.all_tokens())
                 .saturating_sub(next.input)
                 .saturating_sub(held_tokens)
         });
-        let by_cost = match (limits.max_cost, self.model().price, self.spent.cost) {
+        let by_cost = match (limits.max_cost, self.model().price, self.spent.all_cost()) {
             (Some(max), Some(price), Some(used)) if price.output > 0 => {
                 let held = if hold_back { price.cost(last).0 } else { 0 };
                 let input = price.cost(Usage { output: 0, ..next }).0;

@@ -185,7 +185,7 @@ impl TurnMachine {
     /// reserve. After a second refusal in a row there is no more trying.
     fn may_summarise(&self, at: TimeMs) -> bool {
         let limits = &self.config.profile.limits;
-        let left = limits.max_steps.saturating_sub(self.spent.steps);
+        let left = limits.max_steps.saturating_sub(self.spent.all_steps());
         self.config.profile.compaction.summary_tokens > 0
             && self.pressure.overflows < 2
             && left >= 2 + u32::from(limits.reserve_final)

@@ -106,7 +106,13 @@ impl TurnMachine {
                 RecordBody::ToolStarted { .. } => self.spent.calls += 1,
                 RecordBody::ToolFinished {
                     call_id, outcome, ..
-                } if outcome.is_ok() => self.find(&transcript, call_id),
+                } => {
+                    let used = outcome.used();
+                    self.spent.note_delegated(used.unwrap_or_default());
+                    if outcome.is_ok() {
+                        self.find(&transcript, call_id);
+                    }
+                }
                 _ => {}
             }
         }
@@ -156,6 +162,7 @@ impl TurnMachine {
             findings: self.findings.clone(),
             usage: self.spent.usage,
             cost: self.spent.cost,
+            delegated: Some(self.spent.delegated).filter(|it| !it.is_nothing()),
             steps: self.spent.steps,
             tool_calls: self.spent.calls,
             elapsed_ms: u64::try_from(cx.at.since(self.started_at).as_millis()).unwrap_or(u64::MAX),

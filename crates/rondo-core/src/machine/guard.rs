@@ -1,6 +1,6 @@
 //! Detects calls that are repeated without progress.
 
-use rondo_types::{LoopGuard, ToolOutcome, ToolOutput};
+use rondo_types::{LoopGuard, ToolError, ToolOutcome, ToolOutput};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,9 +93,14 @@ fn read_of(outcome: &ToolOutcome) -> ToolOutcome {
             child: None,
             job: None,
             from_outside: false,
+            used: None,
+            todo: None,
             ..output.clone()
         }),
-        error @ ToolOutcome::Error(_) => error.clone(),
+        ToolOutcome::Error(error) => ToolOutcome::Error(ToolError {
+            used: None,
+            ..error.clone()
+        }),
     }
 }
 

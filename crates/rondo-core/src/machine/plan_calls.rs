@@ -18,7 +18,7 @@ impl TurnMachine {
         let too_many = calls.len() > per_step;
         let stop_all = too_many && limits.overflow == Overflow::Stop;
         let mut quota = limits.max_tool_calls.map_or(usize::MAX, |max| {
-            to_index(max.saturating_sub(self.spent.calls))
+            to_index(max.saturating_sub(self.spent.all_calls()))
         });
         let mut exhausted = stop_all;
         let mut planned = Vec::with_capacity(calls.len());
@@ -98,6 +98,7 @@ impl TurnMachine {
                     code: ToolErrorCode::InvalidArgs,
                     message,
                     details,
+                    used: None,
                 };
                 resolved_with(call, ToolOutcome::Error(error))
             }
@@ -146,6 +147,7 @@ fn ready(call: ToolCall, spec: &ToolSpec, arguments: Value) -> BatchCall {
         arguments,
         recovery: spec.recovery,
         timeout: spec.timeout,
+        runs_turns: spec.runs_turns,
         ..blank(call, CallState::Planned)
     }
 }
@@ -172,6 +174,7 @@ fn sent_back(call: ToolCall, arguments: &Value, diff: &[String]) -> BatchCall {
                   they say, so the call was not run; send it again as you mean it"
             .to_owned(),
         details: json!({ "read_as": arguments, "changes": diff }),
+        used: None,
     };
     resolved_with(call, ToolOutcome::Error(error))
 }
@@ -188,6 +191,7 @@ fn blank(call: ToolCall, state: CallState) -> BatchCall {
         reported: false,
         edited: false,
         timeout: None,
+        runs_turns: false,
         rewritten_by: Vec::new(),
         reads: None,
     }

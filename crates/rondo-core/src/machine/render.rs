@@ -66,7 +66,11 @@ pub(crate) fn with_text(outcome: ToolOutcome, text: String) -> ToolOutcome {
             spill: None,
             ..output
         }),
-        ToolOutcome::Error(error) => ToolOutcome::error(error.code, text),
+        ToolOutcome::Error(error) => ToolOutcome::Error(ToolError {
+            message: text,
+            details: Value::Null,
+            ..error
+        }),
     }
 }
 
@@ -251,6 +255,7 @@ mod tests {
             code: ToolErrorCode::PythonException,
             message: "ZeroDivisionError: division by zero".into(),
             details: details.clone(),
+            used: None,
         });
         assert_eq!(
             render(ResultRendering::Envelope, &outcome),

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 #[cfg(doc)]
 use rondo_types::Recovery;
 use rondo_types::{
-    Allowance, CallId, Question, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnId,
+    Allowance, CallId, Question, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnEvent, TurnId,
 };
 use serde_json::Value;
 use std::fmt;
@@ -135,14 +135,38 @@ pub struct ToolInvocation {
     pub asker: Asker,
 }
 
-/// Takes how far a running call is, for people to watch. Never blocks. A listener that is slow reads the latest only.
+/// Takes how far a running call is, and what happens in a session that it started, for people to watch. Never blocks. A
+/// listener that is slow reads the latest only.
 #[derive(Clone)]
-pub struct ProgressSink(Arc<dyn Fn(ToolProgress) + Send + Sync>);
+pub struct ProgressSink {
+    take: Arc<dyn Fn(ToolProgress) + Send + Sync>,
+    take_event: Option<Arc<dyn Fn(TurnEvent) + Send + Sync>>,
+}
 
 impl ProgressSink {
     /// Wraps a function that takes each report; it must not block.
     pub fn new(take: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(take))
+        Self {
+            take: Arc::new(take),
+            take_event: None,
+        }
+    }
+
+    /// Takes events of sessions that the call started, too; `take` must not block.
+    #[must_use]
+    pub fn with_events(self, take: impl Fn(TurnEvent) + Send + Sync + 'static) -> Self {
+        Self {
+            take_event: Some(Arc::new(take)),
+            ..self
+        }
+    }
+
+    /// Returns one that takes reports elsewhere, and events as this one does.
+    pub(crate) fn reporting(&self, take: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
+        Self {
+            take: Arc::new(take),
+            take_event: self.take_event.clone(),
+        }
     }
 
     /// Returns a sink that discards everything.
@@ -151,9 +175,17 @@ impl ProgressSink {
         Self::new(drop)
     }
 
+    /// Hands over an event of a session that the call started. What is longer than
+    /// [`CHILD_EVENT_BYTES_MAX`](crate::events::CHILD_EVENT_BYTES_MAX) as JSON is left out.
+    pub fn child_event(&self, event: TurnEvent) {
+        if let Some(take) = &self.take_event {
+            take(event);
+        }
+    }
+
     /// Says how far the call is. Numbers that are none are left out, and long words are cut.
     pub fn report(&self, progress: ToolProgress) {
-        (self.0)(progress.within_bounds());
+        (self.take)(progress.within_bounds());
     }
 }
 

@@ -97,7 +97,7 @@ async fn run(
 ) -> Option<ToolOutcome> {
     let tool = tools.get(&call.tool)?;
     let spec = tools.spec(&call.tool)?;
-    if spec.effects != Effects::ReadOnly {
+    if spec.effects != Effects::ReadOnly || spec.runs_turns {
         return None;
     }
     let request = GateRequest {

@@ -255,5 +255,6 @@ fn failure(error: CapabilityError) -> ToolError {
         code,
         message,
         details,
+        used: None,
     }
 }

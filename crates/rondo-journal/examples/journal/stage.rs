@@ -455,6 +455,7 @@ fn done(what: &str, invocation: &ToolInvocation) -> ToolOutcome {
             code: ToolErrorCode::Failed,
             message: "it broke".to_owned(),
             details: json!({ "exit_code": 7, "stderr": "no" }),
+            used: None,
         }),
         "picture" => ToolOutcome::Ok(ToolOutput {
             value: json!("a picture, and a page"),

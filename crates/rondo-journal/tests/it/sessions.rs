@@ -194,3 +194,57 @@ fn a_session_in_use_is_refused_with_the_process_that_has_it() {
     let expected = format!("session `a` is in use by process {}", std::process::id());
     assert_eq!(error, expected);
 }
+
+#[tokio::test]
+async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it() {
+    let journal = journal();
+    let store = &journal.store;
+    let names = [
+        "ab",
+        "ab.r00100100",
+        "ab.r00100101",
+        "ab.r00100100.r00100100",
+    ];
+    for name in names.into_iter().chain(["abc", "x.r20261124"]) {
+        drop(three(&journal, name).await);
+    }
+    let ids = |infos: Vec<rondo_journal::SessionInfo>| {
+        let mut ids: Vec<String> = infos.into_iter().map(|it| it.id.to_string()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    // One that is only named like that has no parent.
+    assert_eq!(
+        ids(store.sessions(10).unwrap()),
+        ["ab", "abc", "x.r20261124"]
+    );
+    assert_eq!(store.resolve("latest").unwrap(), id("x.r20261124"));
+    assert_eq!(
+        ids(store.children(&id("ab"), 10).unwrap()),
+        ["ab.r00100100", "ab.r00100101"]
+    );
+    assert_eq!(ids(store.children(&id("ab"), 1).unwrap()), ["ab.r00100100"]);
+    assert_eq!(
+        ids(store.children(&id("ab.r00100100"), 10).unwrap()),
+        ["ab.r00100100.r00100100"]
+    );
+    let resolve = |text: &str| store.resolve(text).map(|it| it.to_string());
+    assert_eq!(resolve("ab").unwrap(), "ab");
+    assert_eq!(
+        resolve("ab.").unwrap_err().to_string(),
+        "`ab.` may be any of ab.r00100100, ab.r00100101"
+    );
+    assert_eq!(resolve("ab.r00100101").unwrap(), "ab.r00100101");
+    assert_eq!(resolve("x").unwrap(), "x.r20261124");
+    let held = store.own(&id("ab.r00100101")).unwrap();
+    assert!(matches!(
+        store.remove(&id("ab")),
+        Err(StoreError::InUse { .. })
+    ));
+    drop(held);
+    store.remove(&id("ab")).unwrap();
+    for name in names {
+        assert!(store.session(&id(name)).is_err(), "{name}");
+    }
+    assert_eq!(ids(store.sessions(10).unwrap()), ["abc", "x.r20261124"]);
+}

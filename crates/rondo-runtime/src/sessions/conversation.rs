@@ -6,6 +6,7 @@ use crate::error::{Result, SetupError};
 use crate::ids::new_session;
 use crate::notices::Notices;
 use crate::parking::{self, GivenAnswer};
+use crate::todo::TodoList;
 use rondo_core::Journal as _;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
@@ -32,6 +33,8 @@ pub struct Conversation {
     pub cut_off: Option<Arc<CutOff>>,
     /// Whether that turn was imported and the user has not yet agreed to resume it.
     pub needs_consent: bool,
+    /// Its to-do list.
+    pub todo: TodoList,
     /// The answers that were given to it while it was parked.
     pub(crate) answers: Vec<GivenAnswer>,
 }
@@ -93,6 +96,7 @@ impl Conversation {
         let journal = Arc::new(Watched::new(Arc::new(owned)));
         let mut taken = Self::new(info.id.clone(), journal);
         taken.history = history.before_open_turn();
+        taken.todo = TodoList::new(history.todo().to_vec());
         taken.turns = history.turns();
         taken.lost_end = info.lost_end;
         taken.with_open_turn = history.transcript();
@@ -176,6 +180,7 @@ impl Conversation {
             lost_end: false,
             cut_off: None,
             needs_consent: false,
+            todo: TodoList::default(),
             answers: Vec::new(),
         }
     }

@@ -167,6 +167,20 @@ pub fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
     }
 }
 
+/// Puts behind each session those that its calls started, and behind these theirs.
+///
+/// # Errors
+/// When the disk fails.
+pub fn with_children(store: &Store, infos: Vec<SessionInfo>) -> Result<Vec<SessionInfo>> {
+    let mut all = Vec::with_capacity(infos.len());
+    for info in infos {
+        let children = store.children(&info.id, usize::MAX).map_err(failed)?;
+        all.push(info);
+        all.extend(with_children(store, children)?);
+    }
+    Ok(all)
+}
+
 /// Returns the name under which sessions record a directory.
 pub fn directory_name(directory: &Path) -> String {
     let real = directory.canonicalize();

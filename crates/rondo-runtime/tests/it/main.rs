@@ -13,6 +13,7 @@ mod extensions;
 mod service;
 mod slow;
 mod stopping;
+mod subagents;
 
 #[path = "../../examples/host.rs"]
 #[expect(dead_code, reason = "its arguments come from the test")]

@@ -342,6 +342,7 @@ pub(crate) fn failure(code: ToolErrorCode, message: &str, details: Value) -> Too
         code,
         message: message.to_owned(),
         details,
+        used: None,
     })
 }
 

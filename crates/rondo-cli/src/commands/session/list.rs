@@ -105,6 +105,7 @@ pub(super) fn json(store: &Store, sessions: &[SessionInfo]) -> String {
             "directory": it.directory,
             "title": it.title,
             "imported": it.imported,
+            "child_of": it.id.parent(),
             "forked_from": it.parent.as_ref().map(|(parent, _)| parent),
         });
         let _ = writeln!(text, "{line}");
@@ -123,7 +124,10 @@ struct Row {
 fn row(it: &SessionInfo, end: Option<StopReason>, now: TimeMs) -> Row {
     Row {
         cells: [
-            cell(it.id.as_str()),
+            match it.id.parent() {
+                Some(_) => format!("└ {}", cell(it.id.as_str())),
+                None => cell(it.id.as_str()),
+            },
             ago(now.since(it.updated).as_secs()),
             end.map_or_else(|| state(it.state), outcome).to_owned(),
             it.turns.to_string(),

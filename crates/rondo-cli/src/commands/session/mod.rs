@@ -43,7 +43,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
     }?;
     let text = match &args.command {
         SessionCommand::List { limit, json } => {
-            let found = store.sessions(*limit)?;
+            let found = sessions::with_children(&store, store.sessions(*limit)?)?;
             if *json {
                 output
                     .json(&list::json(&store, &found))
@@ -78,7 +78,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
 fn fsck(store: &Store, session: Option<&str>, repair: bool, output: &Output) -> Result<Exit> {
     let infos = match session {
         Some(text) => vec![sessions::find(store, text)?],
-        None => store.sessions(usize::MAX)?,
+        None => sessions::with_children(store, store.sessions(usize::MAX)?)?,
     };
     let mut exit = Exit::Answer;
     for info in infos {

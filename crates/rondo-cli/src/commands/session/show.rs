@@ -44,5 +44,8 @@ pub(super) fn show(
         fold.take(&record).map_or(Ok(()), &mut tell)
     })?;
     fold.end().map_or(Ok(()), &mut tell)?;
-    print(Story::tail(format))
+    let todo = store.history(&info.id)?.todo().to_vec();
+    let children = store.children(&info.id, usize::MAX)?;
+    let children: Vec<String> = children.iter().map(|it| it.id.to_string()).collect();
+    print(&Story::tail(format, &todo, &children))
 }

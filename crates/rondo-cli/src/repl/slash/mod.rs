@@ -44,6 +44,7 @@ impl Repl {
             Command::Compact => return self.compact(rest).await,
             Command::Cost => self.show_cost(),
             Command::Steps => self.show_steps(),
+            Command::Todo => self.show_todo(),
             Command::Trace => self.show_trace(),
             Command::Include => self.include(rest),
             Command::Skill => self.attach_skill(rest),

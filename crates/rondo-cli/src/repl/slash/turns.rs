@@ -8,6 +8,7 @@ use crate::repl::ledger::{CallLog, StepLog};
 use crate::repl::{After, Repl};
 use crate::user_input;
 use rondo_runtime::skills::Skills;
+use rondo_runtime::todo::as_text;
 use rondo_types::{Part, Usage};
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -30,6 +31,12 @@ impl Repl {
             format!("{turns}, {}, {cost}\n", tokens(books.usage))
         };
         self.tell(&text)
+    }
+
+    pub(super) fn show_todo(&mut self) -> Result<()> {
+        let conversation = self.talk.current();
+        let items = conversation.map(|it| it.todo.items()).unwrap_or_default();
+        self.tell(&format!("{}\n", as_text(&items)))
     }
 
     pub(super) fn show_steps(&mut self) -> Result<()> {

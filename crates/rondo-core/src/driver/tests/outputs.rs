@@ -8,8 +8,8 @@ use crate::ports::{
 };
 use async_trait::async_trait;
 use rondo_types::{
-    ChangedFile, EventBody, FileVersion, JobId, Recovery, SessionId, ToolKind, ToolOutcome,
-    ToolOutput, ToolSpec,
+    ChangedFile, EventBody, FileVersion, JobId, Recovery, SessionId, TodoItem, TodoStatus,
+    ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -182,4 +182,27 @@ async fn what_was_fetched_is_marked_as_from_outside_whatever_the_tool_says() {
         bench.run().await;
         assert_eq!(recorded(&records.records()).from_outside, is_marked);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_to_do_list_is_told_of_kept_in_the_history_and_bounded() {
+    let item = |text: String, status| TodoItem { text, status };
+    let mut items = vec![item("x".repeat(513), TodoStatus::InProgress)];
+    items.extend((1..65).map(|n| item(n.to_string(), TodoStatus::Pending)));
+    let output = ToolOutput {
+        value: json!("noted"),
+        todo: Some(items),
+        ..ToolOutput::default()
+    };
+    let bench = bench(ToolKind::Think, output);
+    let records = Arc::clone(&bench.records);
+    let ran = bench.run().await;
+    let told = ran.events.iter().find_map(|event| match &event.body {
+        EventBody::TodoChanged { items } => Some(items),
+        _ => None,
+    });
+    let told = told.unwrap();
+    assert_eq!((told.len(), told[0].text.len()), (64, 512));
+    assert_eq!(told[0].status, TodoStatus::InProgress);
+    assert_eq!(crate::history::History::of(&records.records()).todo(), told);
 }

@@ -2,7 +2,10 @@
 
 use super::sim::{Say, Sim, calls, text};
 use crate::machine::TurnMachine;
-use rondo_types::{ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolOutcome, Usage};
+use rondo_types::{
+    ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolError, ToolErrorCode, ToolOutcome,
+    ToolOutput, Usage, Used,
+};
 use std::time::Duration;
 
 /// A model that never answers while it has tools, with new arguments each time.
@@ -160,6 +163,70 @@ fn a_call_is_left_what_the_turn_does_not_need_itself() {
     // What the next request has at the least is the turn's own.
     assert_eq!(some.tokens, Some(20_000 - 10_000 - 256));
     assert_eq!(some.cost, Some(NanoUsd(2_000 - 500 - 2 * 256)));
+}
+
+#[test]
+fn what_turns_of_calls_used_counts_against_every_limit() {
+    let ended = |used: Used, change: fn(&mut Sim)| {
+        let mut sim = restless("default");
+        sim.price = Some(Price {
+            input: 1,
+            output: 2,
+            ..Price::default()
+        });
+        change(&mut sim);
+        sim.tool = Box::new(move |_| match used.steps % 2 {
+            0 => ToolOutcome::Ok(ToolOutput {
+                used: Some(used),
+                ..ToolOutput::default()
+            }),
+            _ => ToolOutcome::Error(ToolError {
+                code: ToolErrorCode::Failed,
+                message: "no".to_owned(),
+                details: serde_json::Value::Null,
+                used: Some(used),
+            }),
+        });
+        let outcome = sim.run().outcome;
+        (outcome.stop_reason, outcome.steps, outcome.delegated)
+    };
+    let used = |steps, tokens, cost| Used {
+        steps,
+        calls: 1,
+        tokens,
+        cost: Some(NanoUsd(cost)),
+    };
+    // One step and those of the child; then the last answer, where one is left for it.
+    for steps in [3, 4] {
+        let (reason, own, delegated) =
+            ended(used(steps, 0, 0), |sim| sim.profile.limits.max_steps = 5);
+        assert_eq!((reason, own), (StopReason::MaxSteps, 5 - steps));
+        assert_eq!(delegated.unwrap().steps, steps);
+    }
+    let (reason, own, _) = ended(used(0, 100_000, 0), |sim| {
+        sim.profile.limits.max_tokens_total = Some(103_000);
+    });
+    assert_eq!((reason, own), (StopReason::MaxTokens, 2));
+    let (reason, own, _) = ended(used(0, 0, 100_000), |sim| {
+        sim.profile.limits.max_cost = Some(NanoUsd(106_000));
+    });
+    assert_eq!((reason, own), (StopReason::MaxCost, 2));
+    let (reason, own, _) = ended(used(0, 0, 0), |sim| {
+        sim.profile.limits.max_tool_calls = Some(2);
+    });
+    assert_eq!((reason, own), (StopReason::MaxToolCalls, 2));
+}
+
+#[test]
+fn a_call_that_runs_turns_is_bounded_by_the_turns_time_alone() {
+    let mut sim = restless("python");
+    sim.profile.limits.tool_timeout = Some(Duration::from_secs(1));
+    for tool in &mut sim.tools {
+        tool.runs_turns = true;
+    }
+    let ran = sim.run();
+    let timeouts = ran.runs.iter().flatten().map(|call| call.timeout.unwrap());
+    assert!(timeouts.min().unwrap() > Duration::from_secs(5));
 }
 
 #[test]

@@ -310,6 +310,7 @@ fn blank_outcome() -> Outcome {
         findings: vec![],
         usage: Usage::default(),
         cost: None,
+        delegated: None,
         steps: 0,
         tool_calls: 0,
         elapsed_ms: 0,

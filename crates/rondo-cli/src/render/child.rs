@@ -1,0 +1,111 @@
+//! What is shown of a turn's to-do list, and of the sessions that its calls started.
+
+use super::tool_line::{cut, tool_line};
+use rondo_core::shown::visible;
+use rondo_runtime::todo::mark;
+use rondo_types::{EventBody, NanoUsd, ResultEvent, SessionId, TodoItem, TurnEvent};
+
+/// Returns a line for each item of a list.
+pub(super) fn todo_lines(items: &[TodoItem], columns: usize) -> Vec<String> {
+    let lines = items.iter().map(|it| {
+        let line = format!("  {} {}", mark(it.status), visible(&it.text));
+        cut(&line, columns)
+    });
+    lines.collect()
+}
+
+/// What an event of a child changes on the screen.
+pub(super) enum Shown {
+    /// What it does now, which the next one replaces.
+    Now(String),
+    /// A line that stays.
+    Line(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// Returns what is shown of a child's event: what it does while it works, and one line when it is over.
+pub(super) fn of_event(event: &TurnEvent, columns: usize) -> Shown {
+    match &event.body {
+        EventBody::StepStarted { step } => Shown::Now(format!("subagent, step {step}")),
+        EventBody::ToolCallPending {
+            name, arguments, ..
+        } => Shown::Now(format!(
+            "subagent: {}",
+            tool_line(name, arguments, columns / 2)
+        )),
+        EventBody::Result(result) => Shown::Line(over(&event.session, result, columns)),
+        EventBody::Parked { questions } => Shown::Line(format!(
+            "  ↳ {} waits for {}",
+            visible(event.session.as_str()),
+            match questions.len() {
+                1 => "an answer".to_owned(),
+                many => format!("{many} answers"),
+            }
+        )),
+        _ => Shown::Nothing,
+    }
+}
+
+fn over(session: &SessionId, result: &ResultEvent, columns: usize) -> String {
+    let plural = |count: u32, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let mut parts = vec![
+        result.stop_reason.to_string(),
+        plural(result.steps, "step"),
+        plural(result.tool_calls, "call"),
+        format!("{} tokens", result.usage.total()),
+    ];
+    let delegated = result.delegated.and_then(|it| it.cost).map(NanoUsd::usd);
+    if let Some(usd) = result.cost_usd.filter(|it| *it > 0.0) {
+        parts.push(format!("{:.4} USD", usd + delegated.unwrap_or_default()));
+    }
+    let line = format!("  ↳ {}: {}", visible(session.as_str()), parts.join(", "));
+    cut(&line, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{StopReason, TodoStatus};
+
+    #[test]
+    fn an_item_is_a_line_with_its_mark() {
+        let items = [
+            TodoItem {
+                text: "read\u{1b}[2J".to_owned(),
+                status: TodoStatus::Done,
+            },
+            TodoItem {
+                text: "write it all down".to_owned(),
+                status: TodoStatus::InProgress,
+            },
+        ];
+        let lines = todo_lines(&items, 16);
+        assert!(lines[0].starts_with("  [x] read") && !lines[0].contains('\u{1b}'));
+        assert_eq!(lines[1], "  [>] write it …");
+    }
+
+    #[test]
+    fn the_end_of_a_child_is_one_line() {
+        let mut outcome = rondo_types::Outcome::failed(rondo_types::ModelError::new(
+            rondo_types::ErrorClass::Server,
+            "x",
+        ));
+        outcome.stop_reason = StopReason::Complete;
+        outcome.steps = 1;
+        outcome.tool_calls = 2;
+        outcome.cost = Some(NanoUsd::from_usd(0.5));
+        let line = over(
+            &SessionId::new("s.r00100100"),
+            &ResultEvent::from_outcome(&outcome),
+            80,
+        );
+        assert_eq!(
+            line,
+            "  ↳ s.r00100100: complete, 1 step, 2 calls, 0 tokens, 0.5000 USD"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! What a child has of the turn that starts it.
+
+use super::narrowed::Narrowed;
+use super::{AT_ONCE_MAX, NAME};
+use crate::extensions::Extensions;
+use crate::parking::GivenAnswer;
+use crate::plan::{ConnectedModel, TurnPlan};
+use crate::runtime::Runtime;
+use crate::settings::Settings;
+use crate::target::ModelTarget;
+use crate::todo;
+use rondo_core::ports::ToolScope;
+use rondo_core::redact::Secrets;
+use rondo_core::{Approver, Gate, Tool};
+use rondo_journal::Store;
+use rondo_policy::Workdir;
+use rondo_types::{Effects, Profile, SessionId, ToolSpec};
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+
+/// What the children of a turn have of it. They may be fewer things, never more.
+pub(crate) struct ParentTurn {
+    pub(crate) runtime: Runtime,
+    pub(crate) settings: Settings,
+    /// The journal; none where the session is not kept.
+    pub(crate) store: Option<Store>,
+    pub(crate) session: SessionId,
+    pub(crate) profile: Profile,
+    pub(crate) target: ModelTarget,
+    pub(crate) fallbacks: Vec<ModelTarget>,
+    /// What the model's connection depends on.
+    pub(crate) connected_from: String,
+    pub(crate) connected: ConnectedModel,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) secrets: Secrets,
+    /// The host's own tools.
+    pub(crate) live: Vec<Arc<dyn Tool>>,
+    pub(crate) workdir: Option<Workdir>,
+    pub(crate) extensions: Extensions,
+    /// What was answered while the turn was parked.
+    pub(crate) answers: Vec<GivenAnswer>,
+    /// How many turns stand above this one.
+    pub(crate) depth: u32,
+    /// What is built after the tools, of which the tool that starts children is one.
+    pub(crate) built: OnceLock<Built>,
+    pub(crate) places: Places,
+}
+
+/// What of a turn is built after its tools.
+pub(crate) struct Built {
+    pub(crate) gate: Arc<dyn Gate>,
+    /// Its own tools.
+    pub(crate) specs: Arc<Vec<ToolSpec>>,
+}
+
+/// Where children work: some at once, and one of those that write.
+pub(crate) struct Places {
+    all: Arc<Semaphore>,
+    writing: Arc<Mutex<()>>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+            writing: Arc::default(),
+        }
+    }
+}
+
+/// A place of a child, until it is dropped.
+pub(super) struct Place {
+    _any: Option<OwnedSemaphorePermit>,
+    _writing: Option<OwnedMutexGuard<()>>,
+}
+
+impl Places {
+    /// Waits for a place. One who writes waits for the other writer first, and takes no place from those who read
+    /// meanwhile.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the place in the queue is given up.
+    pub(super) async fn take(&self, writes: bool) -> Place {
+        let writing = match writes {
+            true => Some(Arc::clone(&self.writing).lock_owned().await),
+            false => None,
+        };
+        Place {
+            // It is never closed.
+            _any: Arc::clone(&self.all).acquire_owned().await.ok(),
+            _writing: writing,
+        }
+    }
+}
+
+/// The tools of a child.
+pub(super) struct ChildTools {
+    /// Those that its parent has as its own.
+    pub(super) names: Vec<String>,
+    /// What is added to its turn.
+    pub(super) extensions: Extensions,
+    /// Whether any of them may change something.
+    pub(super) writes: bool,
+}
+
+impl ParentTurn {
+    /// Returns whether its children may start children.
+    pub(super) fn has_grandchildren(&self) -> bool {
+        self.depth + 1 < max_depth(&self.settings)
+    }
+
+    /// Chooses a child's tools of its parent's.
+    ///
+    /// # Errors
+    /// When a tool is named that the parent does not have.
+    pub(super) fn tools(&self, only: Option<&[String]>) -> Result<ChildTools, String> {
+        let specs = self.built.get().map(|it| Arc::clone(&it.specs));
+        let specs = specs.unwrap_or_default();
+        let mut own: Vec<&ToolSpec> = specs.iter().filter(|it| self.may_pass_on(it)).collect();
+        let scope = ToolScope {
+            session: self.session.clone(),
+            turn: rondo_types::TurnId::new(""),
+            step: 0,
+        };
+        let sources = self.extensions.tool_sources.iter();
+        let offered = sources.flat_map(|it| it.tools(&scope)).map(|it| it.spec());
+        let mut offered: Vec<ToolSpec> = offered.collect();
+        let mut extensions = self.extensions.clone();
+        if let Some(only) = only {
+            let named: BTreeSet<String> = only.iter().cloned().collect();
+            let has = |name: &String| {
+                own.iter().any(|it| it.name == *name) || offered.iter().any(|it| it.name == *name)
+            };
+            if let Some(unknown) = named.iter().find(|it| !has(it)) {
+                let known: Vec<&str> = own
+                    .iter()
+                    .map(|it| it.name.as_str())
+                    .chain(offered.iter().map(|it| it.name.as_str()))
+                    .collect();
+                return Err(format!(
+                    "there is no tool `{unknown}` to pass on; the tools are: {}",
+                    known.join(", ")
+                ));
+            }
+            own.retain(|it| named.contains(&it.name));
+            offered.retain(|it| named.contains(&it.name));
+            let names = Arc::new(named);
+            for source in &mut extensions.tool_sources {
+                let (source_of_all, names) = (Arc::clone(source), Arc::clone(&names));
+                *source = Arc::new(Narrowed {
+                    source: source_of_all,
+                    names,
+                });
+            }
+        }
+        let writes = |it: &ToolSpec| it.effects != Effects::ReadOnly || it.runs_turns;
+        Ok(ChildTools {
+            writes: own.iter().any(|it| writes(it)) || offered.iter().any(writes),
+            names: own.into_iter().map(|it| it.name.clone()).collect(),
+            extensions,
+        })
+    }
+
+    /// A child's list of what is to be done would hide its parent's.
+    fn may_pass_on(&self, spec: &ToolSpec) -> bool {
+        match spec.name.as_str() {
+            todo::NAME => false,
+            NAME => self.has_grandchildren(),
+            _ => true,
+        }
+    }
+
+    /// Returns the models, the profile and the tools of a new child.
+    pub(super) fn plan(&self, tools: &ChildTools) -> TurnPlan {
+        let mut profile = self.profile.clone();
+        profile.tools.clone_from(&tools.names);
+        let own = profile.system_prompt.take().unwrap_or_default();
+        profile.system_prompt = Some(
+            format!("{}\n\n{NOTE}", own.trim_end())
+                .trim_start()
+                .to_owned(),
+        );
+        TurnPlan {
+            profile,
+            target: self.target.clone(),
+            fallbacks: self.fallbacks.clone(),
+            tool_names: tools.names.clone(),
+        }
+    }
+}
+
+/// Follows the system prompt of a child.
+const NOTE: &str = "You work on one task for another agent, which sees nothing but your final answer: put all that it \
+needs into that. Nobody replies to questions; say what is missing instead.";
+
+/// Returns how deep subagents may start subagents by the settings: 1 is not at all, and 0 forbids the first, too.
+pub(crate) fn max_depth(settings: &Settings) -> u32 {
+    settings.values.max_subagent_depth.unwrap_or(super::DEPTH)
+}
