@@ -71,7 +71,7 @@ pub(crate) fn render(files: &[InstructionFile]) -> Option<String> {
     (!block.is_empty()).then(|| block.join("\n\n"))
 }
 
-fn within(text: &str, bytes: usize) -> (&str, &'static str) {
+pub(crate) fn within(text: &str, bytes: usize) -> (&str, &'static str) {
     if text.len() <= bytes {
         return (text, "");
     }
@@ -82,7 +82,7 @@ fn within(text: &str, bytes: usize) -> (&str, &'static str) {
     )
 }
 
-fn attribute(path: &str) -> String {
+pub(crate) fn attribute(path: &str) -> String {
     let clean = path.chars().filter(|it| !it.is_control());
     clean
         .map(|it| {

@@ -8,23 +8,26 @@
 //! # Layout
 //! - `environment`: operating system, date, directories.
 //! - `instructions`: the texts of `AGENTS.md` and other instruction files.
+//! - `memories`: what was remembered in earlier sessions.
 //! - `skills`: the names and descriptions of skills.
 //! - `one_line`: text of others, on one line of a block.
 #![warn(missing_docs)]
 
 mod environment;
 mod instructions;
+mod memories;
 mod one_line;
 mod skills;
 
 pub use environment::Environment;
 pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
+pub use memories::{MemoryFile, MemorySource};
 pub use skills::{ListedSkill, SKILLS_BYTES_MAX};
 
 /// One block of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Where it comes from: `profile`, `environment`, `skills`, `instructions` or `appended`.
+    /// Where it comes from: `profile`, `environment`, `skills`, `instructions`, `memories` or `appended`.
     pub name: &'static str,
     /// Its text, never blank.
     pub text: String,
@@ -41,6 +44,8 @@ pub struct Parts {
     pub skills: Vec<ListedSkill>,
     /// Instruction files, the farthest first and the nearest last.
     pub instructions: Vec<InstructionFile>,
+    /// Files of memories, those of the user first.
+    pub memories: Vec<MemoryFile>,
     /// The text that the settings append.
     pub appended: Option<String>,
 }
@@ -51,11 +56,13 @@ impl Parts {
     pub fn blocks(self) -> Vec<Block> {
         let environment = self.environment.map(|it| it.to_string());
         let instructions = instructions::render(&self.instructions);
+        let memories = memories::render(&self.memories);
         let blocks = [
             ("profile", self.profile),
             ("environment", environment),
             ("skills", skills::render(&self.skills)),
             ("instructions", instructions),
+            ("memories", memories),
             ("appended", self.appended),
         ];
         let present = blocks.into_iter().filter_map(|(name, text)| {
@@ -90,10 +97,22 @@ mod tests {
                 text: "Use tabs.".to_owned(),
                 source: InstructionSource::Repository,
             }],
+            memories: vec![MemoryFile {
+                path: "MEMORY.md".to_owned(),
+                text: "- Short answers.".to_owned(),
+                source: MemorySource::User,
+            }],
             appended: Some("  \n".to_owned()),
         };
         let names: Vec<_> = parts.clone().blocks().iter().map(|it| it.name).collect();
-        assert_eq!(names, ["profile", "environment", "skills", "instructions"]);
+        let expected = [
+            "profile",
+            "environment",
+            "skills",
+            "instructions",
+            "memories",
+        ];
+        assert_eq!(names, expected);
         assert_eq!(parts.blocks()[0].text, "You help.");
         assert_eq!(Parts::default().blocks(), []);
     }

@@ -13,6 +13,7 @@
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
 //! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
 //! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
+//! - `embeddings`: the port to models that make vectors of texts.
 //! - [`probe`], `listing`: finds out what a provider supports, and its models.
 #![warn(missing_docs)]
 
@@ -23,6 +24,7 @@ mod connector;
 mod conversations;
 mod destination;
 mod download;
+mod embeddings;
 mod endpoint;
 mod error;
 mod exchange;
@@ -39,6 +41,7 @@ mod unix;
 
 pub use destination::{Destination, PostError, Receipt};
 pub use download::{Download, DownloadError, download};
+pub use embeddings::HttpEmbedder;
 pub use endpoint::{Auth, Endpoint, ModelCard};
 pub use error::HttpError;
 pub use limit::RequestLimit;

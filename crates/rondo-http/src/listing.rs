@@ -26,7 +26,7 @@ pub async fn list_models(model: &HttpModel) -> Result<Vec<String>, ModelError> {
         let uri = link.uri(path(&model.info().origin.dialect))?;
         let request = Request::builder().method(Method::GET).uri(uri);
         let response = link.send(link.signed(request, Vec::new())?).await?;
-        let body = whole_body(model, response).await?;
+        let body = whole_body(model, response, LISTING_BYTES_MAX, "the list of models").await?;
         names(&body).ok_or_else(|| {
             let message = format!("{} sent no list of models", link.base_url.name());
             ModelError::new(ErrorClass::Protocol, message)
@@ -44,17 +44,22 @@ fn path(dialect: &str) -> &'static str {
     }
 }
 
-async fn whole_body(model: &HttpModel, mut response: Response) -> Result<Vec<u8>, ModelError> {
+/// Reads a body to its end, within a bound.
+pub(crate) async fn whole_body(
+    model: &HttpModel,
+    mut response: Response,
+    bytes_max: usize,
+    what: &str,
+) -> Result<Vec<u8>, ModelError> {
     let link = model.link();
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
-            Ok(Some(piece)) if body.len() + piece.len() <= LISTING_BYTES_MAX => {
+            Ok(Some(piece)) if body.len() + piece.len() <= bytes_max => {
                 body.extend_from_slice(&piece);
             }
             Ok(Some(_)) => {
-                let message =
-                    format!("the list of models is larger than {LISTING_BYTES_MAX} bytes");
+                let message = format!("{what} is larger than {bytes_max} bytes");
                 return Err(ModelError::new(ErrorClass::TooLarge, message));
             }
             Ok(None) => return Ok(body),

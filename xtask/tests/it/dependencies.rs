@@ -20,6 +20,7 @@ const LAYERS: [&[&str]; 9] = [
         "rondo-http",
         "rondo-journal",
         "rondo-local",
+        "rondo-memory",
         "rondo-python",
         "rondo-tools",
     ],

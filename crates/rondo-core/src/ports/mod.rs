@@ -3,6 +3,7 @@
 mod ask;
 mod budget;
 mod cell;
+mod embedder;
 mod gate;
 mod interceptor;
 mod journal;
@@ -23,6 +24,7 @@ pub use budget::{
     ReservationRequest, Reserved,
 };
 pub use cell::{CellEnding, CodeChange};
+pub use embedder::{Embedder, EmbeddingUse};
 pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
 pub use interceptor::{
     CallDecision, FinishedCall, INTERCEPT_TIMEOUT, Interception, Interceptor, NOTE_BYTES_MAX, Note,

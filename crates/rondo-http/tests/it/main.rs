@@ -3,6 +3,7 @@
 
 mod connections;
 mod conversations;
+mod embeddings;
 mod errors;
 mod faults;
 mod limit;

@@ -1,0 +1,41 @@
+//! What an agent remembers from one session to the next.
+//!
+//! Memories are Markdown files that people read and edit: `MEMORY.md`, and notes by day. There are three scopes: the
+//! user's, the project's and the chat's. The files are the truth. An SQLite index finds memories in them by words, by
+//! parts of words and by vectors; it may be thrown away at any time, since it follows the files by their hashes. A
+//! database as the truth was rejected: nobody could read, edit, review or merge it with the tools that they have.
+//!
+//! # Layout
+//! - `scope`, `folder`: where the files of a scope are; opening, locking and replacing them.
+//! - `notes`, `origin`: a file as memories, each with its origin, and back.
+//! - `memories`: saving, listing and forgetting. `editing`: a file in the user's editor.
+//! - `index`: words, parts of words and vectors, and how their ranks are joined. `search`: one search from end to end.
+//! - `start`: what a session is shown when it begins. `shown`: memories as data for a model.
+//! - `tools`: `save_memory` and `search_memory`.
+#![warn(missing_docs)]
+
+mod editing;
+mod error;
+mod folder;
+mod index;
+mod memories;
+mod notes;
+mod origin;
+mod scope;
+mod search;
+mod shown;
+mod start;
+mod tools;
+
+pub use editing::Editing;
+pub use error::MemoryError;
+pub use folder::{FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX};
+pub use index::{VECTOR_ROWS_MAX, VECTORS_EXACT_MAX};
+pub use memories::{Listing, Memories, NewMemory, Options, Saved};
+pub use notes::{MEMORY_BYTES_MAX, Memory};
+pub use origin::{Author, Origin};
+pub use scope::Scope;
+pub use search::{Found, Hit, QUERY_BYTES_MAX, RESULTS_MAX};
+pub use shown::as_data;
+pub use start::{START_BYTES_MAX, START_LINES_MAX, StartFile};
+pub use tools::{Outside, SAVE_MEMORY, SEARCH_MEMORY, SaveMemory, SearchMemory, TOOL_NAMES};

@@ -1,0 +1,185 @@
+//! One search: the index brought up to the files, the query embedded where there is a model for it, and both ranked.
+
+use crate::error::MemoryError;
+use crate::index::{Query, Ranked, Terms, Vectors};
+use crate::memories::Memories;
+use crate::notes::Memory;
+use rondo_core::ports::{Embedder, EmbeddingUse};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The bound on memories that a search returns.
+pub const RESULTS_MAX: usize = 20;
+/// The bound on a query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 1 << 10;
+/// The bound on texts that a search embeds which had no vector yet; those beyond follow with the next searches.
+const EMBEDDED_MAX: usize = 256;
+/// The bound on texts of one request, and on the bytes of one text; the rest of a longer one is not embedded.
+const TEXTS_MAX: usize = 64;
+const TEXT_BYTES_MAX: usize = 4 << 10;
+/// How long vectors are waited for; without them, words alone count.
+const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A memory that was found.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// The memory.
+    pub memory: Memory,
+    /// How well it fits; comparable within one search only.
+    pub score: f64,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The memories, the best first.
+    pub hits: Vec<Hit>,
+    /// What was not searched, and why.
+    pub notes: Vec<String>,
+}
+
+impl Memories {
+    /// Returns at most `limit` memories, at least 1 and at most [`RESULTS_MAX`], that fit the query best.
+    ///
+    /// # Errors
+    /// When the query is empty or too long, or a directory of memories cannot be read. Where vectors cannot be had, words
+    /// alone count, which the notes say.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends a request for vectors; work on the index goes on to its end.
+    pub async fn search(&self, query: &str, limit: usize) -> Result<Found, MemoryError> {
+        if query.len() > QUERY_BYTES_MAX {
+            return Err(MemoryError::QueryTooLong {
+                bytes: query.len(),
+                bytes_max: QUERY_BYTES_MAX,
+            });
+        }
+        let terms = Terms::of(query);
+        if terms.is_empty() {
+            return Err(MemoryError::EmptyQuery);
+        }
+        let mut notes = self.blocking(|memories| memories.refresh()).await?;
+        let vector = match &self.embedder {
+            None => None,
+            Some(embedder) => {
+                let embedded = timeout(EMBEDDING_TIMEOUT, self.embed(embedder, query)).await;
+                let embedded = embedded.unwrap_or_else(|_| {
+                    Err(format!("no vectors came within {EMBEDDING_TIMEOUT:?}"))
+                });
+                embedded.map_err(|problem| notes.push(problem)).ok()
+            }
+        };
+        let model = self
+            .embedder
+            .as_ref()
+            .map(|it| it.name())
+            .unwrap_or_default();
+        let limit = limit.clamp(1, RESULTS_MAX);
+        let ranked = self.blocking(move |memories| {
+            let vector = vector.as_deref().map(|vector| (model.as_str(), vector));
+            let terms = &terms;
+            memories.ranked(&Query {
+                terms,
+                vector,
+                limit,
+            })
+        });
+        let hits = ranked
+            .await?
+            .into_iter()
+            .map(|Ranked { memory, score }| Hit { memory, score });
+        Ok(Found {
+            hits: hits.collect(),
+            notes,
+        })
+    }
+
+    /// Brings the index up to the files. Returns what was not read, and why.
+    pub(crate) fn refresh(&self) -> Result<Vec<String>, MemoryError> {
+        let folders: Vec<_> = self.folders().collect();
+        self.index
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .refresh(&folders)
+    }
+
+    fn ranked(&self, query: &Query<'_>) -> Result<Vec<Ranked>, MemoryError> {
+        let folders: Vec<_> = self.folders().collect();
+        self.index
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .search(&folders, query)
+    }
+
+    /// Embeds texts that have no vector yet, and then the query.
+    async fn embed(&self, embedder: &Arc<dyn Embedder>, query: &str) -> Result<Vec<f32>, String> {
+        let model = embedder.name();
+        let failed = |err: MemoryError| err.line();
+        let of = model.clone();
+        let pending = self.blocking(move |memories| {
+            let folders: Vec<_> = memories.folders().collect();
+            let mut index = memories
+                .index
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            index.pending(&folders, &of, EMBEDDED_MAX)
+        });
+        let pending = pending.await.map_err(failed)?;
+        for chunk in pending.chunks(TEXTS_MAX) {
+            let texts: Vec<String> = chunk.iter().map(|it| self.sendable(&it.text)).collect();
+            let vectors = embedded(embedder, &texts, EmbeddingUse::Stored).await?;
+            let contents = chunk.iter().map(|it| it.content.clone());
+            let vectors: Vectors = contents.zip(vectors).collect();
+            let of = model.clone();
+            let kept = self.blocking(move |memories| {
+                let mut index = memories
+                    .index
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                index.keep(&of, &vectors)
+            });
+            kept.await.map_err(failed)?;
+        }
+        let query = [self.sendable(query)];
+        let vectors = embedded(embedder, &query, EmbeddingUse::Query).await?;
+        vectors
+            .into_iter()
+            .next()
+            .ok_or_else(|| "no vector came for the query".to_owned())
+    }
+
+    /// Returns a text as it may be sent to a provider.
+    fn sendable(&self, text: &str) -> String {
+        let mut text = self.secrets.text(text.to_owned());
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text
+    }
+
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, MemoryError> {
+        let memories = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&memories)).await;
+        done.unwrap_or(Err(MemoryError::Ended))
+    }
+}
+
+async fn embedded(
+    embedder: &Arc<dyn Embedder>,
+    texts: &[String],
+    used: EmbeddingUse,
+) -> Result<Vec<Vec<f32>>, String> {
+    let vectors = embedder.embed(texts, used).await;
+    let vectors = vectors.map_err(|err| format!("`{}` made no vectors: {err}", embedder.name()))?;
+    match vectors.len() == texts.len() {
+        true => Ok(vectors),
+        false => Err(format!(
+            "`{}` made {} vectors of {} texts",
+            embedder.name(),
+            vectors.len(),
+            texts.len()
+        )),
+    }
+}
