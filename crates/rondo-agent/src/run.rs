@@ -57,11 +57,18 @@ impl Run {
         let (sender, events) = events::channel(setup.session.clone(), name);
         let (handle, control) = control();
         let place = in_line(history);
+        // Boxed, so that the task does not hold it beside the turn that it goes into.
+        let parts = Box::new((setup, start, sender, control));
         let turn = async move {
             let mut kept = place.await;
             if let Some(ledger) = ledger {
                 ledger.settled().await;
             }
+            let (setup, start, sender, control) = {
+                // Its memory goes here; without the block it would stay to the end.
+                let parts = parts;
+                *parts
+            };
             match start {
                 RunStart::Ask(message) => {
                     let end = run_turn(setup, kept.clone(), message, sender, control).await;

@@ -48,6 +48,7 @@ use crate::ports::{
     Interception, Interceptor, Journal, MailId, Model, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
+use futures_util::FutureExt as _;
 use judge::Judge;
 use model_work::ModelWork;
 use record_batch::RecordBatch;
@@ -126,13 +127,14 @@ impl TurnSetup {
 /// # Cancel safety
 /// Dropping the future ends the request and the tool calls under way without waiting for them and
 /// without an outcome; use [`TurnHandle::cancel`] to stop a turn.
-pub async fn run_turn(
+pub fn run_turn(
     setup: TurnSetup,
     history: Transcript,
     input: Message,
     events: EventSender,
     control: TurnControl,
-) -> TurnEnd {
+) -> impl Future<Output = TurnEnd> {
+    // Not an `async fn`, which would hold what it is given beside the driver that it goes into.
     let mut driver = Driver::new(setup, Clock::system(), events, control);
     let span = spans::turn(&driver.setup);
     let answers_calls = input.role == Role::Tool;
@@ -140,7 +142,7 @@ pub async fn run_turn(
     if answers_calls && input.results().next().is_none() {
         driver.ready.push_back(no_such_call());
     }
-    driver.begin(history, input).instrument(span).await
+    driver.begin(history, input).instrument(span)
 }
 
 struct Driver {
@@ -234,21 +236,21 @@ impl Driver {
         )));
         let setup = &self.setup;
         self.batch.begin(self.at, setup, &history, &message);
-        let begin = Input::Begin { history, message };
-        match self.take(begin).await {
-            Some(outcome) => self.end(outcome).await,
-            None => self.run().await,
-        }
+        self.ready.push_front(Input::Begin { history, message });
+        self.run().await
     }
 
     /// Takes inputs until the turn is over, or nothing is left but questions that wait.
+    ///
+    /// A turn spends its life waiting for one, in memory that is as large as the largest thing it awaits
+    /// here: what is awaited briefly is boxed, here and below.
     async fn run(mut self: Box<Self>) -> TurnEnd {
         while let Some(input) = self.awaited().await {
             if let Some(outcome) = self.take(input).await {
-                return self.end(outcome).await;
+                return Box::pin(self.end(outcome)).await;
             }
         }
-        self.park().await
+        Box::pin(self.park()).await
     }
 
     /// Waits for an input, which sets the time of what follows from it; none where the turn is to be parked.
@@ -275,12 +277,12 @@ impl Driver {
                 TaskEnd::Settled => {}
                 TaskEnd::Waiting(waiting) => self.wait_for_child(waiting),
                 TaskEnd::Funded(funded) => {
-                    if let Some(input) = self.funded(funded).await {
+                    if let Some(input) = Box::pin(self.funded(funded)).await {
                         break input;
                     }
                 }
                 TaskEnd::StepJudged(said) => {
-                    if let Some(input) = self.step_judged(said).await {
+                    if let Some(input) = Box::pin(self.step_judged(said)).await {
                         break input;
                     }
                 }
@@ -294,6 +296,8 @@ impl Driver {
         };
         self.at = match input {
             Input::BudgetSpent { .. } => self.held_at,
+            // What began has told of it.
+            Input::Begin { .. } => self.at,
             _ => self.clock.now(),
         };
         Some(input)
@@ -330,7 +334,7 @@ impl Driver {
         }
         // What was stopped stays stopped, also when the process ends while the tools do.
         if is_cancel && self.ready.is_empty() {
-            self.flush().await;
+            Box::pin(self.flush()).await;
         }
         None
     }
@@ -353,7 +357,7 @@ impl Driver {
             Action::Record(body) => {
                 self.batch.note_change(self.at, self.machine.steps(), *body);
             }
-            Action::CallModel(call) => self.call_model(call).await,
+            Action::CallModel(call) => Box::pin(self.call_model(call)).await,
             Action::CheckGate(calls) => self.check_gate(calls),
             Action::Ask {
                 call,
@@ -574,6 +578,12 @@ impl Driver {
         };
         self.events.observe(&Moment::ToolStarted(&call));
         let span = spans::tool_call(&call);
+        if self.setup.interceptors.is_empty() {
+            let work = self.tool_work(tool, call).run().instrument(span);
+            let work = work.map(|ended| ended.map_or_else(TaskEnd::Waiting, TaskEnd::Input));
+            self.tasks.spawn(work.in_current_span());
+            return;
+        }
         let (tool_name, arguments) = (call.name.clone(), call.arguments.clone());
         let work = self.tool_work(tool, call).run().instrument(span);
         let interceptors = self.interceptors();
@@ -787,14 +797,16 @@ async fn sleep_until_some(at: Option<tokio::time::Instant>) {
 }
 
 /// Turns a panic of foreign code into its message.
-async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    use futures_util::FutureExt as _;
-    let caught = std::panic::AssertUnwindSafe(work).catch_unwind().await;
-    caught.map_err(|panic| {
-        let text = panic
-            .downcast_ref::<&str>()
-            .map(ToString::to_string)
-            .or_else(|| panic.downcast_ref::<String>().cloned());
-        text.unwrap_or_else(|| "it panicked".to_owned())
-    })
+fn guarded<T>(work: impl Future<Output = T>) -> impl Future<Output = Result<T, String>> {
+    std::panic::AssertUnwindSafe(work)
+        .catch_unwind()
+        .map(|ended| ended.map_err(|panic| panic_text(&*panic)))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it panicked".to_owned())
 }

@@ -9,10 +9,11 @@ use crate::ports::{
 };
 use data_encoding::HEXUPPER;
 use rondo_types::{
-    Allowance, CallId, EventBody, Question, SessionId, ToolErrorCode, ToolKind, ToolOutcome,
-    TurnEvent, TurnId,
+    Allowance, CallId, EventBody, Question, SessionId, TimeMs, ToolErrorCode, ToolKind,
+    ToolOutcome, TurnEvent, TurnId,
 };
 use sha2::{Digest as _, Sha256};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -137,29 +138,37 @@ impl ToolWork {
     }
 
     /// Runs the call to its end, by itself, by its timeout or by a cancel; or until it waits for another session.
-    pub(super) async fn run(self) -> Result<Input, Waiting> {
+    ///
+    /// Not an `async fn`, and neither is what it awaits: many calls may wait to begin, and each would hold all that
+    /// it was given three times.
+    pub(super) fn run(self) -> impl Future<Output = Result<Input, Waiting>> {
         let (clock, started) = (self.clock, self.clock.now());
-        let call = self.call.clone();
-        let kind = self.kind;
-        let outcome = match self.ended().await {
-            CallEnd::Done(outcome) => marked(outcome, kind),
-            CallEnd::Waiting { child, questions } => {
-                return Err(Waiting {
-                    call,
-                    child,
-                    questions,
-                });
-            }
-        };
-        let call_id = call.call_id;
-        let duration_ms = super::millis(clock.now().since(started));
-        let input = Input::ToolFinished {
-            call_id,
-            outcome,
-            duration_ms,
-        };
-        super::spans::note_end(&input, duration_ms);
-        Ok(input)
+        let (call, kind) = (Box::new(self.call.clone()), self.kind);
+        let ended = self.begin().map(RunningCall::ended);
+        async move {
+            let ended = match ended {
+                Ok(running) => running.await,
+                Err(none) => CallEnd::Done(none),
+            };
+            let outcome = match ended {
+                CallEnd::Done(outcome) => marked(outcome, kind),
+                CallEnd::Waiting { child, questions } => {
+                    return Err(Waiting {
+                        call: *call,
+                        child,
+                        questions,
+                    });
+                }
+            };
+            let duration_ms = super::millis(clock.now().since(started));
+            let input = Input::ToolFinished {
+                call_id: call.call_id,
+                outcome,
+                duration_ms,
+            };
+            super::spans::note_end(&input, duration_ms);
+            Ok(input)
+        }
     }
 
     /// Returns how long the call may run: what was planned, or what is left where it begins later
@@ -172,11 +181,12 @@ impl ToolWork {
         }
     }
 
-    async fn ended(self) -> CallEnd {
+    /// Returns the call ready to be polled, or what it ends with where there is no time for it.
+    fn begin(self) -> Result<RunningCall, ToolOutcome> {
         // The journal may have taken all the time there was: no effect begins after it.
         if self.call.end_by.is_some_and(|end| self.clock.now() >= end) {
             let none = "there was no time left";
-            return CallEnd::Done(ToolOutcome::error(ToolErrorCode::NotRun, none));
+            return Err(ToolOutcome::error(ToolErrorCode::NotRun, none));
         }
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
@@ -199,21 +209,48 @@ impl ToolWork {
             asker,
         };
         let tool = self.tool;
-        let timed_out = sleep_some(limit);
-        let mut work = Box::pin(super::guarded(async move { tool.run(invocation).await }));
+        let work = super::guarded(async move { tool.run(invocation).await });
+        Ok(RunningCall {
+            work: Box::pin(work),
+            own,
+            turn: self.cancel,
+            limit,
+            end_by: self.call.end_by,
+            grace: self.grace,
+            clock: self.clock,
+        })
+    }
+}
+
+/// A call under way, with what ends it.
+struct RunningCall {
+    /// What the tool does, or the message of its panic.
+    work: Pin<Box<dyn Future<Output = Result<CallEnd, String>> + Send>>,
+    /// The tool's own token.
+    own: CancellationToken,
+    /// The turn's.
+    turn: CancellationToken,
+    limit: Option<Duration>,
+    end_by: Option<TimeMs>,
+    grace: Duration,
+    clock: Clock,
+}
+
+impl RunningCall {
+    async fn ended(mut self) -> CallEnd {
         let why = tokio::select! {
             biased;
-            ended = &mut work => return ended_outcome(ended),
-            () = self.cancel.cancelled() => ToolErrorCode::Cancelled,
-            () = timed_out => ToolErrorCode::Timeout,
+            ended = &mut self.work => return ended_outcome(ended),
+            () = self.turn.cancelled() => ToolErrorCode::Cancelled,
+            () = sleep_some(self.limit) => ToolErrorCode::Timeout,
         };
-        own.cancel();
+        self.own.cancel();
         let left = self
-            .call
             .end_by
             .map(|end| end.since(self.clock.now()).max(GRACE_MIN));
         let grace = left.map_or(self.grace, |left| left.min(self.grace));
-        CallEnd::Done(match timeout(grace, work).await {
+        let limit = self.limit;
+        CallEnd::Done(match timeout(grace, self.work).await {
             Ok(ended) => match ended_outcome(ended) {
                 CallEnd::Done(outcome) => recoded(outcome, why),
                 CallEnd::Waiting { .. } => {
