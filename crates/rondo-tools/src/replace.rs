@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::workspace::WorkspacePath;
+use cap_fs_ext::DirExt as _;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -33,18 +34,32 @@ impl Target {
 
     fn reach(place: &WorkspacePath<'_>, create_parents: bool) -> Result<Option<Self>, Failure> {
         let shown = place.shown();
-        let path = real_path(place, &shown)?;
+        let path = match place.writes_through_links {
+            true => real_path(place, &shown)?,
+            false => named_path(place, &shown)?,
+        };
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(Failure::Failed(format!("`{shown}` is a directory")));
         };
         let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
-        let parent = match open_parent(place.dir(), parent, create_parents) {
+        let opened = match place.writes_through_links {
+            true => open_parent(place.dir(), parent, create_parents),
+            false => open_named_parent(place.dir(), parent, create_parents),
+        };
+        let parent = match opened {
             Ok(parent) => parent,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(err) => return Err(Failure::io("open the directory of", &shown, &err)),
+            Err(Closed::Link) => return Err(through_link(&shown)),
+            Err(Closed::Io(err)) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(Closed::Io(err)) => {
+                return Err(Failure::io("open the directory of", &shown, &err));
+            }
         };
         let name = PathBuf::from(name);
-        let before = existing(&parent, &name, &shown)?;
+        let is_refused = !place.writes_through_links && is_symlink(&parent, &name);
+        let before = match is_refused {
+            true => return Err(through_link(&shown)),
+            false => existing(&parent, &name, &shown)?,
+        };
         Ok(Some(Self {
             parent,
             name,
@@ -140,14 +155,79 @@ fn real_path(place: &WorkspacePath<'_>, shown: &str) -> Result<PathBuf, Failure>
     }
 }
 
-fn open_parent(root: &Dir, path: Option<&Path>, create: bool) -> io::Result<Dir> {
+/// Returns a path without `..`, which leads where it seems to as no link is followed.
+fn named_path(place: &WorkspacePath<'_>, shown: &str) -> Result<PathBuf, Failure> {
+    let mut path = PathBuf::new();
+    for component in place.relative.components() {
+        let stays = match component {
+            Component::ParentDir => path.pop(),
+            Component::Normal(name) => {
+                path.push(name);
+                true
+            }
+            _ => true,
+        };
+        if !stays {
+            return Err(Failure::Failed(format!(
+                "`{shown}` is outside of the allowed directories"
+            )));
+        }
+    }
+    Ok(path)
+}
+
+/// Why a directory was not opened.
+enum Closed {
+    /// A link on the way to it, which is not followed.
+    Link,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Closed {
+    fn from(err: io::Error) -> Self {
+        Self::Io(err)
+    }
+}
+
+/// Opens a directory one name after the other, none of which may be a link.
+fn open_named_parent(root: &Dir, path: Option<&Path>, create: bool) -> Result<Dir, Closed> {
+    let mut directory = root.try_clone()?;
+    for name in path.into_iter().flat_map(Path::components) {
+        let name = Path::new(name.as_os_str());
+        if create {
+            match directory.create_dir(name) {
+                Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(err.into()),
+                _ => {}
+            }
+        }
+        directory = match directory.open_dir_nofollow(name) {
+            Err(_) if is_symlink(&directory, name) => return Err(Closed::Link),
+            opened => opened?,
+        };
+    }
+    Ok(directory)
+}
+
+fn is_symlink(directory: &Dir, name: &Path) -> bool {
+    directory
+        .symlink_metadata(name)
+        .is_ok_and(|it| it.is_symlink())
+}
+
+fn through_link(shown: &str) -> Failure {
+    Failure::Failed(format!(
+        "`{shown}` leads through a link, which is not followed where commands run in a sandbox: name the file itself"
+    ))
+}
+
+fn open_parent(root: &Dir, path: Option<&Path>, create: bool) -> Result<Dir, Closed> {
     let Some(path) = path else {
-        return root.try_clone();
+        return Ok(root.try_clone()?);
     };
     if create {
         root.create_dir_all(path)?;
     }
-    root.open_dir(path)
+    Ok(root.open_dir(path)?)
 }
 
 fn existing(parent: &Dir, name: &Path, shown: &str) -> Result<Option<Metadata>, Failure> {

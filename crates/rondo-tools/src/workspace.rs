@@ -22,6 +22,7 @@ const PATH_BYTES_MAX: usize = 4_096;
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
+    writes_through_links: bool,
 }
 
 /// Why a workspace cannot be set up.
@@ -65,6 +66,8 @@ pub(crate) enum Access {
 pub(crate) struct WorkspacePath<'a> {
     root: &'a Root,
     is_working: bool,
+    /// Whether a link on the way to a file that is written is followed.
+    pub(crate) writes_through_links: bool,
     /// Never empty: the root itself is `.`.
     pub(crate) relative: PathBuf,
 }
@@ -77,7 +80,18 @@ impl Workspace {
     pub fn open(working: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
         Ok(Self {
             roots: vec![Root::open(working.as_ref(), true)?],
+            writes_through_links: true,
         })
+    }
+
+    /// Has no link be followed on the way to a file that is written, wherever it leads: beside processes that plant
+    /// links, the file that is written is then the one that is named.
+    #[must_use]
+    pub fn without_links(self) -> Self {
+        Self {
+            writes_through_links: false,
+            ..self
+        }
     }
 
     /// Adds a directory that may be read and written.
@@ -148,6 +162,7 @@ impl Workspace {
         Some(WorkspacePath {
             root,
             is_working: index == 0,
+            writes_through_links: self.writes_through_links,
             relative: if is_root { Path::new(".") } else { relative }.to_path_buf(),
         })
     }

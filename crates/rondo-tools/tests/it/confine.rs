@@ -233,3 +233,44 @@ fn the_workspace_names_its_directories() {
     assert_eq!(bench.workspace.working_dir(), canonical);
     assert_eq!(file_tools(&bench.workspace).len(), 5);
 }
+
+#[tokio::test]
+async fn no_link_is_followed_to_a_file_that_is_written_where_commands_plant_them() {
+    let mut bench = Bench::new();
+    bench.file("hooks/old", "SECRET");
+    bench.link("hooks", "folder");
+    bench.link("hooks/old", "file");
+    let workspace = Workspace::open(bench.inside.path()).unwrap();
+    bench.workspace = Arc::new(workspace.without_links());
+    for path in [
+        "folder/new",
+        "folder/old",
+        "file",
+        "folder/../folder/new",
+        "folder/a/b",
+    ] {
+        for (tool, arguments) in touching(path).into_iter().skip(1).take(2) {
+            let message = bench.failed(tool, arguments).await;
+            assert!(
+                message.contains("link") || message.contains("exist"),
+                "{tool} {path}: {message}"
+            );
+        }
+    }
+    let names = std::fs::read_dir(bench.path("hooks")).unwrap();
+    assert_eq!(names.count(), 1);
+    assert_eq!(
+        std::fs::read_to_string(bench.path("hooks/old")).unwrap(),
+        "SECRET"
+    );
+    for path in ["a/b/made", "a/../a/made", "hooks/old"] {
+        bench
+            .ok("write_file", json!({"path": path, "content": "x"}))
+            .await;
+        assert_eq!(std::fs::read_to_string(bench.path(path)).unwrap(), "x");
+    }
+    let message = bench
+        .failed("write_file", json!({"path": "a/../../x", "content": "x"}))
+        .await;
+    assert!(message.contains("outside"), "{message}");
+}
