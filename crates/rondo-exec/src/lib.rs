@@ -5,6 +5,7 @@
 //! that a process is left to end the command and to record its end when the agent dies.
 #![warn(missing_docs)]
 
+mod denial;
 mod environment;
 mod follow;
 mod interrupted;

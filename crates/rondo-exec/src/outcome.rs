@@ -1,5 +1,6 @@
 //! The result of a command as the model reads it.
 
+use crate::denial;
 use crate::follow::Cut;
 use rondo_launch::{CallStatus, StartError};
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
@@ -58,6 +59,7 @@ pub(crate) fn cut_off(cut: Cut) -> Refusal {
 }
 
 fn render(status: CallStatus, spill: Option<&String>) -> Value {
+    let denial = denial::said(&status);
     let mut result = Map::new();
     result.insert("stdout".to_owned(), Value::String(status.stdout));
     if let Some(code) = status.exit_code {
@@ -81,6 +83,9 @@ fn render(status: CallStatus, spill: Option<&String>) -> Value {
     if status.left_running > 0 {
         let note = left_running(status.left_running);
         result.insert("note".to_owned(), note.into());
+    }
+    if let Some(said) = denial {
+        result.insert("sandbox".to_owned(), said.into());
     }
     Value::Object(result)
 }

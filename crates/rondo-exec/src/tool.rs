@@ -10,8 +10,7 @@ use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
 };
-use rondo_policy::CommandEnvironment;
-use rondo_policy::Workdir;
+use rondo_policy::{CommandEnvironment, LookingCalls, OUTSIDE_SANDBOX, Workdir};
 use rondo_sandbox::SandboxSpec;
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
@@ -72,6 +71,9 @@ pub struct ExecOptions {
     pub pty: PtySize,
     /// What they may reach; everything where there is nothing.
     pub sandbox: Option<SandboxSpec>,
+    /// What those may reach that the gate allowed because they only look, where the system enforces it; the same as
+    /// others where there is nothing.
+    pub looking: Option<(LookingCalls, SandboxSpec)>,
     /// What is kept out of their output, live or kept, and out of what is kept of them.
     pub secrets: Secrets,
 }
@@ -102,6 +104,7 @@ impl ExecOptions {
             environment: CommandEnvironment::default(),
             pty: PtySize::default(),
             sandbox: None,
+            looking: None,
             secrets: Secrets::default(),
         }
     }
@@ -168,7 +171,7 @@ impl ExecTool {
                 "required": ["command"]
             });
         }
-        json!({
+        let mut parameters = json!({
             "type": "object",
             "properties": {
                 "command": { "type": "string", "description": "The shell command to execute" },
@@ -184,10 +187,21 @@ impl ExecTool {
                 }
             },
             "required": ["command"]
-        })
+        });
+        let properties = parameters
+            .get_mut("properties")
+            .and_then(Value::as_object_mut);
+        if let (Some(properties), Some(_)) = (properties, &self.options.sandbox) {
+            properties.extend(outside_parameters());
+        }
+        parameters
     }
 
-    fn call_spec(&self, invocation: &ToolInvocation) -> Result<CallSpec, Refusal> {
+    fn call_spec(
+        &self,
+        invocation: &ToolInvocation,
+        sandbox: Option<SandboxSpec>,
+    ) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
             return Err(internal("the call's key is not usable as a file name"));
@@ -207,7 +221,7 @@ impl ExecTool {
             spill_bytes_max: options.spill_bytes_max,
             pty: options.pty,
             is_kept: options.is_kept,
-            sandbox: options.sandbox.clone(),
+            sandbox,
             secrets: options.secrets.clone(),
         })
     }
@@ -247,13 +261,35 @@ impl ExecTool {
         }
     }
 
+    /// Returns what a call may reach; everything where there is nothing.
+    async fn sandbox(&self, invocation: &ToolInvocation) -> Option<SandboxSpec> {
+        let arguments = &invocation.arguments;
+        if arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true)) {
+            return None;
+        }
+        if let Some((calls, spec)) = &self.options.looking
+            && calls.take(&invocation.call_id, arguments)
+        {
+            // The first time, it starts a process.
+            let support = tokio::task::spawn_blocking(rondo_sandbox::support).await;
+            if let Some(enforcement) = support.ok().and_then(|it| it.enforcement()) {
+                return Some(SandboxSpec {
+                    enforcement,
+                    ..spec.clone()
+                });
+            }
+        }
+        self.options.sandbox.clone()
+    }
+
     async fn run(&self, invocation: &ToolInvocation) -> Result<CallStatus, Refusal> {
         if self.found_running.take(&invocation.idempotency_key)
             && let Some(status) = self.go_on(invocation).await?
         {
             return Ok(status);
         }
-        let spec = self.call_spec(invocation)?;
+        let sandbox = self.sandbox(invocation).await;
+        let spec = self.call_spec(invocation, sandbox)?;
         if was_begun(&spec) {
             return Err(refusal(ToolErrorCode::InDoubt, BEGUN_BEFORE));
         }
@@ -346,6 +382,23 @@ impl ExecTool {
             Known::Running(_) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
         }
     }
+}
+
+/// The parameters of a command that may ask to run outside of the sandbox.
+fn outside_parameters() -> [(String, Value); 2] {
+    let outside = json!({
+        "type": "boolean",
+        "description": "Commands run in a sandbox. True asks a person to let this one run outside of it, once the sandbox \
+                        has refused what it needs, such as the network"
+    });
+    let why = json!({
+        "type": "string",
+        "description": "With outside_sandbox: what it needs, for the person who is asked"
+    });
+    [
+        (OUTSIDE_SANDBOX.to_owned(), outside),
+        ("justification".to_owned(), why),
+    ]
 }
 
 /// What the model reads of a command that the journal takes to be new, and that was begun before.

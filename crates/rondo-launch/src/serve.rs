@@ -11,6 +11,7 @@ use super::reaper::{Reaper, start_reaper};
 use super::role::Role;
 use super::status::{CallStatus, CommandState};
 use super::unix::{self, Pty};
+use rondo_sandbox::Protection;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -149,6 +150,7 @@ struct Started {
     master: OwnedFd,
     slave: OwnedFd,
     reaper: Reaper,
+    protection: Protection,
 }
 
 fn start(call: &Call, mark: &str) -> io::Result<Started> {
@@ -156,7 +158,7 @@ fn start(call: &Call, mark: &str) -> io::Result<Started> {
     let named = |err: io::Error| io::Error::new(err.kind(), format!("failed to start pty: {err}"));
     let pty = unix::open_pty(spec.pty).map_err(named)?;
     let spawned = unix::spawn_shell(spec, &call.variables, &pty, mark);
-    let leader = spawned.map_err(named)?;
+    let (leader, protection) = spawned.map_err(named)?;
     let Pty { master, slave } = pty;
     let reaper = start_reaper(leader).map_err(named)?;
     rustix::io::ioctl_fionbio(&master, true)?;
@@ -165,6 +167,7 @@ fn start(call: &Call, mark: &str) -> io::Result<Started> {
         master,
         slave,
         reaper,
+        protection,
     })
 }
 
@@ -199,6 +202,7 @@ struct Supervision<'a> {
     cut_off: Arc<AtomicU32>,
     /// What was found running when the command had ended.
     left_running: u32,
+    protection: Protection,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -233,6 +237,7 @@ impl<'a> Supervision<'a> {
             timed_out: false,
             cancelled: false,
             left_running: 0,
+            protection: started.protection,
         }
     }
 
@@ -446,6 +451,7 @@ impl<'a> Supervision<'a> {
             unix::signal_tree(self.leader, Signal::KILL);
         }
         self.drain_rest();
+        status.undone = std::mem::take(&mut self.protection).restore();
         status.state = CommandState::Ended;
         status.survivors = !self.is_tree_gone();
         status.timed_out = self.timed_out;

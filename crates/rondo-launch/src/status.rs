@@ -2,6 +2,7 @@
 
 use super::protocol::{CallSpec, Watcher};
 use super::unix;
+use rondo_sandbox::{SandboxMode, Undone};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -57,6 +58,12 @@ pub struct CallStatus {
     /// How many processes the command left running, which were ended with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_running: u32,
+    /// How far the command was confined; none where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxMode>,
+    /// What the sandbox protects and the command changed; it was put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<Undone>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -152,6 +159,8 @@ impl CallStatus {
             full_output: None,
             survivors: false,
             left_running: 0,
+            sandbox: spec.sandbox.as_ref().map(|it| it.mode),
+            undone: Vec::new(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::handed::value_of;
 use super::process::ProcessSpec;
 use super::protocol::CallSpec;
 use super::pty_size::PtySize;
+use rondo_sandbox::Protection;
 use rustix::event::Timespec;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
@@ -94,13 +95,14 @@ pub fn open_pair(size: PtySize) -> io::Result<Pty> {
 ///
 /// Forks, so only the small supervisor may call it.
 ///
-/// `mark` is in the environment of everything that the command starts, beside the `variables`.
+/// `mark` is in the environment of everything that the command starts, beside the `variables`. Returns its process,
+/// and what is to be put back when it has ended.
 pub(crate) fn spawn_shell(
     spec: &CallSpec,
     variables: &[(OsString, OsString)],
     pty: &Pty,
     mark: &str,
-) -> io::Result<Pid> {
+) -> io::Result<(Pid, Protection)> {
     let bash = BASH_PATHS
         .iter()
         .find(|path| Path::new(path).exists())
@@ -117,12 +119,14 @@ pub(crate) fn spawn_shell(
         .stdout(pty.slave.try_clone()?)
         .stderr(pty.slave.try_clone()?);
     // First, since entering it would undo that the command ends with its supervisor.
-    if let Some(sandbox) = &spec.sandbox {
-        rondo_sandbox::confine(&mut shell, sandbox)?;
-    }
+    let sandbox = spec.sandbox.as_ref();
+    let protection = sandbox.map(|it| rondo_sandbox::confine(&mut shell, it));
+    let protection = protection.transpose()?.unwrap_or_default();
     own_session(&mut shell);
     let child = shell.spawn()?;
-    pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))
+    let leader =
+        pid(child.id()).ok_or_else(|| io::Error::other("the kernel gave no process id"))?;
+    Ok((leader, protection))
 }
 
 /// Starts a program in its own session, with those standard streams.
@@ -149,7 +153,8 @@ pub(crate) fn spawn_process(
         .stderr(stderr);
     // First, since entering it would undo that the process ends with its supervisor.
     if let Some(sandbox) = &spec.sandbox {
-        rondo_sandbox::confine(&mut command, sandbox)?;
+        // Nothing is put back when it has ended: it may run for days, in which others change the same files.
+        drop(rondo_sandbox::confine(&mut command, sandbox)?);
     }
     lead_session(&mut command);
     let child = command.spawn()?;

@@ -2,6 +2,7 @@
 
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
+use crate::looking::LookingCalls;
 use crate::lookup::Lookup;
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::workdir::Workdir;
@@ -28,6 +29,10 @@ const SANDBOX: &str = "sandbox";
 const LOOKS_ONLY: &str = "plan";
 /// What the model reads then.
 const ONLY_LOOKING: &str = "a plan is asked for: only what looks and changes nothing is allowed. Say in the plan what should be done";
+/// The argument by which a call asks to run outside of the sandbox: `true`. It is always asked about.
+pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
+/// Why it is.
+const ASKS_OUTSIDE: &str = "it asks to run outside of the sandbox";
 /// Said where no rule fits.
 const NO_RULE: &str = "no rule";
 /// The longest program or reason that a question shows whole, in characters.
@@ -50,6 +55,7 @@ struct Judge {
     yolo: bool,
     looks_only: bool,
     confined: Option<Confined>,
+    looking: LookingCalls,
     allowed: Vec<Pattern>,
     disallowed_tools: Vec<Pattern>,
     forbidden_programs: Vec<String>,
@@ -72,6 +78,8 @@ pub struct GateOptions {
     pub looks_only: bool,
     /// Set where commands run in a sandbox that holds whatever they do.
     pub confined: Option<Confined>,
+    /// Where calls are noted that are allowed because they only look.
+    pub looking: LookingCalls,
     /// Calls that are allowed without asking: `tool`, or `tool(words ...)` for commands that begin with these
     /// words.
     pub allowed_tools: Vec<String>,
@@ -132,6 +140,7 @@ impl GateOptions {
             yolo: false,
             looks_only: false,
             confined: None,
+            looking: LookingCalls::default(),
             allowed_tools: Vec::new(),
             disallowed_tools: Vec::new(),
             forbidden_programs: Vec::new(),
@@ -243,6 +252,7 @@ impl StandardGate {
             yolo: options.yolo,
             looks_only: options.looks_only,
             confined: options.confined,
+            looking: options.looking,
             forbidden_programs: options.forbidden_programs,
             rules: options.rules,
         })))
@@ -268,7 +278,10 @@ impl Judge {
     fn judge(&self, request: &GateRequest) -> Verdict {
         let tool = request.spec.name.as_str();
         if let Some(command) = request.spec.kind.command_line(&request.arguments) {
-            return self.judge_command(tool, command, &request.arguments);
+            let (verdict, only_looks) = self.judge_command(tool, command, &request.arguments);
+            let (call, arguments) = (&request.call_id, &request.arguments);
+            self.looking.note(call, arguments, only_looks);
+            return verdict;
         }
         if self
             .disallowed_tools
@@ -342,21 +355,54 @@ impl Judge {
         }
     }
 
-    fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> Verdict {
+    /// Returns the verdict about a command, and whether it is allowed because it only looks.
+    fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> (Verdict, bool) {
         let directory = arguments.get("working_directory").and_then(Value::as_str);
         let Some(dirs) = self.command_dirs(directory) else {
-            return deny(
-                "the command's directory does not exist, or is another one for it".to_owned(),
-            );
+            let reason = "the command's directory does not exist, or is another one for it";
+            return (deny(reason.to_owned()), false);
         };
         let analysis = analyse(command, &dirs);
-        let judged = self.judge_analysis(tool, command, &analysis, &dirs);
-        match judged.decision {
+        let outside = arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true));
+        let judged = match outside {
+            true => self.judge_outside(tool, command, &analysis, &dirs),
+            false => self.judge_analysis(tool, command, &analysis, &dirs),
+        };
+        let only_looks = judged.decision == Decision::Allow && judged.rule == READS;
+        let verdict = match judged.decision {
             Decision::Allow => Verdict::Allow,
             Decision::Deny => deny(judged.reason),
             Decision::Ask => Verdict::Ask {
                 prompt: question(tool, &dirs, &analysis, arguments, &judged.reason),
             },
+        };
+        (verdict, only_looks)
+    }
+
+    /// Judges a command that asks to run outside of the sandbox: what would be denied inside is, and nothing is allowed
+    /// because the sandbox holds it, or because it seems to look only.
+    fn judge_outside(
+        &self,
+        tool: &str,
+        command: &str,
+        analysis: &Analysis,
+        dirs: &AllowedDirs,
+    ) -> Judged {
+        let judged = self.judge_analysis(tool, command, analysis, dirs);
+        let holds = self.confined.is_some() || judged.rule == READS;
+        match judged.decision {
+            Decision::Allow if holds && !(self.confined.is_none() && self.yolo) => {
+                let reason = match self.looks_only {
+                    true => return Judged::by(Decision::Deny, LOOKS_ONLY, ONLY_LOOKING.to_owned()),
+                    false => ASKS_OUTSIDE.to_owned(),
+                };
+                Judged::by(Decision::Ask, SANDBOX, reason)
+            }
+            Decision::Ask => {
+                let reason = format!("{ASKS_OUTSIDE}, and {}", judged.reason);
+                Judged { reason, ..judged }
+            }
+            Decision::Allow | Decision::Deny => judged,
         }
     }
 

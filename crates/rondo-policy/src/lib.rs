@@ -9,6 +9,7 @@
 //!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
 //!   `analysis/wrappers.rs`.
 //! - [`rules`]: rules that users and projects write, and the denials that are built in.
+//! - `looking`: the calls that were allowed because they only look.
 //! - `lookup`: whether a program's name leads to the program that is meant.
 //! - `environment`: the environment variables that commands get; `workdir`: the directory and environment of the
 //!   user's shell.
@@ -17,6 +18,7 @@
 pub mod analysis;
 mod environment;
 mod gate;
+mod looking;
 mod lookup;
 pub mod rules;
 mod unix;
@@ -24,5 +26,6 @@ mod workdir;
 
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
-pub use gate::{Confined, GateOptions, Judged, PatternError, StandardGate};
+pub use gate::{Confined, GateOptions, Judged, OUTSIDE_SANDBOX, PatternError, StandardGate};
+pub use looking::LookingCalls;
 pub use workdir::{Variables, Workdir};

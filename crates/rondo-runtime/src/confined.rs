@@ -4,15 +4,33 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_policy::Confined;
-use rondo_sandbox::{PROTECTED, SandboxMode, SandboxSpec, readable_roots};
+use rondo_sandbox::{
+    Enforcement, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots, support,
+};
 use std::path::{Path, PathBuf};
 
-/// Tries whether this system enforces the sandbox.
+/// What does not hold where there are no namespaces.
+const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
+                       protected is put back after each instead of being out of reach; docs/safety.md says what is not held";
+
+/// Says what this system enforces, which is tried the first time.
 ///
 /// # Errors
-/// Why it does not.
-pub fn works() -> std::io::Result<()> {
-    rondo_sandbox::probe()
+/// Why commands cannot be confined.
+pub fn enforced() -> std::result::Result<String, String> {
+    match support() {
+        Support::Full => {
+            Ok("`--sandbox` confines commands here, and those that only look are in it".to_owned())
+        }
+        Support::Partial { reason } => Ok(format!("in part: {PARTIAL} ({reason})")),
+        Support::Nothing { reason } => Err(reason.clone()),
+    }
+}
+
+/// Returns whether this system enforces everything that is promised.
+#[must_use]
+pub fn is_full() -> bool {
+    *support() == Support::Full
 }
 
 /// Returns how far commands are confined; none where they are not. What is allowed since it stays inside the sandbox
@@ -66,30 +84,55 @@ pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
     })
 }
 
-/// Returns what commands may reach that work in these directories.
+/// Returns what commands may reach that work in these directories, and put their caches into `scratch`.
 ///
 /// # Errors
 /// When the settings contradict each other, or this system does not enforce a sandbox.
-pub(crate) fn spec(settings: &Settings, directories: &[PathBuf]) -> Result<Option<SandboxSpec>> {
+pub(crate) fn spec(
+    settings: &Settings,
+    directories: &[PathBuf],
+    scratch: impl FnOnce() -> Result<Option<PathBuf>>,
+) -> Result<Option<SandboxSpec>> {
     let Some(mode) = mode(settings)? else {
         return Ok(None);
     };
-    works().map_err(|err| {
-        SetupError::because(
+    let enforcement = support().enforcement().ok_or_else(|| {
+        let reason = enforced().err().unwrap_or_default();
+        SetupError::new(
             SetupErrorKind::Config,
-            "this system does not let commands be confined",
-            err,
+            format_args!("this system does not let commands be confined: {reason}"),
         )
         .hint("`--sandbox off` runs them with everything that you may; docs/safety.md says what a sandbox needs")
     })?;
-    let home = settings.env.get("HOME").map(Path::new);
-    refuse_home(home, directories)?;
-    let search_path = settings.env.get("PATH");
+    refuse_home(home(settings), directories)?;
     Ok(Some(SandboxSpec {
-        mode,
-        writable: directories.to_vec(),
+        enforcement,
+        scratch: scratch()?,
+        ..reading(settings, mode, directories)
+    }))
+}
+
+/// Returns what those commands may reach that run because they only look: these directories, to read.
+pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSpec {
+    reading(settings, SandboxMode::ReadOnly, directories)
+}
+
+/// Says what does not hold here that a sandbox promises; none where it all does.
+pub(crate) fn shortfall(spec: Option<&SandboxSpec>) -> Option<String> {
+    spec.filter(|it| it.enforcement == Enforcement::Partial)
+        .map(|_| format!("the sandbox holds in part here: {PARTIAL}"))
+}
+
+fn reading(settings: &Settings, mode: SandboxMode, directories: &[PathBuf]) -> SandboxSpec {
+    let home = home(settings);
+    let search_path = settings.env.get("PATH");
+    SandboxSpec {
         readable: readable_roots(home, search_path.map(AsRef::as_ref)),
         home: home.map(Path::to_owned),
-        has_network: false,
-    }))
+        ..SandboxSpec::new(mode, directories.to_vec())
+    }
+}
+
+fn home(settings: &Settings) -> Option<&Path> {
+    settings.env.get("HOME").map(Path::new)
 }

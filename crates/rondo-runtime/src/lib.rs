@@ -58,6 +58,7 @@ pub mod replay;
 mod request_limits;
 pub mod runtime;
 pub mod sanitize;
+mod scratch;
 pub mod secrets;
 pub mod service;
 pub mod session;

@@ -12,6 +12,7 @@ use crate::table::Layer;
 use crate::telemetry::Telemetry;
 use rondo_core::EventSender;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The settings, connections and models that the sessions of a host share. It has no global state, so two
@@ -23,6 +24,8 @@ struct Shared {
     env: Env,
     flags: Layer,
     notices: Arc<dyn Notices>,
+    /// Whether it was said what the sandbox does not hold here.
+    has_noted_shortfall: AtomicBool,
     request_limits: RequestLimits,
     python: LivePython,
     extensions: Mutex<Extensions>,
@@ -39,6 +42,7 @@ impl Runtime {
             env,
             flags,
             notices,
+            has_noted_shortfall: AtomicBool::new(false),
             request_limits: RequestLimits::default(),
             python: LivePython::default(),
             extensions: Mutex::default(),
@@ -127,6 +131,13 @@ impl Runtime {
     #[must_use]
     pub fn notices(&self) -> &dyn Notices {
         &*self.0.notices
+    }
+
+    /// Says once what the sandbox does not hold here.
+    pub(crate) fn note_shortfall(&self, text: &str) {
+        if !self.0.has_noted_shortfall.swap(true, Ordering::Relaxed) {
+            self.notices().note(text);
+        }
     }
 
     pub(crate) fn request_limits(&self) -> &RequestLimits {

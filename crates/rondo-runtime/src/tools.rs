@@ -5,6 +5,7 @@ use crate::confined;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::python::{self, LivePython};
+use crate::scratch;
 use crate::secrets;
 use crate::settings::Settings;
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
@@ -13,7 +14,9 @@ use crate::todo::{self, TodoList, TodoTool};
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-use rondo_policy::{AllowedDirs, CommandEnvironment, GateOptions, StandardGate, Workdir};
+use rondo_policy::{
+    AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, Workdir,
+};
 use rondo_tools::{ChangeLog, Workspace};
 use rondo_types::{Profile, SessionId};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -37,8 +40,12 @@ pub struct Toolset {
     pub workspace: Arc<Workspace>,
     /// The changes that they make to files.
     pub log: ChangeLog,
+    /// What does not hold here that the sandbox of commands promises; none where it all does.
+    pub(crate) shortfall: Option<String>,
     /// The directories in which read-only commands run without approval, the working directory first.
     directories: Vec<PathBuf>,
+    /// The calls that run because they only look.
+    looking: LookingCalls,
     /// The directory and environment of the user's shell, if the turn has one.
     workdir: Option<Workdir>,
 }
@@ -120,14 +127,15 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         true => skills::places(settings),
         false => Vec::new(),
     };
-    let workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
-    let directories = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
-    let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
-    exec.sandbox = confined::spec(settings, &own_directories(&workspace, settings))?;
-    if let Some(sandbox) = &mut exec.sandbox {
-        // Those of the user are in the home directory, which is hidden otherwise.
-        sandbox.readable.extend(skills.iter().map(SkillPlace::path));
+    let mut workspace = workspace(settings, is_kept.then_some(&*state_dir), &skills)?;
+    if confined::mode(settings)?.is_some() {
+        workspace = workspace.without_links();
     }
+    let workspace = Arc::new(workspace);
+    let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
+    let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
+    let looking = confine_commands(&mut exec, &options, &workspace, &skills)?;
+    let shortfall = confined::shortfall(exec.sandbox.as_ref());
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
     known.push(Arc::new(ExecTool::exec(exec.clone())));
@@ -171,7 +179,9 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         missing,
         workspace,
         log,
+        shortfall,
         directories,
+        looking,
         workdir: options.workdir.cloned(),
     })
 }
@@ -180,7 +190,7 @@ fn workspace(
     settings: &Settings,
     spill_dir: Option<&Path>,
     skills: &[SkillPlace],
-) -> Result<Arc<Workspace>> {
+) -> Result<Workspace> {
     let failed = |err| SetupError::caused(SetupErrorKind::Input, err);
     let opened = Workspace::open(&settings.directory);
     let mut workspace =
@@ -196,7 +206,7 @@ fn workspace(
     for place in skills.iter().take(SKILL_DIRECTORIES_MAX) {
         workspace = workspace.with_read_only_dir(place.path()).map_err(failed)?;
     }
-    Ok(Arc::new(workspace))
+    Ok(workspace)
 }
 
 fn exec_options(
@@ -220,6 +230,30 @@ fn exec_options(
     // After a crash, the process that resumes the session finds the command again.
     options.outlive = ExecOptions::OUTLIVE;
     options
+}
+
+/// Says what commands may reach, and returns where those are noted that run because they only look.
+fn confine_commands(
+    exec: &mut ExecOptions,
+    options: &ToolsetOptions<'_>,
+    workspace: &Workspace,
+    skills: &[SkillPlace],
+) -> Result<LookingCalls> {
+    let settings = options.settings;
+    let scratch = || {
+        let is_kept = exec.is_kept;
+        let made = is_kept.then(|| scratch::dir(&settings.paths, options.session));
+        made.transpose()
+    };
+    exec.sandbox = confined::spec(settings, &own_directories(workspace, settings), scratch)?;
+    if let Some(sandbox) = &mut exec.sandbox {
+        // Those of the user are in the home directory, which is hidden otherwise.
+        sandbox.readable.extend(skills.iter().map(SkillPlace::path));
+    }
+    let looking = LookingCalls::default();
+    let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
+    exec.looking = Some((looking.clone(), confined::looking(settings, &directories)));
+    Ok(looking)
 }
 
 /// The directories that the user named, without those that Rondo adds.
@@ -278,7 +312,11 @@ pub fn gate_options(
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
     let workdir = toolset.workdir.as_ref();
-    Ok(gate_options_in(dirs, workdir, profile, settings))
+    let options = gate_options_in(dirs, workdir, profile, settings);
+    Ok(GateOptions {
+        looking: toolset.looking.clone(),
+        ..options
+    })
 }
 
 /// Returns the options of a gate for commands that may read these directories.

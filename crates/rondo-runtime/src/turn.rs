@@ -274,6 +274,9 @@ impl TurnContext<'_> {
                 toolset.missing.join(", ")
             ));
         }
+        if let Some(shortfall) = &toolset.shortfall {
+            self.runtime.note_shortfall(shortfall);
+        }
         Ok(toolset)
     }
 }

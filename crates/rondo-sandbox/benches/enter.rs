@@ -44,11 +44,9 @@ fn spec(mode: SandboxMode, project: &Path) -> SandboxSpec {
     let home = std::env::home_dir();
     let search_path = std::env::var_os("PATH");
     SandboxSpec {
-        mode,
-        writable: vec![project.to_owned()],
         readable: readable_roots(home.as_deref(), search_path.as_deref()),
         home,
-        has_network: false,
+        ..SandboxSpec::new(mode, vec![project.to_owned()])
     }
 }
 
@@ -57,10 +55,10 @@ fn time(spec: Option<&SandboxSpec>, project: &Path) -> Duration {
     let begun = Instant::now();
     let mut command = Command::new("/bin/true");
     command.current_dir(project);
-    if let Some(spec) = spec {
-        confine(&mut command, spec).unwrap();
-    }
+    let protection = spec.map(|spec| confine(&mut command, spec).unwrap());
     assert!(command.status().unwrap().success());
+    let undone = protection.map(rondo_sandbox::Protection::restore);
+    assert!(undone.is_none_or(|it| it.is_empty()));
     begun.elapsed()
 }
 

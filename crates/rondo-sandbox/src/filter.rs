@@ -63,19 +63,38 @@ const X32_OWN: [i64; 4] = [521, 528, 539, 540];
 
 /// Sockets to the host of a virtual machine start programs there.
 const VSOCK: u64 = libc::AF_VSOCK as u64;
+/// Minus one: all processes that may be signalled.
+const EVERYBODY: u64 = 0xffff_ffff;
+
+/// What the filter denies beside what it always does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilterOptions {
+    /// Whether there may be sockets. Where there is no namespace of the network, all lead out; those of paths lead to
+    /// services that do as they are told.
+    pub(crate) has_sockets: bool,
+    /// Whether something else keeps signals from other processes.
+    pub(crate) scopes_signals: bool,
+}
 
 /// Returns the filters, in the order in which they are set.
-pub(crate) fn programs() -> io::Result<[BpfProgram; 2]> {
+pub(crate) fn programs(options: FilterOptions) -> io::Result<[BpfProgram; 2]> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = denied().map(|it| (it, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| {
         let flag = u64::try_from(*flag).unwrap_or_default();
         first_argument(SeccompCmpOp::MaskedEq(flag), flag)
     });
     rules.insert(libc::SYS_clone, namespaces.collect::<io::Result<_>>()?);
-    rules.insert(
-        libc::SYS_socket,
-        vec![first_argument(SeccompCmpOp::Eq, VSOCK)?],
-    );
+    let sockets = match options.has_sockets {
+        true => vec![first_argument(SeccompCmpOp::Eq, VSOCK)?],
+        false => Vec::new(),
+    };
+    rules.insert(libc::SYS_socket, sockets);
+    if !options.scopes_signals {
+        let everybody =
+            SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, EVERYBODY);
+        let rule = everybody.and_then(|it| SeccompRule::new(vec![it]));
+        rules.insert(libc::SYS_kill, vec![rule.map_err(io::Error::other)?]);
+    }
     // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
     let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok([program(rules, libc::EPERM)?, program(newer, libc::ENOSYS)?])

@@ -5,18 +5,34 @@
 //! command does not start: nothing runs with less than what was asked for.
 #![warn(missing_docs)]
 
-#[cfg(not(target_os = "linux"))]
+mod caches;
+#[cfg(target_os = "linux")]
+mod content;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod files;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "linux")]
+mod nested;
+#[cfg(target_os = "linux")]
+mod protection;
 mod roots;
+#[cfg(any(test, target_os = "macos"))]
+mod seatbelt;
+mod support;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 use elsewhere as system;
 #[cfg(target_os = "linux")]
 use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -24,6 +40,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 pub use roots::{PROTECTED, readable_roots};
+pub use support::{Support, probe, support};
+pub use system::Protection;
 
 /// How far a command is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,51 +53,85 @@ pub enum SandboxMode {
     WorkspaceWrite,
 }
 
+/// By what it is confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforcement {
+    /// Namespaces, rules of files and a filter of system calls; everything that is promised holds.
+    #[default]
+    Full,
+    /// Rules of files and a filter alone, where the system gives no namespaces: there are no sockets at all, no private
+    /// directories, and what is protected is put back after the command instead of being out of its reach. Modes, owners
+    /// and times of other files of the user can be changed, and before Linux 6.12 other processes signalled.
+    Partial,
+}
+
 /// What a command may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// How far it is confined.
     pub mode: SandboxMode,
+    /// By what.
+    #[serde(default)]
+    pub enforcement: Enforcement,
     /// The directories that it works in, absolute.
     pub writable: Vec<PathBuf>,
     /// What else it may read and execute, absolute; what does not exist is passed over.
     pub readable: Vec<PathBuf>,
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
     pub home: Option<PathBuf>,
+    /// A directory for its caches, to which variables of its environment lead; absolute, and made where it is not
+    /// there. It may write it in each mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<PathBuf>,
     /// Whether it has the network; otherwise it has a loopback of its own.
     pub has_network: bool,
 }
 
-/// Has a command enter the sandbox between fork and exec.
+impl SandboxSpec {
+    /// Returns the specification of a command that reaches these directories and nothing else, confined by everything.
+    #[must_use]
+    pub fn new(mode: SandboxMode, writable: Vec<PathBuf>) -> Self {
+        Self {
+            mode,
+            enforcement: Enforcement::Full,
+            writable,
+            readable: Vec::new(),
+            home: None,
+            scratch: None,
+            has_network: false,
+        }
+    }
+}
+
+/// Something protected that a command changed, or made where it did not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Where the command's version is now, beside it; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aside: Option<PathBuf>,
+    /// Whether it is as it was before the command.
+    pub is_restored: bool,
+}
+
+/// Has a command enter the sandbox between fork and exec, and returns what is to be put back when all its processes
+/// have ended.
 ///
 /// Starting the command then forks, which copies the page tables of this process: small processes should. The
 /// sandbox is entered before what is set on the command later by the same means.
 ///
 /// # Errors
-/// When the system has no sandbox, or something in the specification cannot be a path. What the kernel refuses is an
-/// error of starting the command.
-pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<()> {
-    system::confine(command, spec)
-}
-
-/// Tries whether this system enforces the sandbox, by starting a command in it.
-///
-/// # Errors
-/// Why it does not.
-pub fn probe() -> io::Result<()> {
-    let spec = SandboxSpec {
-        mode: SandboxMode::ReadOnly,
-        writable: vec![PathBuf::from("/")],
-        readable: Vec::new(),
-        home: None,
-        has_network: false,
-    };
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", ":"]);
-    confine(&mut command, &spec)?;
-    let status = command.status()?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other("a command does not run in it")),
+/// When the system has no sandbox, something in the specification cannot be a path, or what is protected cannot be
+/// kept. What the kernel refuses is an error of starting the command.
+pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
+    if let Some(scratch) = &spec.scratch {
+        let has_own_tmp = spec.enforcement == Enforcement::Full && cfg!(target_os = "linux");
+        for (name, directory) in caches::variables(scratch, has_own_tmp) {
+            std::fs::create_dir_all(&directory)?;
+            command.env(name, directory);
+        }
     }
+    system::confine(command, spec)
 }

@@ -2,14 +2,13 @@
 //!
 //! Landlock has no rule that denies: what is protected inside of a writable directory is bound read-only over itself
 //! in a mount namespace. Landlock comes after the mounts, since it forbids to undo them; seccomp comes last, since it
-//! forbids both.
+//! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
 
-use crate::roots::PROTECTED;
-use crate::{SandboxMode, SandboxSpec, filter};
-use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, Scope,
-};
+use crate::files::FileRules;
+use crate::filter::FilterOptions;
+use crate::nested::GIT;
+use crate::protection::Protected;
+use crate::{Enforcement, SandboxMode, SandboxSpec, filter};
 use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, CString};
@@ -20,26 +19,19 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The rights that are handled: those of Linux 6.12, which has scopes of signals and abstract sockets.
-const RIGHTS: ABI = ABI::V6;
+pub use crate::protection::Protection;
+
 /// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
-/// Devices that a command may write to.
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
 
-pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<()> {
-    let entry = Entry::new(spec, command.get_current_dir())?;
+pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
+    let real = |path: &PathBuf| path.canonicalize();
+    let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
+    let protected = Protected::find(spec.mode, &writable);
+    let entry = Entry::new(spec, &writable, &protected, command.get_current_dir())?;
+    let protection = Protection::new(spec, protected)?;
     enter_before_exec(command, entry);
-    Ok(())
+    Ok(protection)
 }
 
 #[expect(
@@ -54,9 +46,14 @@ fn enter_before_exec(command: &mut Command, entry: Entry) {
 
 /// Everything that is known before the fork.
 struct Entry {
-    mode: SandboxMode,
-    writable: Vec<PathBuf>,
-    readable: Vec<PathBuf>,
+    /// None where there are none.
+    namespaces: Option<Namespaces>,
+    files: FileRules,
+    filters: [BpfProgram; 2],
+}
+
+/// What a command sees in namespaces of its own.
+struct Namespaces {
     /// The directories that are covered by empty ones of the command's own.
     private: Vec<PathBuf>,
     /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
@@ -64,17 +61,57 @@ struct Entry {
     kept: Vec<(PathBuf, bool)>,
     /// What is bound over itself, and whether it is read-only then.
     bound: Vec<(CString, bool)>,
-    directory: Option<CString>,
+    directory: Option<PathBuf>,
     has_network: bool,
     uid_map: String,
     gid_map: String,
-    filters: [BpfProgram; 2],
 }
 
 impl Entry {
-    fn new(spec: &SandboxSpec, directory: Option<&Path>) -> io::Result<Self> {
-        let real = |path: &PathBuf| path.canonicalize();
-        let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
+    fn new(
+        spec: &SandboxSpec,
+        writable: &[PathBuf],
+        protected: &Protected,
+        directory: Option<&Path>,
+    ) -> io::Result<Self> {
+        let namespaces = match spec.enforcement {
+            Enforcement::Full => Some(Namespaces::new(spec, writable, protected, directory)?),
+            Enforcement::Partial => None,
+        };
+        let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
+        let files = FileRules::new(spec, writable, private)?;
+        let filters = filter::programs(FilterOptions {
+            has_sockets: namespaces.is_some() || spec.has_network,
+            scopes_signals: files.scopes_signals(),
+        })?;
+        Ok(Self {
+            namespaces,
+            files,
+            filters,
+        })
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        match &self.namespaces {
+            Some(namespaces) => namespaces.enter()?,
+            // In a namespace of the user's own, they reach nothing outside of it.
+            None => drop_capabilities()?,
+        }
+        self.files.restrict()?;
+        for filter in &self.filters {
+            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+impl Namespaces {
+    fn new(
+        spec: &SandboxSpec,
+        writable: &[PathBuf],
+        protected: &Protected,
+        directory: Option<&Path>,
+    ) -> io::Result<Self> {
         let reads_only = spec.mode == SandboxMode::ReadOnly;
         let shared = SHARED.iter().map(PathBuf::from);
         let home = spec.home.iter().filter_map(|it| it.canonicalize().ok());
@@ -84,48 +121,36 @@ impl Entry {
         let private: Vec<PathBuf> = shared.chain(home).filter(is_private).collect();
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
         let roots = roots.chain(spec.readable.iter().map(|it| (it.clone(), true)));
+        let roots = roots.chain(spec.scratch.iter().map(|it| (it.clone(), false)));
         // What is to be written is bound in any case: all else is made read-only.
         let is_covered =
             |it: &(PathBuf, bool)| !it.1 || private.iter().any(|place| it.0.starts_with(place));
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
         kept.sort();
-        let mut bound = Vec::new();
-        for path in writable
-            .iter()
-            .flat_map(|root| PROTECTED.map(|it| root.join(it)))
-        {
-            // A link is protected as little as what it leads to: neither can be written through the other.
-            if path.symlink_metadata().is_ok_and(|it| !it.is_symlink()) {
-                bound.push((c_path(&path)?, !path.ends_with(".git") || path.is_file()));
-            }
-        }
+        let mountable = protected.paths.iter();
+        let mountable = mountable.filter(|path| protected.can_be_mounted(path));
+        let bound = mountable.map(|path| {
+            let is_place = path.ends_with(GIT) && path.is_dir();
+            Ok((c_path(path)?, !is_place))
+        });
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         Ok(Self {
-            mode: spec.mode,
+            bound: bound.collect::<io::Result<_>>()?,
             private,
             kept,
-            writable,
-            readable: spec.readable.clone(),
-            bound,
-            directory: directory.map(c_path).transpose()?,
+            directory: directory.map(Path::to_owned),
             has_network: spec.has_network,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
-            filters: filter::programs()?,
         })
     }
 
     fn enter(&self) -> io::Result<()> {
-        self.enter_namespaces()?;
-        self.mount()?;
-        self.restrict_files()?;
-        for filter in &self.filters {
-            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
-        }
-        Ok(())
+        self.begin()?;
+        self.mount()
     }
 
-    fn enter_namespaces(&self) -> io::Result<()> {
+    fn begin(&self) -> io::Result<()> {
         let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
         if !self.has_network {
             flags |= libc::CLONE_NEWNET;
@@ -148,8 +173,10 @@ impl Entry {
             set_read_only(path, *is_read_only, false)?;
         }
         if let Some(directory) = &self.directory {
+            // It may lie in a directory that is covered now, and is empty then.
+            let _ = make_place(directory, true);
             // Otherwise what was bound over it would not be seen from there.
-            rustix::process::chdir(directory.as_c_str())?;
+            rustix::process::chdir(directory)?;
         }
         Ok(())
     }
@@ -178,40 +205,6 @@ impl Entry {
         }
         own_terminals()
     }
-
-    fn restrict_files(&self) -> io::Result<()> {
-        let all = AccessFs::from_all(RIGHTS);
-        let reads = AccessFs::from_read(RIGHTS);
-        let ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(all)
-            .and_then(|it| it.scope(Scope::AbstractUnixSocket | Scope::Signal))
-            .and_then(Ruleset::create)
-            .map_err(io::Error::other)?;
-        let own = match self.mode {
-            SandboxMode::ReadOnly => reads,
-            SandboxMode::WorkspaceWrite => all,
-        };
-        let devices = DEVICES.iter().map(Path::new);
-        let allowed = (self.readable.iter().map(|it| (it.as_path(), reads)))
-            .chain(self.writable.iter().map(|it| (it.as_path(), own)))
-            .chain(self.private.iter().map(|it| (it.as_path(), all)))
-            .chain(devices.map(|it| (it, all)));
-        let mut ruleset = ruleset;
-        for (path, rights) in allowed {
-            let Ok(opened) = PathFd::new(path) else {
-                continue;
-            };
-            let rights = match path.is_dir() {
-                true => rights,
-                false => rights & of_files(),
-            };
-            let rule = PathBeneath::new(opened, rights);
-            ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
-        }
-        ruleset.restrict_self().map_err(io::Error::other)?;
-        Ok(())
-    }
 }
 
 /// Makes what something can be bound over.
@@ -228,9 +221,23 @@ fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
     std::fs::File::create(path).map(drop)
 }
 
-/// The rights that a file can have which is no directory.
-fn of_files() -> BitFlags<AccessFs> {
-    AccessFs::from_file(RIGHTS)
+/// Has no program that is started gain a capability but those to change files, whoever runs it: files are what the
+/// rules hold.
+#[expect(unsafe_code, reason = "no safe interface drops capabilities")]
+fn drop_capabilities() -> io::Result<()> {
+    const FILES: [libc::c_ulong; 4] = [0, 1, 3, 4];
+    const LAST: libc::c_ulong = 63;
+    for capability in (0..=LAST).filter(|it| !FILES.contains(it)) {
+        // SAFETY: it takes numbers alone.
+        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let err = io::Error::last_os_error();
+        match (dropped, err.raw_os_error()) {
+            // Not all numbers are capabilities, and who may not drop them has none to gain.
+            (0, _) | (_, Some(libc::EINVAL | libc::EPERM)) => {}
+            _ => return Err(err),
+        }
+    }
+    Ok(())
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

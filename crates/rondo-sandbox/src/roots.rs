@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
-/// writable directory. `.git` itself cannot be moved away either.
+/// writable directory, whether it exists or not. `.git` itself cannot be moved away either.
 pub const PROTECTED: [&str; 20] = [
     ".git",
     ".git/config",
@@ -28,14 +28,29 @@ pub const PROTECTED: [&str; 20] = [
     ".gitconfig",
 ];
 
+/// What is protected of a repository further down, in its `.git`.
+pub(crate) const PROTECTED_OF_GIT: [&str; 3] = ["config", "hooks", "modules"];
+
 /// Of the system.
-const SYSTEM: [&str; 13] = [
-    "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/sbin",
-    "/sys", "/usr", "/dev",
+const SYSTEM: [&str; 14] = [
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/home/linuxbrew",
+    "/nix",
+    "/opt",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/dev",
 ];
 
 /// Toolchains and caches in a home directory; no keys are in them.
-const HOME: [&str; 20] = [
+const HOME: [&str; 21] = [
     ".cargo/bin",
     ".cargo/config.toml",
     ".cargo/env",
@@ -49,6 +64,7 @@ const HOME: [&str; 20] = [
     ".local/bin",
     ".local/lib",
     ".local/share/mise",
+    ".local/share/pipx",
     ".local/share/uv",
     ".cache/pip",
     ".cache/go-build",

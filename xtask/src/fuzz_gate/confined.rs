@@ -5,7 +5,7 @@ use super::bypasses::{self, Class};
 use super::corpus;
 use super::world::{self, CANARY, World};
 use anyhow::{Context, Result};
-use rondo_sandbox::{SandboxMode, SandboxSpec, confine, readable_roots};
+use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, confine, probe, readable_roots};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// When this system has no sandbox, or the corpus cannot be read.
 pub(super) fn run() -> Result<bool> {
-    rondo_sandbox::probe().context("commands cannot be confined here")?;
+    probe(Enforcement::Full).context("commands cannot be confined here")?;
     let listener = TcpListener::bind(("127.0.0.1", PORT))?;
     listener.set_nonblocking(true)?;
     let mut classes = bypasses::corpus()?;
@@ -74,11 +74,9 @@ fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
     let search_path = std::env::var_os("PATH");
     let own = std::env::home_dir();
     let spec = SandboxSpec {
-        mode,
-        writable: vec![world.project()],
         readable: readable_roots(own.as_deref(), search_path.as_deref()),
         home: own,
-        has_network: false,
+        ..SandboxSpec::new(mode, vec![world.project()])
     };
     let output = rustix::fs::memfd_create("output", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut output = File::from(output);
@@ -90,7 +88,7 @@ fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
         .stdout(output.try_clone()?)
         .stderr(output.try_clone()?)
         .process_group(0);
-    confine(&mut bash, &spec)?;
+    let protection = confine(&mut bash, &spec)?;
     let mut child = bash.spawn().context("failed to start bash")?;
     let begun = Instant::now();
     while child.try_wait()?.is_none() && begun.elapsed() < TIME_MAX {
@@ -98,6 +96,7 @@ fn shown_by(attempt: &str, world: &World, mode: SandboxMode) -> Result<String> {
     }
     end_group(child.id());
     child.wait()?;
+    let _ = protection.restore();
     let mut shown = Vec::new();
     io::Seek::rewind(&mut output)?;
     output.take(OUTPUT_BYTES_MAX).read_to_end(&mut shown)?;
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_effect_is_seen_where_the_sandbox_lets_it_through() {
-        if rondo_sandbox::probe().is_err() {
+        if probe(Enforcement::Full).is_err() {
             return;
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

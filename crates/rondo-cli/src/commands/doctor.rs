@@ -116,9 +116,13 @@ fn check_here(settings: &Settings, report: &mut Report) {
         Some(path) => report.good("bash", path),
         None => report.bad("bash", "not found; commands cannot run"),
     }
-    match confined::works() {
-        Ok(()) => report.good("sandbox", "`--sandbox` confines commands here"),
-        Err(err) => report.info("sandbox", &format!("not here: {err}")),
+    match confined::enforced() {
+        Ok(said) if confined::is_full() => report.good("sandbox", &said),
+        Ok(said) => report.info("sandbox", &said),
+        Err(reason) => {
+            let said = format!("not here, also not around commands that only look: {reason}");
+            report.info("sandbox", &said);
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use serde_json::json;
 /// Most containers do not let a process confine itself; then a turn that needs it does not start.
 #[expect(clippy::print_stderr, reason = "what is not run is said")]
 fn is_enforced() -> bool {
-    let tried = rondo_runtime::confined::works();
-    if let Err(err) = &tried {
-        eprintln!("not run, since the sandbox is not enforced here: {err}");
+    let is_full = rondo_runtime::confined::is_full();
+    if !is_full {
+        let found = rondo_runtime::confined::enforced();
+        eprintln!("not run, since the sandbox is not enforced here: {found:?}");
     }
-    tried.is_ok()
+    is_full
 }
 
 async fn result_of(env: &TestEnv, flags: &[&str], command: &str) -> (Option<i32>, String) {
@@ -151,4 +152,106 @@ async fn whatever_is_allowed_tools_keep_to_what_the_sandbox_allows() {
         assert_eq!(shown.code, Some(code), "{mode} {path}: {shown:?}");
         assert_eq!(env.project().join(path).exists(), is_made, "{mode} {path}");
     }
+}
+
+#[tokio::test]
+async fn what_only_looks_is_held_to_it_in_every_mode() {
+    if !is_enforced() {
+        return;
+    }
+    let looks = "test -w seen.txt && echo may write || echo held";
+    for flags in [
+        &[][..],
+        &["--yolo"],
+        &["--plan"],
+        &["--approval", "auto"],
+        &["--sandbox", "off"],
+    ] {
+        let env = TestEnv::new();
+        env.write("seen.txt", "");
+        let (code, result) = result_of(&env, flags, looks).await;
+        assert_eq!(code, Some(0), "{flags:?}: {result}");
+        assert!(result.contains("held"), "{flags:?}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn running_outside_of_the_sandbox_is_asked_about_in_every_mode() {
+    if !is_enforced() {
+        return;
+    }
+    let arguments = json!({
+        "command": "touch made.txt", "outside_sandbox": true, "justification": "it is slow inside",
+    });
+    for (flags, code) in [
+        (&["--approval", "auto"][..], 44),
+        (&["--yolo", "--sandbox", "workspace-write"], 44),
+        (&["--yolo"], 0),
+    ] {
+        let server = serve(vec![calls("exec", &arguments), says("Done.")]).await;
+        let env = TestEnv::new();
+        let shown = env.ask(&server, &[flags, &["do it"]].concat()).await;
+        assert_eq!(shown.code, Some(code), "{flags:?}: {shown:?}");
+        assert_eq!(env.project().join("made.txt").exists(), code == 0);
+        let tools = server.requests()[0].json()["tools"].to_string();
+        assert_eq!(tools.contains("outside_sandbox"), code == 44, "{tools}");
+    }
+}
+
+/// Runs the binary where it is given no namespaces, as in most containers.
+fn without_namespaces(env: &TestEnv, args: &[&str]) -> tokio::process::Command {
+    let script = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"' - \"$0\" \"$@\"";
+    env.wrapped(script, args)
+}
+
+#[tokio::test]
+async fn where_there_are_no_namespaces_less_holds_and_it_is_said() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let shown = env.shown(
+        &without_namespaces(&env, &["doctor"])
+            .output()
+            .await
+            .unwrap(),
+    );
+    assert!(
+        shown.stdout.contains("sandbox          in part"),
+        "{shown:?}"
+    );
+    let outside = env.home().join("made");
+    let script = format!(
+        "echo a > made.txt; echo b > .envrc; echo c > {}; echo end",
+        outside.display()
+    );
+    let server = serve(vec![
+        calls("exec", &json!({ "command": script })),
+        says("Done."),
+    ])
+    .await;
+    let url = server.url("/v1");
+    let args = [
+        "ask",
+        "-m",
+        "openai/test",
+        "--base-url",
+        &url,
+        "--approval",
+        "auto",
+        "do it",
+    ];
+    let shown = env.shown(&without_namespaces(&env, &args).output().await.unwrap());
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.stderr.contains("the sandbox holds in part here"),
+        "{shown:?}"
+    );
+    let result = server.requests()[1].json()["messages"].to_string();
+    assert!(
+        result.contains("end") && result.contains(".envrc.refused"),
+        "{result}"
+    );
+    assert!(env.project().join("made.txt").exists() && !env.project().join(".envrc").exists());
+    assert!(!outside.exists());
 }

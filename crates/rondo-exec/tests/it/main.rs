@@ -13,6 +13,7 @@ mod keeper;
 mod output;
 mod piped;
 mod reattach;
+mod sandbox;
 mod secrets;
 mod shell;
 mod tool;

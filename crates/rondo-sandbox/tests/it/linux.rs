@@ -1,107 +1,17 @@
 //! What the kernel refuses to a command in the sandbox, and what still works in it.
 
-use rondo_sandbox::{PROTECTED, SandboxMode, SandboxSpec, confine, readable_roots};
+use crate::place::{self, Place};
+use rondo_sandbox::{Enforcement, PROTECTED, SandboxMode, SandboxSpec, confine, probe};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
 
-struct Place {
-    _root: TempDir,
-    workspace: PathBuf,
-    outside: PathBuf,
-    mode: SandboxMode,
-}
-
-impl Place {
-    /// Beside the build: what is not in `/tmp` is there, and refused.
-    fn new(mode: SandboxMode) -> Self {
-        Self::at(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
-    }
-
-    fn at(root: TempDir, mode: SandboxMode) -> Self {
-        let place = Self {
-            workspace: root.path().join("workspace"),
-            outside: root.path().join("outside"),
-            _root: root,
-            mode,
-        };
-        fs::create_dir(&place.workspace).unwrap();
-        fs::create_dir_all(place.outside.join(".ssh")).unwrap();
-        fs::write(place.outside.join(".ssh/id"), "a key").unwrap();
-        place
-    }
-
-    fn with_repository() -> Self {
-        let place = Self::new(SandboxMode::WorkspaceWrite);
-        place.make_repository();
-        place
-    }
-
-    fn make_repository(&self) {
-        let done = Command::new("git")
-            .args(["init", "-q", "-b", "main"])
-            .current_dir(&self.workspace)
-            .status();
-        assert!(done.unwrap().success());
-    }
-
-    fn run(&self, script: &str) -> Output {
-        let home = std::env::home_dir();
-        let search_path = std::env::var_os("PATH");
-        let spec = SandboxSpec {
-            mode: self.mode,
-            writable: vec![self.workspace.clone()],
-            readable: readable_roots(home.as_deref(), search_path.as_deref()),
-            home,
-            has_network: false,
-        };
-        let mut command = Command::new("/bin/bash");
-        command
-            .args(["-c", script])
-            .current_dir(&self.workspace)
-            .env("OUTSIDE", &self.outside);
-        confine(&mut command, &spec).unwrap();
-        command.output().unwrap()
-    }
-
-    #[track_caller]
-    fn works(&self, script: &str) -> String {
-        let output = self.run(script);
-        assert!(output.status.success(), "{script}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    #[track_caller]
-    fn fails(&self, script: &str) {
-        let output = self.run(script);
-        assert!(!output.status.success(), "{script}: {output:?}");
-    }
-
-    /// Runs a program of Python that is to end with an error of permission or of reaching nothing.
-    #[track_caller]
-    fn refused(&self, python: &str) {
-        let program = format!(
-            "import ctypes, errno, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n\
-             def call(*a):\n    r = libc.syscall(*a)\n    if r < 0: raise OSError(ctypes.get_errno(), 'call')\n\
-             try:\n    {python}\nexcept OSError as e:\n    print('refused', errno.errorcode.get(e.errno))"
-        );
-        let shown = self.works(&format!("python3 -c \"{}\"", program.replace('"', "'")));
-        assert!(shown.starts_with("refused "), "{python}: {shown}");
-    }
-}
-
-/// Most containers do not let a process confine itself; then there is nothing to test.
-#[expect(clippy::print_stderr, reason = "what is not run is said")]
 fn is_enforced() -> bool {
-    let tried = rondo_sandbox::probe();
-    if let Err(err) = &tried {
-        eprintln!("not run, since the sandbox is not enforced here: {err}");
-    }
-    tried.is_ok()
+    place::is_enforced(Enforcement::Full)
 }
 
 fn workspace_write() -> Place {
@@ -224,6 +134,79 @@ fn what_others_run_is_never_written_and_not_moved_away() {
 }
 
 #[test]
+fn what_is_protected_and_does_not_exist_is_not_there_afterwards() {
+    if !is_enforced() {
+        return;
+    }
+    let place = Place::with_repository();
+    fs::write(place.workspace.join("CLAUDE.md"), "mine").unwrap();
+    std::os::unix::fs::symlink("CLAUDE.md", place.workspace.join("AGENTS.md")).unwrap();
+    place.works(
+        "echo a > .envrc; mkdir -p .vscode .husky && echo a > .vscode/tasks.json; ln -s /bin/sh .mcp.json
+         git init -q sub && echo a > sub/.git/hooks/pre-commit; mkdir .git/modules
+         rm AGENTS.md && echo a > AGENTS.md",
+    );
+    let restored = place
+        .undone
+        .borrow()
+        .iter()
+        .filter(|it| it.is_restored)
+        .count();
+    assert_eq!(restored, 7, "{:?}", place.undone);
+    for name in [
+        ".envrc",
+        ".vscode",
+        ".husky",
+        ".mcp.json",
+        "sub/.git",
+        ".git/modules",
+    ] {
+        assert!(!place.workspace.join(name).exists(), "{name}");
+        assert!(
+            place
+                .workspace
+                .join(format!("{name}.refused"))
+                .symlink_metadata()
+                .is_ok(),
+            "{name}"
+        );
+    }
+    let instructions = fs::read_to_string(place.workspace.join("AGENTS.md")).unwrap();
+    assert_eq!(instructions, "mine");
+    // What it leads to is as much the instructions as the link is.
+    place.fails("echo a > CLAUDE.md || mv CLAUDE.md b");
+}
+
+#[test]
+fn a_repository_further_down_is_protected_as_the_one_at_the_top_is() {
+    if !is_enforced() {
+        return;
+    }
+    let place = Place::with_repository();
+    let made = Command::new("git")
+        .args(["init", "-q", "a/sub"])
+        .current_dir(&place.workspace)
+        .status();
+    assert!(made.unwrap().success());
+    for script in [
+        "echo a > a/sub/.git/hooks/pre-commit",
+        "git -C a/sub config core.fsmonitor x",
+        "mv a/sub/.git moved",
+    ] {
+        place.fails(script);
+    }
+    place.works(
+        "cd a/sub && echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm a",
+    );
+    // Its directory can be moved, and is found where it is then.
+    place.works("mv a b && mkdir -p a/sub/.git && echo a > a/sub/.git/config");
+    assert!(!place.workspace.join("a/sub/.git/config").exists());
+    assert!(place.workspace.join("b/sub/.git/config").exists());
+    place.works("mv b c && mkdir c/sub/.git/modules");
+    assert!(!place.workspace.join("c/sub/.git/modules").exists());
+}
+
+#[test]
 fn no_socket_leads_out() {
     if !is_enforced() {
         return;
@@ -318,19 +301,43 @@ fn work_goes_on_inside() {
 }
 
 #[test]
+fn caches_are_where_a_command_may_write_and_outlive_it() {
+    if !is_enforced() {
+        return;
+    }
+    let place = workspace_write();
+    place.works("echo a > $XDG_CACHE_HOME/a; echo a > $GOCACHE/b; test \"$npm_config_cache\" = $SCRATCH/npm");
+    assert!(place.scratch.join("cache/a").exists() && place.scratch.join("go-build/b").exists());
+    place.works("cat $XDG_CACHE_HOME/a");
+    if Path::new("/usr/bin/npm").exists() {
+        place.works(
+            "printf '{\"scripts\":{\"test\":\"node -e 0\"}}' > package.json && npm test --silent",
+        );
+    }
+}
+
+#[test]
+fn a_command_runs_in_a_directory_of_the_home_that_it_may_not_read() {
+    if !is_enforced() {
+        return;
+    }
+    let home = std::env::home_dir().unwrap();
+    let elsewhere = TempDir::new_in(&home).unwrap();
+    fs::write(elsewhere.path().join("key"), "").unwrap();
+    let place = Place::new(SandboxMode::ReadOnly);
+    let output = place.run_in(elsewhere.path(), "pwd && ls -A");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(shown.trim(), elsewhere.path().to_str().unwrap());
+}
+
+#[test]
 fn what_does_not_exist_is_an_error_before_anything_runs() {
     if !is_enforced() {
         return;
     }
-    let spec = SandboxSpec {
-        mode: SandboxMode::ReadOnly,
-        writable: vec!["/rondo/nowhere".into()],
-        readable: Vec::new(),
-        home: None,
-        has_network: false,
-    };
+    let spec = SandboxSpec::new(SandboxMode::ReadOnly, vec!["/rondo/nowhere".into()]);
     assert!(confine(&mut Command::new("/bin/true"), &spec).is_err());
-    rondo_sandbox::probe().unwrap();
+    probe(Enforcement::Full).unwrap();
 }
 
 #[test]

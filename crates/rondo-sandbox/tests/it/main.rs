@@ -7,3 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod partial;
+#[cfg(target_os = "linux")]
+mod place;

@@ -1,0 +1,99 @@
+//! Commands that run because they only look, and those that ask to run outside of the sandbox.
+
+use crate::fixture::{Fixture, result};
+use rondo_core::ports::Tool as _;
+use rondo_exec::{ExecOptions, ExecTool};
+use rondo_policy::LookingCalls;
+use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, readable_roots};
+use serde_json::{Value, json};
+
+/// Most containers do not let a process confine itself.
+#[expect(clippy::print_stderr, reason = "what is not run is said")]
+fn is_enforced() -> bool {
+    let support = rondo_sandbox::support();
+    let is_full = support.enforcement() == Some(Enforcement::Full);
+    if !is_full {
+        eprintln!("not run, since the sandbox is not enforced here: {support:?}");
+    }
+    is_full
+}
+
+fn spec(fixture: &Fixture, mode: SandboxMode) -> SandboxSpec {
+    let search_path = std::env::var_os("PATH");
+    SandboxSpec {
+        readable: readable_roots(None, search_path.as_deref()),
+        ..SandboxSpec::new(mode, vec![fixture.path().to_owned()])
+    }
+}
+
+async fn run(options: ExecOptions, fixture: &Fixture, arguments: Value) -> Value {
+    let mut invocation = fixture.invocation(arguments);
+    invocation.idempotency_key = format!("key-{}", crate::fixture::marker());
+    result(ExecTool::exec(options).call(invocation).await)
+}
+
+#[tokio::test]
+async fn a_hole_in_the_gate_has_no_effect() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let calls = LookingCalls::default();
+    let mut options = fixture.options.clone();
+    options.looking = Some((calls.clone(), spec(&fixture, SandboxMode::ReadOnly)));
+    for (number, hole) in [
+        "touch made",
+        "echo a > /tmp/rondo-made",
+        "echo > /dev/tcp/127.0.0.1/9",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let arguments = json!({ "command": hole });
+        let id = fixture.invocation(Value::Null).call_id;
+        calls.note(&id, &arguments, true);
+        let held = run(options.clone(), &fixture, arguments).await;
+        assert_eq!(held["exitCode"] == 0, number == 1, "{hole}: {held}");
+    }
+    assert!(!fixture.path().join("made").exists());
+    assert!(!std::path::Path::new("/tmp/rondo-made").exists());
+    // It was allowed for another reason.
+    let free = run(options, &fixture, json!({ "command": "touch made" })).await;
+    assert_eq!(free["exitCode"], 0, "{free}");
+    assert!(fixture.path().join("made").exists());
+}
+
+#[tokio::test]
+async fn what_the_sandbox_refuses_says_how_to_ask_and_runs_outside_then() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    // What is in `/tmp` is not refused: it is not there.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let target = outside.path().join("made");
+    let command = format!("touch {}", target.display());
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    let refused = run(options.clone(), &fixture, json!({ "command": command })).await;
+    let said = refused["sandbox"].as_str().unwrap_or_default();
+    assert!(said.contains("`outside_sandbox`: true"), "{refused}");
+    let arguments = json!({ "command": command, "outside_sandbox": true, "justification": "a" });
+    let done = run(options, &fixture, arguments).await;
+    assert!(done["exitCode"] == 0 && target.exists(), "{done}");
+}
+
+#[tokio::test]
+async fn a_file_that_makes_others_run_something_is_set_aside_and_said() {
+    if !is_enforced() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let mut options = fixture.options.clone();
+    options.sandbox = Some(spec(&fixture, SandboxMode::WorkspaceWrite));
+    let command = json!({ "command": "echo a > .envrc; (sleep 60; echo b > .envrc) &" });
+    let done = run(options, &fixture, command).await;
+    let said = done["sandbox"].as_str().unwrap_or_default();
+    assert!(said.contains(".envrc.refused` now"), "{done}");
+    assert!(!fixture.path().join(".envrc").exists());
+}

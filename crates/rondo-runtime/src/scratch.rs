@@ -1,0 +1,77 @@
+//! The caches of sandboxed commands, one directory for each session, and their removal.
+
+use crate::calls;
+use crate::error::Result;
+use crate::paths::Paths;
+use crate::tools::private_dir;
+use rondo_types::SessionId;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The bound on sessions whose caches are kept; those that were not used for longest are removed first.
+const SESSIONS_MAX: usize = 8;
+/// Caches that were used this recently may be in use, and are kept whatever their number.
+const USED_FOR: Duration = Duration::from_hours(24);
+
+/// Makes the directory of a session's caches where it is not there, and removes those of old sessions.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn dir(paths: &Paths, session: &SessionId) -> Result<PathBuf> {
+    let root = paths.cache.join("sandbox");
+    let calls = calls::dir(paths, session);
+    let directory = root.join(calls.file_name().unwrap_or_default());
+    private_dir(&directory)?;
+    // Where it fails, they are removed earlier.
+    let _ = File::open(&directory).and_then(|it| it.set_modified(SystemTime::now()));
+    prune(&root, SESSIONS_MAX, USED_FOR);
+    Ok(directory)
+}
+
+fn prune(root: &Path, sessions_max: usize, used_for: Duration) {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut found: Vec<(Duration, PathBuf)> = entries
+        .filter_map(|entry| {
+            let used = entry.metadata().ok()?.modified().ok()?;
+            Some((used.elapsed().unwrap_or_default(), entry.path()))
+        })
+        .collect();
+    found.sort();
+    for (unused, path) in found.into_iter().skip(sessions_max) {
+        if unused >= used_for {
+            // What cannot be removed is tried again the next time.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caches_that_were_used_last_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        for age in 0..4 {
+            let path = root.path().join(age.to_string());
+            fs::create_dir_all(path.join("go-build")).unwrap();
+            let used = SystemTime::now() - Duration::from_hours(age * 10);
+            File::open(&path).unwrap().set_modified(used).unwrap();
+        }
+        let left = || {
+            let names = fs::read_dir(root.path())
+                .unwrap()
+                .map(|it| it.unwrap().file_name());
+            let mut names: Vec<_> = names.collect();
+            names.sort();
+            names
+        };
+        prune(root.path(), 4, Duration::ZERO);
+        assert_eq!(left(), ["0", "1", "2", "3"]);
+        prune(root.path(), 1, Duration::from_hours(25));
+        assert_eq!(left(), ["0", "1", "2"]);
+        prune(root.path(), 1, Duration::from_hours(20));
+        assert_eq!(left(), ["0", "1"]);
+    }
+}

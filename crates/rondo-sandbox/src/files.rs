@@ -1,0 +1,142 @@
+//! Which files a command may reach, as rules of Landlock, and which processes it may signal.
+
+use crate::{Enforcement, SandboxMode, SandboxSpec};
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, Scope,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The rights that are handled: those of Linux 6.12, which has scopes of signals and abstract sockets.
+const RIGHTS: ABI = ABI::V6;
+/// The least that holds anything: before Linux 6.2, every file could be truncated.
+const RIGHTS_MIN: ABI = ABI::V3;
+/// Devices that a command may write to.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+/// Terminals, where a command has its own.
+const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
+/// Where the terminals of others are, and disks; a command that does not have its own terminals reads nothing here.
+const ALL_DEVICES: &str = "/dev";
+
+/// What a command may do to files.
+pub(crate) struct FileRules {
+    rights: ABI,
+    /// Each path, and what may be done below it.
+    allowed: Vec<(PathBuf, BitFlags<AccessFs>)>,
+}
+
+impl FileRules {
+    /// Makes the rules; `private` are directories of the command's own.
+    ///
+    /// # Errors
+    /// When the kernel has fewer rights than are needed.
+    pub(crate) fn new(
+        spec: &SandboxSpec,
+        writable: &[PathBuf],
+        private: &[PathBuf],
+    ) -> io::Result<Self> {
+        let rights = rights(spec.enforcement)?;
+        let (all, reads) = (AccessFs::from_all(rights), AccessFs::from_read(rights));
+        let own = match spec.mode {
+            SandboxMode::ReadOnly => reads,
+            SandboxMode::WorkspaceWrite => all,
+        };
+        let is_full = spec.enforcement == Enforcement::Full;
+        let readable = spec.readable.iter();
+        let readable = readable.filter(|it| is_full || *it != Path::new(ALL_DEVICES));
+        let terminals = TERMINALS.iter().filter(|_| is_full);
+        let devices = DEVICES.iter().chain(terminals).map(PathBuf::from);
+        let allowed = (readable.map(|it| (it.clone(), reads)))
+            .chain(writable.iter().map(|it| (it.clone(), own)))
+            .chain(private.iter().map(|it| (it.clone(), all)))
+            .chain(spec.scratch.iter().map(|it| (it.clone(), all)))
+            .chain(devices.map(|it| (it, all)));
+        Ok(Self {
+            rights,
+            allowed: allowed.collect(),
+        })
+    }
+
+    /// Returns whether signals to other processes are refused.
+    pub(crate) fn scopes_signals(&self) -> bool {
+        self.rights >= RIGHTS
+    }
+
+    /// Restricts this process, and sets that it gains no privileges.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn restrict(&self) -> io::Result<()> {
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(self.rights))
+            .map_err(io::Error::other)?;
+        if self.scopes_signals() {
+            let scopes = Scope::AbstractUnixSocket | Scope::Signal;
+            ruleset = ruleset.scope(scopes).map_err(io::Error::other)?;
+        }
+        let mut ruleset = ruleset.create().map_err(io::Error::other)?;
+        for (path, rights) in &self.allowed {
+            // What does not exist cannot be reached either.
+            let Ok(opened) = PathFd::new(path) else {
+                continue;
+            };
+            let rights = match path.is_dir() {
+                true => *rights,
+                false => *rights & AccessFs::from_file(self.rights),
+            };
+            let rule = PathBeneath::new(opened, rights);
+            ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
+        }
+        ruleset.restrict_self().map_err(io::Error::other)?;
+        Ok(())
+    }
+}
+
+/// Returns the rights to handle.
+fn rights(enforcement: Enforcement) -> io::Result<ABI> {
+    let found = version()?;
+    let needed = match enforcement {
+        Enforcement::Full => RIGHTS,
+        Enforcement::Partial => RIGHTS_MIN,
+    };
+    let known = [ABI::V3, ABI::V4, ABI::V5, ABI::V6];
+    let best = known.into_iter().rfind(|it| *it as i64 <= found);
+    best.filter(|it| *it >= needed).ok_or_else(|| {
+        let needed = needed as i64;
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("Landlock of the kernel is version {found}, and {needed} is needed"),
+        )
+    })
+}
+
+/// Returns the kernel's version of Landlock. It is asked by the call: files below `/sys` do not tell.
+#[expect(unsafe_code, reason = "no safe interface tells the version")]
+fn version() -> io::Result<i64> {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag there is no structure to read, and its size is zero.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    match version {
+        version if version > 0 => Ok(version),
+        _ => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the kernel has no Landlock",
+        )),
+    }
+}

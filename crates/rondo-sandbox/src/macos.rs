@@ -1,0 +1,65 @@
+//! Enters the sandbox of macOS. Written, never compiled or run there; `rondo doctor` tries whether it holds.
+
+use crate::{Enforcement, SandboxSpec, Undone, seatbelt};
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+unsafe extern "C" {
+    /// Of `libsystem_sandbox`, which every program is linked with; what `sandbox-exec` calls.
+    fn sandbox_init_with_parameters(
+        profile: *const c_char,
+        flags: u64,
+        parameters: *const *const c_char,
+        error: *mut *mut c_char,
+    ) -> c_int;
+}
+
+/// What is to be as it was when a command has ended: nothing, since rules are of names here.
+#[derive(Debug, Default)]
+pub struct Protection;
+
+impl Protection {
+    /// Returns what was put back.
+    #[must_use]
+    pub fn restore(self) -> Vec<Undone> {
+        Vec::new()
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a process can only confine itself, between fork and exec"
+)]
+pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
+    if spec.enforcement == Enforcement::Partial {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "there is one sandbox on this system, or none",
+        ));
+    }
+    let real = |path: &Path| {
+        path.canonicalize()
+            .unwrap_or_else(|_| path.to_owned())
+            .into()
+    };
+    let profile = CString::new(seatbelt::profile(spec, real)).map_err(io::Error::other)?;
+    let enter = move || {
+        let parameters = [std::ptr::null()];
+        let mut error = std::ptr::null_mut();
+        // SAFETY: the profile ends with a zero, the parameters with a null, and all outlive the call.
+        let entered = unsafe {
+            sandbox_init_with_parameters(profile.as_ptr(), 0, parameters.as_ptr(), &raw mut error)
+        };
+        match entered {
+            0 => Ok(()),
+            // The message is not freed: the process ends.
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    };
+    // SAFETY: the closure calls one function of the system, takes no lock and starts no thread.
+    unsafe { command.pre_exec(enter) };
+    Ok(Protection)
+}

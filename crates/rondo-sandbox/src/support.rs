@@ -1,0 +1,76 @@
+//! What this system enforces, tried once.
+
+use crate::{Enforcement, Protection, SandboxMode, SandboxSpec, confine};
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What this system enforces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Support {
+    /// Everything.
+    Full,
+    /// [`Enforcement::Partial`].
+    Partial {
+        /// Why not everything.
+        reason: String,
+    },
+    /// Nothing.
+    Nothing {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Support {
+    /// Returns by what commands can be confined; none where they cannot.
+    #[must_use]
+    pub fn enforcement(&self) -> Option<Enforcement> {
+        match self {
+            Self::Full => Some(Enforcement::Full),
+            Self::Partial { .. } => Some(Enforcement::Partial),
+            Self::Nothing { .. } => None,
+        }
+    }
+}
+
+/// Returns what this system enforces, by starting a command in the sandbox the first time.
+///
+/// It is not tried again: a sandbox that stops working later is an error of starting a command.
+pub fn support() -> &'static Support {
+    static SUPPORT: OnceLock<Support> = OnceLock::new();
+    SUPPORT.get_or_init(|| {
+        let Err(full) = probe(Enforcement::Full) else {
+            return Support::Full;
+        };
+        match probe(Enforcement::Partial) {
+            Ok(()) => Support::Partial {
+                reason: full.to_string(),
+            },
+            Err(partial) => Support::Nothing {
+                reason: format!("{full}; without namespaces: {partial}"),
+            },
+        }
+    })
+}
+
+/// Tries whether this system enforces the sandbox, by starting a command in it.
+///
+/// # Errors
+/// Why it does not.
+pub fn probe(enforcement: Enforcement) -> io::Result<()> {
+    let spec = SandboxSpec {
+        enforcement,
+        ..SandboxSpec::new(SandboxMode::ReadOnly, vec![PathBuf::from("/")])
+    };
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", ":"]);
+    let protection: Protection = confine(&mut command, &spec)?;
+    let status = command.status()?;
+    let _ = protection.restore();
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("a command does not run in it")),
+    }
+}

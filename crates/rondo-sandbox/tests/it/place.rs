@@ -1,0 +1,119 @@
+//! A workspace and what lies outside of it, for commands in the sandbox.
+
+use rondo_sandbox::{
+    Enforcement, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots,
+};
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+pub(crate) struct Place {
+    _root: TempDir,
+    pub(crate) workspace: PathBuf,
+    pub(crate) outside: PathBuf,
+    pub(crate) scratch: PathBuf,
+    mode: SandboxMode,
+    pub(crate) enforcement: Enforcement,
+    /// What was put back after the latest command.
+    pub(crate) undone: RefCell<Vec<Undone>>,
+}
+
+impl Place {
+    /// Beside the build: what is not in `/tmp` is there, and refused.
+    pub(crate) fn new(mode: SandboxMode) -> Self {
+        Self::at(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), mode)
+    }
+
+    pub(crate) fn at(root: TempDir, mode: SandboxMode) -> Self {
+        let place = Self {
+            workspace: root.path().join("workspace"),
+            outside: root.path().join("outside"),
+            scratch: root.path().join("scratch"),
+            _root: root,
+            mode,
+            enforcement: Enforcement::Full,
+            undone: RefCell::default(),
+        };
+        fs::create_dir(&place.workspace).unwrap();
+        fs::create_dir_all(place.outside.join(".ssh")).unwrap();
+        fs::write(place.outside.join(".ssh/id"), "a key").unwrap();
+        place
+    }
+
+    pub(crate) fn with_repository() -> Self {
+        let place = Self::new(SandboxMode::WorkspaceWrite);
+        place.make_repository();
+        place
+    }
+
+    pub(crate) fn make_repository(&self) {
+        let done = Command::new("git")
+            .args(["init", "-q", "-b", "main"])
+            .current_dir(&self.workspace)
+            .status();
+        assert!(done.unwrap().success());
+    }
+
+    pub(crate) fn run(&self, script: &str) -> Output {
+        self.run_in(&self.workspace, script)
+    }
+
+    pub(crate) fn run_in(&self, directory: &Path, script: &str) -> Output {
+        let home = std::env::home_dir();
+        let search_path = std::env::var_os("PATH");
+        let spec = SandboxSpec {
+            enforcement: self.enforcement,
+            readable: readable_roots(home.as_deref(), search_path.as_deref()),
+            home,
+            scratch: (self.mode == SandboxMode::WorkspaceWrite).then(|| self.scratch.clone()),
+            ..SandboxSpec::new(self.mode, vec![self.workspace.clone()])
+        };
+        let mut command = Command::new("/bin/bash");
+        command
+            .args(["-c", script])
+            .current_dir(directory)
+            .env("SCRATCH", &self.scratch)
+            .env("OUTSIDE", &self.outside);
+        let protection = confine(&mut command, &spec).unwrap();
+        let output = command.output().unwrap();
+        *self.undone.borrow_mut() = protection.restore();
+        output
+    }
+
+    #[track_caller]
+    pub(crate) fn works(&self, script: &str) -> String {
+        let output = self.run(script);
+        assert!(output.status.success(), "{script}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(&self, script: &str) {
+        let output = self.run(script);
+        assert!(!output.status.success(), "{script}: {output:?}");
+    }
+
+    /// Runs a program of Python that is to end with an error of permission or of reaching nothing.
+    #[track_caller]
+    pub(crate) fn refused(&self, python: &str) {
+        let program = format!(
+            "import ctypes, errno, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+             def call(*a):\n    r = libc.syscall(*a)\n    if r < 0: raise OSError(ctypes.get_errno(), 'call')\n\
+             try:\n    {python}\nexcept OSError as e:\n    print('refused', errno.errorcode.get(e.errno))"
+        );
+        let shown = self.works(&format!("python3 -c \"{}\"", program.replace('"', "'")));
+        assert!(shown.starts_with("refused "), "{python}: {shown}");
+    }
+}
+
+/// Most containers do not let a process confine itself; then there is nothing to test.
+#[expect(clippy::print_stderr, reason = "what is not run is said")]
+pub(crate) fn is_enforced(enforcement: Enforcement) -> bool {
+    let tried = probe(enforcement);
+    if let Err(err) = &tried {
+        eprintln!("not run, since the sandbox is not enforced here: {err}");
+    }
+    tried.is_ok()
+}
