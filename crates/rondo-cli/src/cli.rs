@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Profiles(ProfilesArgs),
     /// Show skills: instructions for particular tasks
     Skills(SkillsArgs),
+    /// Show what the recorded sessions used: tokens and cost
+    Usage(UsageArgs),
     /// Manage the weights of local models
     Models(ModelsArgs),
     /// Decode a provider's response, or encode a request
@@ -112,6 +114,33 @@ pub(crate) enum Command {
         /// Shell to generate the script for
         shell: clap_complete::Shell,
     },
+}
+
+/// Arguments of `rondo usage`.
+#[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// What to sum up by
+    #[arg(long, value_enum, default_value_t = UsageKey::Day)]
+    pub(crate) by: UsageKey,
+    /// Count only what was used in this time, such as `24h` or `30d`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<TimeSpan>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What usage is summed up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum UsageKey {
+    /// The day
+    Day,
+    /// The model
+    Model,
+    /// The directory
+    Project,
+    /// The session, with the subagents that it started
+    Session,
 }
 
 /// Arguments of `rondo models`.
@@ -200,11 +229,18 @@ impl AskArgs {
             model: self.turn.model.clone(),
             fallbacks: (!self.turn.fallback.is_empty()).then(|| self.turn.fallback.clone()),
             profile: self.turn.profile.clone(),
+            agent: self.turn.agent.clone(),
             base_url: self.turn.base_url.clone(),
             max_steps: self.turn.max_steps,
             max_tool_calls: self.turn.max_tool_calls,
             max_tokens_total: self.turn.max_tokens_total,
             max_budget_usd: self.turn.max_budget_usd,
+            max_session_usd: self.turn.max_session_usd,
+            max_session_tokens: self.turn.max_session_tokens,
+            max_daily_usd: self.turn.max_daily_usd,
+            max_daily_tokens: self.turn.max_daily_tokens,
+            max_project_daily_usd: self.turn.max_project_daily_usd,
+            max_project_daily_tokens: self.turn.max_project_daily_tokens,
             max_subagent_depth: self.turn.max_subagent_depth,
             deadline: self.turn.deadline,
             allowed_tools: self.turn.allowed_tools.clone(),
@@ -253,6 +289,8 @@ pub(crate) struct TurnArgs {
     pub(crate) fallback: Vec<String>,
     #[arg(help = help("profile"), long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    #[arg(help = help("agent"), long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     #[arg(help = help("base_url"), long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     #[arg(help = help("max_steps"), long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -263,6 +301,18 @@ pub(crate) struct TurnArgs {
     pub(crate) max_tokens_total: Option<u64>,
     #[arg(help = help("max_budget_usd"), long, value_name = "USD", value_parser = parse_amount)]
     pub(crate) max_budget_usd: Option<f64>,
+    #[arg(help = help("max_session_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    pub(crate) max_session_usd: Option<f64>,
+    #[arg(help = help("max_session_tokens"), long, value_name = "N")]
+    pub(crate) max_session_tokens: Option<u64>,
+    #[arg(help = help("max_daily_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    pub(crate) max_daily_usd: Option<f64>,
+    #[arg(help = help("max_daily_tokens"), long, value_name = "N")]
+    pub(crate) max_daily_tokens: Option<u64>,
+    #[arg(help = help("max_project_daily_usd"), long, value_name = "USD", value_parser = parse_amount)]
+    pub(crate) max_project_daily_usd: Option<f64>,
+    #[arg(help = help("max_project_daily_tokens"), long, value_name = "N")]
+    pub(crate) max_project_daily_tokens: Option<u64>,
     #[arg(help = help("max_subagent_depth"), long, value_name = "N")]
     pub(crate) max_subagent_depth: Option<u32>,
     #[arg(help = help("deadline"), long, value_name = "TIME")]
@@ -484,9 +534,19 @@ mod tests {
     fn argument(name: &str) -> Option<&'static str> {
         match name {
             "yolo" | "plan" | "offline" | "ephemeral" | "strict_complete" | "quiet" => None,
-            "max_steps" | "max_tool_calls" | "max_tokens_total" | "max_output_tokens"
-            | "max_subagent_depth" => Some("4"),
-            "max_budget_usd" | "temperature" => Some("0.5"),
+            "max_steps"
+            | "max_tool_calls"
+            | "max_tokens_total"
+            | "max_output_tokens"
+            | "max_subagent_depth"
+            | "max_session_tokens"
+            | "max_daily_tokens"
+            | "max_project_daily_tokens" => Some("4"),
+            "max_budget_usd"
+            | "max_session_usd"
+            | "max_daily_usd"
+            | "max_project_daily_usd"
+            | "temperature" => Some("0.5"),
             "deadline" => Some("2m"),
             "effort" => Some("low"),
             "output_format" => Some("json"),

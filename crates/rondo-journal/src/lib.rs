@@ -6,7 +6,8 @@
 //! # Layout
 //! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It is also their
 //!   [`Mailbox`](rondo_core::ports::Mailbox), and the
-//!   [`SessionStore`](rondo_core::session_store::SessionStore) that hosts use.
+//!   [`SessionStore`](rondo_core::session_store::SessionStore) that hosts use, and holds what turns used of budgets that
+//!   they share.
 //! - [`OwnedSession`]: one session that this process may append to.
 //! - [`Exported`]: an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
@@ -21,6 +22,7 @@
 #![warn(missing_docs)]
 
 mod blob;
+mod budget;
 mod check;
 mod commit_thread;
 mod entry;
@@ -45,6 +47,7 @@ mod store;
 mod turn_count;
 mod walk;
 
+pub use budget::{BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope};
 pub use check::{Defect, Report};
 pub use entry::{Body, Entry, RECORD_VERSION};
 pub use error::StoreError;

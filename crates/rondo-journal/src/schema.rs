@@ -1,5 +1,6 @@
 //! The tables, and how a connection is set up.
 
+use crate::budget;
 use crate::error::StoreError;
 use crate::mailbox;
 use crate::store::{Durability, Options};
@@ -83,7 +84,8 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     connection.pragma_update(None, "wal_autocheckpoint", options.checkpoint_pages)?;
     migrate(&mut connection, path)?;
     add_columns(&mut connection)?;
-    add_mailbox(&mut connection)?;
+    add_tables(&mut connection, "mail", mailbox::TABLE)?;
+    add_tables(&mut connection, "budget_used", budget::TABLES)?;
     Ok(connection)
 }
 
@@ -178,7 +180,7 @@ pub(crate) fn open_read_only(
         let view = format!("CREATE TEMP VIEW sessions AS SELECT *{lacking} FROM main.sessions");
         connection.execute_batch(&view)?;
     }
-    if !has_mailbox(&connection)? {
+    if !has_table(&connection, "mail")? {
         connection.execute_batch(mailbox::NO_TABLE)?;
     }
     Ok(connection)
@@ -220,21 +222,21 @@ fn add_columns(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds what waits for sessions, which an older program leaves alone.
-fn add_mailbox(connection: &mut Connection) -> Result<(), StoreError> {
-    if has_mailbox(connection)? {
+/// Adds tables that an older program leaves alone, where the one that is named is missing.
+fn add_tables(connection: &mut Connection, name: &str, tables: &str) -> Result<(), StoreError> {
+    if has_table(connection, name)? {
         return Ok(());
     }
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    transaction.execute_batch(mailbox::TABLE)?;
+    transaction.execute_batch(tables)?;
     transaction.commit()?;
     Ok(())
 }
 
-fn has_mailbox(connection: &Connection) -> Result<bool, StoreError> {
-    let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'mail'";
-    Ok(connection.query_row(count, [], |row| row.get(0))?)
+fn has_table(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+    let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    Ok(connection.query_row(count, [name], |row| row.get(0))?)
 }
 
 fn has_column(connection: &Connection, name: &str) -> Result<bool, StoreError> {

@@ -30,6 +30,15 @@ impl Layer {
         for (key, wrong) in [
             ("temperature", self.temperature.is_some_and(negative)),
             ("max_budget_usd", self.max_budget_usd.is_some_and(negative)),
+            (
+                "max_session_usd",
+                self.max_session_usd.is_some_and(negative),
+            ),
+            ("max_daily_usd", self.max_daily_usd.is_some_and(negative)),
+            (
+                "max_project_daily_usd",
+                self.max_project_daily_usd.is_some_and(negative),
+            ),
             ("max_output_tokens", self.max_output_tokens == Some(0)),
             ("max_steps", self.max_steps == Some(0)),
         ] {

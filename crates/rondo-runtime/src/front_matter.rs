@@ -63,6 +63,11 @@ impl<'a> FrontMatter<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// Returns a field as it is, such as a list; `None` if it is absent.
+    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
+        self.fields.get(key)
+    }
+
     /// Returns a switch; `None` if it is absent or says neither `true` nor `false`.
     pub(crate) fn switch(&self, key: &str) -> Option<bool> {
         self.text(key)?.to_ascii_lowercase().parse().ok()

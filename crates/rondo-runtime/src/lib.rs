@@ -19,8 +19,9 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
-//! - [`subagent`]: tasks that are done in a session of their own; [`todo`]: the session's to-do list.
+//! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`todo`]: the session's to-do list.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
+//! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer.
@@ -29,7 +30,9 @@
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
+pub mod agents;
 pub mod assignments;
+mod budgets;
 pub mod calls;
 pub mod cells;
 pub mod compaction;
@@ -75,6 +78,7 @@ pub mod tools;
 pub mod transport;
 mod trust;
 pub mod turn;
+pub mod usage;
 pub mod user_file;
 pub mod values;
 pub mod watch;

@@ -125,6 +125,39 @@ mod tests {
         assert_eq!(shipped("nobody", "nothing"), ModelFacts::default());
     }
 
+    /// Where prices were read.
+    #[derive(Deserialize)]
+    struct Source {
+        url: String,
+        date: String,
+        models: Vec<String>,
+    }
+
+    #[derive(Deserialize)]
+    struct Sourced {
+        sources: Vec<Source>,
+        models: ModelTable,
+    }
+
+    #[test]
+    fn each_price_has_one_source_with_its_date() {
+        let table: Sourced = toml::from_str(TABLE).unwrap();
+        let mut named = BTreeSet::new();
+        for source in &table.sources {
+            assert!(source.url.starts_with("https://"), "{}", source.url);
+            let digits: Vec<usize> = source.date.split('-').map(str::len).collect();
+            assert_eq!(digits, [4, 2, 2], "{}", source.date);
+            for model in &source.models {
+                assert!(named.insert(model.clone()), "{model} has two sources");
+            }
+        }
+        // What runs on the user's own machine costs nothing, and so do models that are served for free.
+        let costs = |it: &ModelFacts| it.price().is_some_and(|it| it != Price::default());
+        let priced = table.models.iter().filter(|(_, facts)| costs(facts));
+        let priced: BTreeSet<String> = priced.map(|(name, _)| name.clone()).collect();
+        assert_eq!(priced, named);
+    }
+
     #[test]
     fn prices_are_exact_a_token() {
         let price = shipped("openai", "gpt-4o-mini").price().unwrap();

@@ -26,12 +26,15 @@ pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
 const EXPIRY: &str = "expiry";
 
 /// Returns what answers a turn's questions by the setting `approval`: the host's own approver, a refusal, or a
-/// reply that the answer comes later.
+/// reply that the answer comes later. A turn waits where a budget is spent, unless the setting is `deny`.
 #[must_use]
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;
     match values.approval.unwrap_or(ApprovalMode::Ask) {
-        ApprovalMode::Ask | ApprovalMode::Auto => host,
+        ApprovalMode::Ask | ApprovalMode::Auto => Arc::new(SpentParks {
+            host,
+            parking: parking(settings),
+        }),
         ApprovalMode::Deny => Arc::new(Refusing),
         ApprovalMode::Park => parking(settings),
     }
@@ -42,6 +45,27 @@ pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approve
 pub fn parking(settings: &Settings) -> Arc<dyn Approver> {
     let expiry = settings.values.question_expiry.map(|it| it.0);
     Arc::new(Parking(expiry.unwrap_or(QUESTION_EXPIRY)))
+}
+
+/// Leaves questions about calls to the host, and has the turn wait where a budget is spent.
+struct SpentParks {
+    host: Arc<dyn Approver>,
+    parking: Arc<dyn Approver>,
+}
+
+#[async_trait]
+impl Approver for SpentParks {
+    async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
+        self.host.ask(request).await
+    }
+
+    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
+        self.parking.ask_budget(question).await
+    }
+
+    async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
+        self.host.ask_within(request).await
+    }
 }
 
 struct Refusing;

@@ -1,5 +1,6 @@
 //! The models, profile and tools of a turn, chosen before it starts.
 
+use crate::agents::Agents;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
@@ -40,10 +41,27 @@ impl TurnPlan {
     /// # Errors
     /// When the settings name no model, or one that cannot do what the profile needs.
     pub fn of(settings: &Settings, notices: &dyn Notices) -> Result<Self> {
-        let target = ModelTarget::make(settings)?;
-        let profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
+        let Some(name) = &settings.values.agent else {
+            let target = ModelTarget::make(settings)?;
+            let profile = profiles::resolve(settings, profile_name(&target, settings))?.profile;
+            check_dialect(&profile)?;
+            return Self::new(profile, target, settings, notices);
+        };
+        let agents = Agents::find(settings);
+        let agent = agents.named(name)?;
+        for note in &agent.notes {
+            notices.note(&format!("agent `{name}`: {note}"));
+        }
+        let mut settings = settings.clone();
+        if let Some(model) = agent.model.as_ref().filter(|_| !settings.names_model()) {
+            settings.values.model = Some(model.clone());
+        }
+        let target = ModelTarget::make(&settings)?;
+        let mut profile = profiles::resolve(&settings, profile_name(&target, &settings))?.profile;
         check_dialect(&profile)?;
-        Self::new(profile, target, settings, notices)
+        profile.tools.retain(|it| agent.gets(it));
+        profile.system_prompt = Some(agent.prompt.clone());
+        Self::new(profile, target, &settings, notices)
     }
 
     /// Restores the models and profile of an interrupted turn; permissions are today's.
@@ -130,7 +148,7 @@ impl TurnPlan {
     }
 
     /// Returns the model and its fallbacks.
-    fn targets(&self) -> impl Iterator<Item = &ModelTarget> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &ModelTarget> {
         std::iter::once(&self.target).chain(&self.fallbacks)
     }
 

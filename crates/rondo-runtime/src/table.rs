@@ -182,6 +182,8 @@ settings! {
     fallbacks: Vec<String>, Some("RONDO_FALLBACKS"), Some("fallback"), FromUntrusted::Ignored;
     #[doc = "Profile to use (see `rondo profiles list`)"]
     profile: String, Some("RONDO_PROFILE"), Some("profile"), FromUntrusted::Ignored;
+    #[doc = "Agent file whose prompt, tools and model are used, such as `.rondo/agents/NAME.md`"]
+    agent: String, Some("RONDO_AGENT"), Some("agent"), FromUntrusted::Ignored;
     #[doc = "Base URL of the provider"]
     base_url: String, Some("RONDO_BASE_URL"), Some("base-url"), FromUntrusted::Ignored;
     #[doc = "Maximum number of model requests per turn"]
@@ -194,6 +196,18 @@ settings! {
     max_budget_usd: f64, Some("RONDO_MAX_BUDGET_USD"), Some("max-budget-usd"), FromUntrusted::MayLower;
     #[doc = "Time limit per turn, such as `500ms`, `20s`, `2m` or `1h30m`"]
     deadline: TimeSpan, Some("RONDO_DEADLINE"), Some("deadline"), FromUntrusted::MayLower;
+    #[doc = "Maximum cost of a session and of those that it starts, in US dollars"]
+    max_session_usd: f64, Some("RONDO_MAX_SESSION_USD"), Some("max-session-usd"), FromUntrusted::MayLower;
+    #[doc = "Maximum number of tokens of a session and of those that it starts"]
+    max_session_tokens: u64, Some("RONDO_MAX_SESSION_TOKENS"), Some("max-session-tokens"), FromUntrusted::MayLower;
+    #[doc = "Maximum cost per day, in US dollars"]
+    max_daily_usd: f64, Some("RONDO_MAX_DAILY_USD"), Some("max-daily-usd"), FromUntrusted::MayLower;
+    #[doc = "Maximum number of tokens per day"]
+    max_daily_tokens: u64, Some("RONDO_MAX_DAILY_TOKENS"), Some("max-daily-tokens"), FromUntrusted::MayLower;
+    #[doc = "Maximum cost per day in one project, in US dollars"]
+    max_project_daily_usd: f64, Some("RONDO_MAX_PROJECT_DAILY_USD"), Some("max-project-daily-usd"), FromUntrusted::MayLower;
+    #[doc = "Maximum number of tokens per day in one project"]
+    max_project_daily_tokens: u64, Some("RONDO_MAX_PROJECT_DAILY_TOKENS"), Some("max-project-daily-tokens"), FromUntrusted::MayLower;
     #[doc = "How deep subagents may start subagents: 1 means not at all, 0 that there are none"]
     max_subagent_depth: u32, Some("RONDO_MAX_SUBAGENT_DEPTH"), Some("max-subagent-depth"), FromUntrusted::MayLower;
     #[doc = "Tools and commands that run without asking, such as `exec(git *)`"]

@@ -1,5 +1,7 @@
 //! Puts a turn of a session together, and runs it.
 
+use crate::agents::Agents;
+use crate::budgets;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
@@ -156,7 +158,11 @@ impl TurnContext<'_> {
             answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
             is_kept: self.is_kept,
         };
-        let extensions = host.extensions;
+        let mut extensions = host.extensions;
+        let models: Vec<_> = plan.targets().collect();
+        extensions
+            .budgets
+            .extend(budgets::of(settings, self.store, &models)?);
         let gate = (host.gate)(tools::gate_options(&toolset, profile, settings)?)?;
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
@@ -230,6 +236,7 @@ impl TurnContext<'_> {
                 workdir: host.workdir.cloned(),
                 extensions: host.extensions.clone(),
                 answers: self.conversation.answers.clone(),
+                agents: Agents::find(self.settings),
                 depth: host.depth,
                 built: OnceLock::new(),
                 places: Places::default(),

@@ -19,6 +19,7 @@ mod session;
 pub(crate) mod skills;
 mod test;
 mod trust;
+mod usage;
 mod wire;
 
 pub use run::run;

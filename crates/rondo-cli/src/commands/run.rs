@@ -4,7 +4,7 @@ use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
     answer, ask, attach, completion, config, doctor, fork, models, policy, profiles, repl, replay,
-    session, skills, test, trust, wire,
+    session, skills, test, trust, usage, wire,
 };
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -136,6 +136,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Skills(args) => with_settings(env, &output, |settings| {
             skills::run(&args, &settings, &output)
         }),
+        Command::Usage(args) => usage::run(&args, env, &output),
         Command::Models(args) => models::run(&args, env, &output),
         Command::Wire(args) => wire::run(args, &output),
         Command::Config(args) => config::run(&args, env, &output),

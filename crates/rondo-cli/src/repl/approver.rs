@@ -3,13 +3,17 @@
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::ports::{CallQuestion, CallQuestionRequest};
+use rondo_core::ports::{BudgetQuestion, CallQuestion, CallQuestionRequest};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_types::AnswerValue;
+use rondo_types::{AnswerValue, CallId, ToolKind};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; a turn asks one at a time.
 const QUESTIONS: usize = 1;
+
+/// What a question about a budget is called in place of a tool.
+const BUDGET: &str = "budget";
 
 /// Hands questions to the keyboard.
 #[derive(Debug)]
@@ -51,6 +55,21 @@ impl Approver for PromptApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let look = self.changes.look(request).await;
         self.put(request.clone(), look, false).await.into()
+    }
+
+    async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
+        let request = ApprovalRequest {
+            session: question.session.clone(),
+            turn: question.turn.clone(),
+            step: question.step,
+            call_id: CallId::new(&question.id),
+            tool: BUDGET.to_owned(),
+            kind: ToolKind::Other,
+            arguments: Value::Null,
+            prompt: question.question(None).prompt,
+            can_edit: false,
+        };
+        self.put(request, None, true).await.into()
     }
 
     async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {

@@ -50,6 +50,7 @@ mod sessions;
 mod signals;
 mod skills;
 #[cfg(feature = "otel")]
+mod subagents;
 mod telemetry;
 mod terminal;
 mod versions;

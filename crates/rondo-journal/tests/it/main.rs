@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "shared test code fails by panicking")]
 
 mod append;
+mod budget;
 mod conformance;
 mod damage;
 mod export;

@@ -5,6 +5,7 @@ use super::end;
 use super::parent::{ChildTools, ParentTurn};
 use super::relay::{Relay, Seen};
 use super::task::Task;
+use crate::agents::Agent;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking::unkept;
 use crate::plan::{ConnectedModel, TurnPlan};
@@ -30,6 +31,7 @@ const MARGIN_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Child<'a> {
     pub(super) parent: &'a ParentTurn,
     pub(super) id: SessionId,
+    pub(super) agent: Option<&'a Agent>,
 }
 
 /// A child's turn, ready to run.
@@ -145,7 +147,7 @@ impl Child<'_> {
         };
         let (plan, start) = match &stored {
             None => {
-                let mut plan = parent.plan(&tools);
+                let mut plan = parent.plan(self.agent, &tools);
                 plan.profile.limits = kept_back(left).applied_to(plan.profile.limits);
                 plan.target.check(&plan.profile, plan.tool_names.len())?;
                 let message = Message::user(&task.task);

@@ -2,6 +2,7 @@
 
 use super::narrowed::Narrowed;
 use super::{AT_ONCE_MAX, NAME};
+use crate::agents::{Agent, Agents};
 use crate::extensions::Extensions;
 use crate::parking::GivenAnswer;
 use crate::plan::{ConnectedModel, TurnPlan};
@@ -40,6 +41,8 @@ pub(crate) struct ParentTurn {
     pub(crate) extensions: Extensions,
     /// What was answered while the turn was parked.
     pub(crate) answers: Vec<GivenAnswer>,
+    /// The agent files that its children may use.
+    pub(crate) agents: Agents,
     /// How many turns stand above this one.
     pub(crate) depth: u32,
     /// What is built after the tools, of which the tool that starts children is one.
@@ -114,10 +117,16 @@ impl ParentTurn {
     ///
     /// # Errors
     /// When a tool is named that the parent does not have.
-    pub(super) fn tools(&self, only: Option<&[String]>) -> Result<ChildTools, String> {
+    pub(super) fn tools(
+        &self,
+        agent: Option<&Agent>,
+        only: Option<&[String]>,
+    ) -> Result<ChildTools, String> {
         let specs = self.built.get().map(|it| Arc::clone(&it.specs));
         let specs = specs.unwrap_or_default();
-        let mut own: Vec<&ToolSpec> = specs.iter().filter(|it| self.may_pass_on(it)).collect();
+        let gets = |it: &ToolSpec| agent.is_none_or(|agent| agent.gets(&it.name));
+        let own = specs.iter().filter(|it| self.may_pass_on(it) && gets(it));
+        let mut own: Vec<&ToolSpec> = own.collect();
         let scope = ToolScope {
             session: self.session.clone(),
             turn: rondo_types::TurnId::new(""),
@@ -125,7 +134,7 @@ impl ParentTurn {
         };
         let sources = self.extensions.tool_sources.iter();
         let offered = sources.flat_map(|it| it.tools(&scope)).map(|it| it.spec());
-        let mut offered: Vec<ToolSpec> = offered.collect();
+        let mut offered: Vec<ToolSpec> = offered.filter(gets).collect();
         let mut extensions = self.extensions.clone();
         if let Some(only) = only {
             let named: BTreeSet<String> = only.iter().cloned().collect();
@@ -145,12 +154,13 @@ impl ParentTurn {
             }
             own.retain(|it| named.contains(&it.name));
             offered.retain(|it| named.contains(&it.name));
-            let names = Arc::new(named);
+        }
+        if agent.is_some() || only.is_some() {
+            let names = Arc::new(offered.iter().map(|it| it.name.clone()).collect());
             for source in &mut extensions.tool_sources {
-                let (source_of_all, names) = (Arc::clone(source), Arc::clone(&names));
                 *source = Arc::new(Narrowed {
-                    source: source_of_all,
-                    names,
+                    source: Arc::clone(source),
+                    names: Arc::clone(&names),
                 });
             }
         }
@@ -172,8 +182,11 @@ impl ParentTurn {
     }
 
     /// Returns the models, the profile and the tools of a new child.
-    pub(super) fn plan(&self, tools: &ChildTools) -> TurnPlan {
+    pub(super) fn plan(&self, agent: Option<&Agent>, tools: &ChildTools) -> TurnPlan {
         let mut profile = self.profile.clone();
+        if let Some(agent) = agent {
+            profile.system_prompt = Some(agent.prompt.clone());
+        }
         profile.tools.clone_from(&tools.names);
         let own = profile.system_prompt.take().unwrap_or_default();
         profile.system_prompt = Some(
@@ -181,12 +194,33 @@ impl ParentTurn {
                 .trim_start()
                 .to_owned(),
         );
+        let own_target = agent.and_then(|it| self.model_of(it));
         TurnPlan {
             profile,
-            target: self.target.clone(),
-            fallbacks: self.fallbacks.clone(),
+            // The fallbacks are those of the parent's model.
+            fallbacks: match own_target {
+                Some(_) => Vec::new(),
+                None => self.fallbacks.clone(),
+            },
+            target: own_target.unwrap_or_else(|| self.target.clone()),
             tool_names: tools.names.clone(),
         }
+    }
+
+    /// Returns the model that an agent file names; none where it names none, or one that cannot be asked here.
+    fn model_of(&self, agent: &Agent) -> Option<ModelTarget> {
+        let mut settings = self.settings.clone();
+        settings.values.model = Some(agent.model.clone()?);
+        settings.values.base_url = None;
+        let target = ModelTarget::make(&settings);
+        let usable = target.and_then(|it| it.check_key(&settings).map(|()| it));
+        usable
+            .map_err(|error| {
+                let name = &agent.name;
+                let note = format!("agent `{name}` asks the session's model: {}", error.line());
+                self.runtime.notices().note(&note);
+            })
+            .ok()
     }
 }
 

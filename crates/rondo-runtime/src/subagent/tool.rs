@@ -29,7 +29,12 @@ impl Tool for SubagentTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: DESCRIPTION.to_owned(),
+            description: match self.parent.as_ref().map(|it| it.agents.listed()) {
+                Some(agents) if !agents.is_empty() => {
+                    format!("{DESCRIPTION}\n\nAgents that it can be done by:{agents}")
+                }
+                _ => DESCRIPTION.to_owned(),
+            },
             parameters: schema(),
             // It has no effects but those of its child's calls, which the gate judges one by one.
             effects: Effects::ReadOnly,
@@ -67,7 +72,11 @@ impl Tool for SubagentTool {
         let Some(id) = id else {
             return Reconciled::Unknown;
         };
-        let child = Child { parent, id };
+        let child = Child {
+            parent,
+            id,
+            agent: None,
+        };
         match (child.has_begun(), child.recorded_end()) {
             (Ok(false), _) => Reconciled::NotDone,
             (Ok(true), Ok(Some(outcome))) => Reconciled::Done(outcome),
@@ -83,10 +92,18 @@ async fn started(
 ) -> Result<CallEnd, Box<ToolOutcome>> {
     let invalid = |why: String| ToolOutcome::error(ToolErrorCode::InvalidArgs, why);
     let task = Task::read(&invocation.arguments).map_err(invalid)?;
-    let tools = parent.tools(task.tools.as_deref()).map_err(invalid)?;
+    let agent = match &task.agent {
+        Some(name) => Some(parent.agents.named(name).map_err(|error| {
+            let hint = error.hint.clone().unwrap_or_default();
+            invalid(format!("{}; {hint}", error.line()))
+        })?),
+        None => None,
+    };
+    let tools = parent.tools(agent, task.tools.as_deref());
+    let tools = tools.map_err(invalid)?;
     let id = parent.session.child(&invocation.call_id);
     let id = id.ok_or_else(|| failed("the session's id is too long for one of a subagent"))?;
-    let child = Child { parent, id };
+    let child = Child { parent, id, agent };
     invocation.allowance = task.within(invocation.allowance);
     let has_begun = child.has_begun().map_err(not_run)?;
     if invocation.allowance.is_spent() && !has_begun {

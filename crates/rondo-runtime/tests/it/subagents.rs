@@ -407,3 +407,111 @@ async fn the_agents_list_is_told_of_and_is_the_sessions() {
     assert_eq!(lists.collect::<Vec<_>>(), [2]);
     assert!(told.iter().any(|it| says(&it.body, "[>] write")));
 }
+
+#[tokio::test]
+async fn an_agent_file_gives_a_child_its_prompt_and_narrows_its_tools() {
+    let world = World::new(Script::answering(|request| {
+        let asked = Asked::of(request);
+        if asked.is("Delegate") {
+            return match asked.results.len() {
+                0 => {
+                    assert!(
+                        request
+                            .json()
+                            .to_string()
+                            .contains("- looker: Looks at code.")
+                    );
+                    calls(&[
+                        ("subagent", json!({"task": "look", "agent": "looker"})),
+                        ("subagent", json!({"task": "look", "agent": "nobody"})),
+                    ])
+                }
+                _ => text("Done."),
+            };
+        }
+        let system = request.json()["messages"][0]["content"].to_string();
+        assert!(system.contains("You look at code."), "{system}");
+        assert_eq!(asked.tools, BTreeSet::from(["read_file".to_owned()]));
+        text("Seen.")
+    }))
+    .await;
+    let folder = world.project.path().join(".claude/agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = "---\nname: looker\ndescription: Looks at code.\ntools: Read, WebSearch\nmodel: evil/model\n---\nYou look at code.";
+    std::fs::write(folder.join("looker.md"), file).unwrap();
+    let service = world.service();
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Delegate").await;
+    let told = until(&mut listener, is_result).await;
+    let ends = ends(&told);
+    assert!(
+        ends[0].0.is_none() && ends[0].1.contains("Seen."),
+        "{ends:?}"
+    );
+    assert_eq!(ends[1].0, Some(ToolErrorCode::InvalidArgs));
+    assert!(ends[1].1.contains("the agents are: looker"), "{ends:?}");
+}
+
+#[tokio::test]
+async fn a_budget_of_the_session_counts_its_children_and_another_process_sees_it() {
+    let world = World::new(script(|asked| {
+        if asked.is("Delegate") {
+            return match asked.results.is_empty() {
+                true => calls(&[task("look")]),
+                false => text("Done."),
+            };
+        }
+        text("Looked.")
+    }))
+    .await;
+    let flags = |session, daily| Layer {
+        max_session_tokens: session,
+        max_daily_tokens: daily,
+        ..Layer::default()
+    };
+    let service = world.service_with(flags(Some(100_000), None));
+    let session = service.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Delegate").await;
+    until(&mut listener, is_result).await;
+    service.close().await;
+    // Three requests of 110 tokens each, that of the child included.
+    let dir = world.home.path().join("data/sessions");
+    let store = rondo_journal::Store::open(&dir, rondo_journal::Options::default()).unwrap();
+    let place = rondo_journal::BudgetPlace {
+        root: session.id().clone(),
+        project: String::new(),
+        day: 0,
+    };
+    let used = store.committed(rondo_journal::BudgetScope::Session, place);
+    assert_eq!(used.await.unwrap().tokens, 330);
+
+    let other = world.service_with(flags(None, Some(331)));
+    let session = other.new_session(world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Hello").await;
+    until(&mut listener, is_parked).await;
+    assert_eq!(world.server.requests().len(), 3);
+    let question = session.questions().await.unwrap().remove(0);
+    assert!(
+        question
+            .prompt
+            .contains("the budget of 331 tokens for today is spent"),
+        "{question:?}"
+    );
+    session.answer(approve(&question)).await.unwrap();
+    until(&mut listener, is_result).await;
+    other.close().await;
+    let sums = rondo_runtime::usage::usage(
+        &store,
+        rondo_runtime::usage::UsageBy::Session,
+        rondo_types::TimeMs(0),
+    );
+    let sums: Vec<_> = sums.unwrap().into_values().collect();
+    assert_eq!(
+        sums.iter().map(|it| it.requests).collect::<Vec<_>>(),
+        [3, 1]
+    );
+    assert_eq!(sums[0].usage.total(), 330);
+}

@@ -1,0 +1,289 @@
+//! What turns of any process have used of budgets that they share, in the journal's own file.
+//!
+//! What a request may cost is held back before it is sent, in the transaction that looks whether it fits, so that two
+//! processes cannot both take the last of it. What it used takes its place afterwards. A process that dies in between
+//! leaves it held: it may have been used.
+
+use crate::commit_thread::{to_i64, to_u64};
+use crate::error::StoreError;
+use crate::store::Store;
+use rondo_core::ports::Amount;
+use rondo_types::{NanoUsd, SessionId};
+use rusqlite::{Connection, OptionalExtension as _};
+use std::io;
+use tokio::task::spawn_blocking;
+
+/// The tables, where they are missing. A day is counted since 1970, 0 for what no day bounds.
+pub(crate) const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS budget_held (
+    session TEXT NOT NULL,
+    id TEXT NOT NULL,
+    root TEXT NOT NULL,
+    project TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (session, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS budget_used (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (scope, key, day)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS budget_of_removed AFTER DELETE ON sessions
+BEGIN DELETE FROM budget_used WHERE scope = 'session' AND key = OLD.name; END;
+";
+
+/// Days of which it is remembered what was used.
+const DAYS_KEPT: i64 = 400;
+
+/// What a budget is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BudgetScope {
+    /// A session, with those that its calls started.
+    Session,
+    /// A day of the user.
+    Day,
+    /// A day of the user in one directory.
+    ProjectDay,
+}
+
+/// A bound on what is used in a scope; `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetLimit {
+    /// What it is for.
+    pub scope: BudgetScope,
+    /// Tokens of prompts and replies.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub cost: Option<NanoUsd>,
+}
+
+/// Where a request counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetPlace {
+    /// The session, or the one that it was started for.
+    pub root: SessionId,
+    /// The directory.
+    pub project: String,
+    /// The day, counted since 1970.
+    pub day: u32,
+}
+
+/// A request that is to be held back for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetClaim {
+    /// The session that sends it.
+    pub session: SessionId,
+    /// Names it within its session.
+    pub id: String,
+    /// Where it counts.
+    pub place: BudgetPlace,
+    /// What it is likely to use.
+    pub estimate: Amount,
+    /// Whether it is counted and not refused.
+    pub beyond: bool,
+}
+
+impl BudgetScope {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Day => "day",
+            Self::ProjectDay => "project",
+        }
+    }
+
+    fn key(self, place: &BudgetPlace) -> (&str, i64) {
+        let day = i64::from(place.day);
+        match self {
+            Self::Session => (place.root.as_str(), 0),
+            Self::Day => ("", day),
+            Self::ProjectDay => (&place.project, day),
+        }
+    }
+
+    /// Holds for the rows of `budget_held` that count here, by the key and the day.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Session => "root = ?1 AND ?2 = 0",
+            Self::Day => "?1 = '' AND day = ?2",
+            Self::ProjectDay => "project = ?1 AND day = ?2",
+        }
+    }
+}
+
+impl Store {
+    /// Holds back what a request is likely to use, where it fits all limits; otherwise returns the first that it does
+    /// not fit. The same claim again holds back nothing more.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: it may or may not be held back.
+    pub async fn hold_back(
+        &self,
+        claim: BudgetClaim,
+        limits: Vec<BudgetLimit>,
+    ) -> io::Result<Option<BudgetLimit>> {
+        let held = self
+            .writer()
+            .write(1, None, move |connection| hold(connection, &claim, &limits));
+        held.await.map_err(|it| it.failure.into())
+    }
+
+    /// Puts what a request has used in the place of what was held back for it. One that is not held back any more
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: it may or may not be settled.
+    pub async fn settle_held(&self, session: &SessionId, id: &str, used: Amount) -> io::Result<()> {
+        let (session, id) = (session.clone(), id.to_owned());
+        let settled = self.writer().write(1, None, move |connection| {
+            settle(connection, &session, &id, used)
+        });
+        settled.await.map_err(|it| it.failure.into())
+    }
+
+    /// Returns what is used and held back in a scope.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn committed(
+        &self,
+        scope: BudgetScope,
+        place: BudgetPlace,
+    ) -> Result<Amount, StoreError> {
+        let store = self.clone();
+        let read = spawn_blocking(move || committed(&store.reader(), scope, &place));
+        read.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn hold(
+    connection: &Connection,
+    claim: &BudgetClaim,
+    limits: &[BudgetLimit],
+) -> Result<Option<BudgetLimit>, StoreError> {
+    let known = "SELECT 1 FROM budget_held WHERE session = ?1 AND id = ?2";
+    let is_held = connection
+        .prepare_cached(known)?
+        .exists((claim.session.as_str(), &claim.id))?;
+    if is_held {
+        return Ok(None);
+    }
+    for limit in limits.iter().filter(|_| !claim.beyond) {
+        let before = committed(connection, limit.scope, &claim.place)?;
+        let tokens = before.tokens.saturating_add(claim.estimate.tokens);
+        let cost = cost_of(before).saturating_add(cost_of(claim.estimate));
+        let is_much = limit.tokens.is_some_and(|max| tokens > max)
+            || limit.cost.is_some_and(|max| cost > max.0);
+        if is_much {
+            return Ok(Some(*limit));
+        }
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO budget_held (session, id, root, project, day, tokens, cost)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            claim.session.as_str(),
+            &claim.id,
+            claim.place.root.as_str(),
+            &claim.place.project,
+            claim.place.day,
+            to_i64(claim.estimate.tokens),
+            to_i64(cost_of(claim.estimate)),
+        ))?;
+    Ok(None)
+}
+
+fn settle(
+    connection: &Connection,
+    session: &SessionId,
+    id: &str,
+    used: Amount,
+) -> Result<(), StoreError> {
+    let held =
+        "DELETE FROM budget_held WHERE session = ?1 AND id = ?2 RETURNING root, project, day";
+    let place = connection
+        .prepare_cached(held)?
+        .query_row((session.as_str(), id), |row| {
+            Ok(BudgetPlace {
+                root: SessionId::new(row.get::<_, String>(0)?),
+                project: row.get(1)?,
+                day: row.get(2)?,
+            })
+        })
+        .optional()?;
+    let Some(place) = place else {
+        return Ok(());
+    };
+    let (tokens, cost) = (to_i64(used.tokens), to_i64(cost_of(used)));
+    if (tokens, cost) != (0, 0) {
+        for scope in [
+            BudgetScope::Session,
+            BudgetScope::Day,
+            BudgetScope::ProjectDay,
+        ] {
+            let (key, day) = scope.key(&place);
+            connection
+                .prepare_cached(
+                    "INSERT INTO budget_used (scope, key, day, tokens, cost)
+                     VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (scope, key, day) DO UPDATE SET
+                     tokens = min(tokens + excluded.tokens, 9000000000000000000),
+                     cost = min(cost + excluded.cost, 9000000000000000000)",
+                )?
+                .execute((scope.name(), key, day, tokens, cost))?;
+        }
+    }
+    connection
+        .prepare_cached("DELETE FROM budget_used WHERE day > 0 AND day < ?1")?
+        .execute([i64::from(place.day) - DAYS_KEPT])?;
+    connection
+        .prepare_cached("DELETE FROM budget_held WHERE day < ?1")?
+        .execute([i64::from(place.day) - DAYS_KEPT])?;
+    Ok(())
+}
+
+fn committed(
+    connection: &Connection,
+    scope: BudgetScope,
+    place: &BudgetPlace,
+) -> Result<Amount, StoreError> {
+    let (key, day) = scope.key(place);
+    let read = |row: &rusqlite::Row<'_>| Ok((to_u64(row.get(0)?), to_u64(row.get(1)?)));
+    let used = connection
+        .prepare_cached(
+            "SELECT tokens, cost FROM budget_used WHERE scope = ?1 AND key = ?2 AND day = ?3",
+        )?
+        .query_row((scope.name(), key, day), read)
+        .optional()?
+        .unwrap_or_default();
+    let held = connection
+        .prepare_cached(&format!(
+            "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0) FROM budget_held WHERE {}",
+            scope.condition()
+        ))?
+        .query_row((key, day), read)?;
+    Ok(Amount {
+        tokens: used.0.saturating_add(held.0),
+        cost: Some(NanoUsd(used.1.saturating_add(held.1))),
+    })
+}
+
+fn cost_of(amount: Amount) -> u64 {
+    amount.cost.unwrap_or_default().0
+}

@@ -1,0 +1,162 @@
+//! What the recorded sessions used: tokens and cost, by day, model, project or session.
+
+use crate::error::{Result, SetupError};
+use crate::sessions;
+use chrono::{Local, TimeZone as _};
+use rondo_core::ports::{RecordBody, Seq};
+use rondo_journal::{Entry, SessionInfo, Store};
+use rondo_types::{ModelInfo, NanoUsd, TimeMs, Usage};
+use std::collections::BTreeMap;
+
+/// What usage is summed up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageBy {
+    /// The day in this machine's time zone, as `2026-11-24`.
+    Day,
+    /// The model, as `provider/model`.
+    Model,
+    /// The directory.
+    Project,
+    /// The session; what a call of it started counts as its own.
+    Session,
+}
+
+/// What was used under one key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UsageSum {
+    /// Replies of models. Requests without one are not counted.
+    pub requests: u64,
+    /// Their tokens, where the provider counted them.
+    pub usage: Usage,
+    /// Their cost by the price of the time, as far as it was known.
+    pub cost: NanoUsd,
+    /// Replies whose tokens or price are not known.
+    pub uncounted: u64,
+}
+
+/// Sums up what the sessions used since a time.
+///
+/// # Errors
+/// When the journal cannot be read. A damaged session fails it.
+pub fn usage(store: &Store, by: UsageBy, since: TimeMs) -> Result<BTreeMap<String, UsageSum>> {
+    let mut sums = BTreeMap::new();
+    let all = store.sessions(usize::MAX).map_err(sessions::failed)?;
+    for info in sessions::with_children(store, all)? {
+        if info.updated >= since {
+            of_session(store, &info, (by, since), &mut sums)?;
+        }
+    }
+    Ok(sums)
+}
+
+fn of_session(
+    store: &Store,
+    info: &SessionInfo,
+    (by, since): (UsageBy, TimeMs),
+    sums: &mut BTreeMap<String, UsageSum>,
+) -> Result<()> {
+    // What a fork shares with its parent is the parent's.
+    let own = info.parent.as_ref().map_or(1, |(_, at)| at.0 + 1);
+    let mut asked = Asked::default();
+    store.each::<SetupError>(&info.id, Seq(1), |entry| {
+        let is_counted = entry.seq.0 >= own;
+        if let Some((model, replied)) = asked.take(entry)
+            && is_counted
+            && replied.at >= since
+        {
+            let key = key(by, info, &model, replied.at);
+            sums.entry(key).or_default().add(&replied);
+        }
+        Ok(())
+    })
+}
+
+fn key(by: UsageBy, info: &SessionInfo, model: &str, at: TimeMs) -> String {
+    match by {
+        UsageBy::Day => day(at),
+        UsageBy::Model => model.to_owned(),
+        UsageBy::Project => match info.directory.is_empty() {
+            true => "(none)".to_owned(),
+            false => info.directory.clone(),
+        },
+        UsageBy::Session => {
+            let mut root = info.id.clone();
+            while let Some(parent) = root.parent() {
+                root = parent;
+            }
+            root.to_string()
+        }
+    }
+}
+
+fn day(at: TimeMs) -> String {
+    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
+    let time = Local.timestamp_millis_opt(millis).single();
+    time.map_or_else(String::new, |it| it.date_naive().to_string())
+}
+
+/// The models of the turn under way, and the one that is asked.
+#[derive(Default)]
+struct Asked {
+    models: Vec<ModelInfo>,
+    model: String,
+}
+
+/// A reply, and what it cost.
+struct Replied {
+    at: TimeMs,
+    usage: Option<Usage>,
+    cost: Option<NanoUsd>,
+}
+
+impl Asked {
+    fn take(&mut self, entry: Entry) -> Option<(String, Replied)> {
+        if !["equipped", "model_requested", "model_replied"].contains(&entry.kind().as_str()) {
+            return None;
+        }
+        let record = entry.into_record()?;
+        match record.body {
+            RecordBody::TurnEnvironment { models, .. } => {
+                self.models = models;
+                None
+            }
+            RecordBody::ModelRequested { model, .. } => {
+                self.model = model;
+                None
+            }
+            RecordBody::ModelReplied { reply } => {
+                let model = self.models.iter().find(|it| it.full_name() == self.model);
+                let price = model.and_then(|it| it.price);
+                let usage = reply.usage;
+                let replied = Replied {
+                    at: record.at_ms,
+                    usage,
+                    cost: usage.and_then(|usage| price.map(|it| it.cost(usage))),
+                };
+                Some((self.model.clone(), replied))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl UsageSum {
+    fn add(&mut self, replied: &Replied) {
+        self.requests += 1;
+        self.usage += replied.usage.unwrap_or_default();
+        match replied.cost {
+            Some(cost) => self.cost += cost,
+            None => self.uncounted += 1,
+        }
+    }
+
+    /// Returns both together.
+    #[must_use]
+    pub fn plus(mut self, more: Self) -> Self {
+        self.requests += more.requests;
+        self.usage += more.usage;
+        self.cost += more.cost;
+        self.uncounted += more.uncounted;
+        self
+    }
+}
