@@ -1,9 +1,10 @@
 //! The default gate of an agent, which lets the program's own tools run without approval.
 
 use async_trait::async_trait;
+use rondo_core::ports::Terms;
 use rondo_core::shown;
 use rondo_core::{Gate, GateRequest, Verdict};
-use rondo_types::{Effects, ToolSpec};
+use rondo_types::{Effects, Grant, ToolKind, ToolSpec};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -31,6 +32,13 @@ impl OwnToolsRun {
     }
 }
 
+/// Returns whether a call may send out what text from outside makes the model say.
+fn sends_after_outside(request: &GateRequest) -> bool {
+    let spec = &request.spec;
+    let reaches_outside = spec.kind == ToolKind::Fetch || spec.hints.open_world == Some(true);
+    request.has_outside_text && reaches_outside
+}
+
 #[async_trait]
 impl Gate for OwnToolsRun {
     async fn check(&self, request: &GateRequest) -> Verdict {
@@ -39,7 +47,9 @@ impl Gate for OwnToolsRun {
         }
         match &self.judge {
             Some(judge) => judge.check(request).await,
-            None if request.spec.effects == Effects::ReadOnly => Verdict::Allow,
+            None if request.spec.effects == Effects::ReadOnly && !sends_after_outside(request) => {
+                Verdict::Allow
+            }
             None => Verdict::Ask {
                 prompt: format!(
                     "`{}` wants to run with\n{}",
@@ -47,6 +57,19 @@ impl Gate for OwnToolsRun {
                     shown::call(&request.arguments)
                 ),
             },
+        }
+    }
+
+    async fn terms(&self, request: &GateRequest) -> Terms {
+        match &self.judge {
+            Some(judge) => judge.terms(request).await,
+            None => Terms::default(),
+        }
+    }
+
+    fn remember(&self, grant: &Grant) {
+        if let Some(judge) = &self.judge {
+            judge.remember(grant);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::turn::{NewTurn, TurnParts};
 use crate::typed::Expected;
 use rondo_core::history::last_turn;
 use rondo_core::ports::{Commit, NoJournal};
-use rondo_core::{Journal, TurnSetup};
+use rondo_core::{Journal, OutsideText, TurnSetup};
 use rondo_types::{Message, SessionId, Transcript};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -43,6 +43,7 @@ pub(crate) struct Task {
     pub(crate) journal: Arc<dyn Journal>,
     /// The schema and check of this turn's answer, instead of the agent's schema.
     pub(crate) answer: Option<Expected>,
+    pub(crate) outside_text: OutsideText,
 }
 
 impl Parts {
@@ -58,6 +59,7 @@ impl Parts {
             turn_number: turns_of(&history).saturating_add(1),
             journal: Arc::new(NoJournal::default()),
             answer,
+            outside_text: OutsideText::default(),
         };
         let history = Arc::new(Mutex::new(history));
         Run::start(self.setup(task), RunStart::Ask(message), history, None)
@@ -84,6 +86,7 @@ impl Parts {
             answer_check,
             opening: Commit::default(),
             seed: ids::random(),
+            outside_text: task.outside_text,
         })
     }
 }

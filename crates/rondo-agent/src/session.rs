@@ -6,10 +6,10 @@ use crate::run::{PutBack, RunStart};
 use crate::schema::AnswerSchema;
 use crate::typed::{Expected, Typed, TypedError, decoded};
 use crate::{Agent, Run, TurnError, parts};
-use rondo_core::Journal;
 use rondo_core::history::History;
 use rondo_core::history::last_turn;
 use rondo_core::ports::{NoJournal, Record};
+use rondo_core::{Journal, OutsideText};
 use rondo_types::{Message, Outcome, SessionId, Transcript};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -35,6 +35,7 @@ pub struct Session {
     history: Arc<Mutex<Transcript>>,
     turns: Arc<AtomicU32>,
     cut_off: Arc<std::sync::Mutex<Option<CutOff>>>,
+    outside_text: OutsideText,
 }
 
 impl Session {
@@ -46,6 +47,7 @@ impl Session {
             history: Arc::default(),
             turns: Arc::default(),
             cut_off: Arc::default(),
+            outside_text: OutsideText::default(),
         }
     }
 
@@ -82,6 +84,7 @@ impl Session {
             turns: Arc::new(AtomicU32::new(turns)),
             history: Arc::new(Mutex::new(transcript)),
             cut_off: Arc::new(std::sync::Mutex::new(cut_off)),
+            outside_text: OutsideText::new(history.has_outside_text()),
             ..self
         }
     }
@@ -220,6 +223,7 @@ impl Session {
                 None => Arc::new(NoJournal::default()),
             },
             answer,
+            outside_text: self.outside_text.clone(),
         }
     }
 

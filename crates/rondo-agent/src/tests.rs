@@ -53,6 +53,7 @@ async fn judged(agent: &Agent, name: &str, effects: Effects) -> Verdict {
         call_id: CallId::new("c"),
         spec: Arc::new(spec),
         arguments: json!({"command": "rm -rf x", "path": "x", "content": ""}),
+        has_outside_text: false,
     };
     agent.parts.turn.gate.check(&request).await
 }
@@ -284,5 +285,6 @@ fn question() -> ApprovalRequest {
         arguments: json!({}),
         prompt: "may it?".to_owned(),
         can_edit: true,
+        terms: rondo_core::ports::Terms::default(),
     }
 }

@@ -2,7 +2,9 @@
 
 use rondo_core::catalog::AnswerCheck;
 use rondo_core::ports::{Commit, ToolSource};
-use rondo_core::{Approver, Budgets, Gate, Interceptor, Journal, Model, Toolbox, TurnSetup};
+use rondo_core::{
+    Approver, Budgets, Gate, Interceptor, Journal, Model, OutsideText, Toolbox, TurnSetup,
+};
 use rondo_types::{Profile, SessionId, TurnId};
 use serde_json::Value;
 use std::sync::Arc;
@@ -50,6 +52,8 @@ pub struct NewTurn {
     pub opening: Commit,
     /// Seeds the jitter of retries.
     pub seed: u64,
+    /// Whether the conversation holds text from outside; shared by the turns of a session.
+    pub outside_text: OutsideText,
 }
 
 impl TurnParts {
@@ -78,6 +82,7 @@ impl TurnParts {
             answer_check: new.answer_check,
             opening: new.opening,
             seed: new.seed,
+            outside_text: new.outside_text,
         }
     }
 }

@@ -2,11 +2,16 @@
 
 use crate::changes::{Changes, Look};
 use crate::output::Output;
+use crate::remember::{self, Remember};
 use crate::render::{DeniedCall, fitted};
 use crate::screen::Screen;
 use async_trait::async_trait;
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_runtime::env::Env;
+use rondo_runtime::granting::{UserPolicy, approved_with};
+use rondo_runtime::parking;
+use rondo_runtime::sanitize::plain;
+use rondo_runtime::settings::Settings;
+use rondo_types::Grant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
@@ -24,8 +29,8 @@ const TERMINAL: &str = "/dev/tty";
 const ANSWER_BYTES_MAX: usize = 4096;
 /// Denied calls that are named.
 const DENIED_MAX: usize = 32;
-/// What stands below the question.
-const CHOICE: &str = "Run it? y/n, then Enter (Enter alone: no) ";
+/// What stands below a change of the user's rules.
+const WRITE_CHOICE: &str = "Write this and run it? y/n, then Enter (Enter alone: no) ";
 /// Rows and columns when the terminal does not say.
 const SIZE_DEFAULT: (u16, u16) = (24, 80);
 /// Unreadable answers after which the call is denied.
@@ -37,7 +42,7 @@ const LOOK_UP: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// Asks `y` or `n`; without a terminal, denies and remembers it.
+/// Asks for a yes or a no, and what a yes lets run from then on; without a terminal, denies and remembers it.
 #[derive(Debug)]
 pub(crate) struct TerminalApprover {
     terminal: bool,
@@ -45,12 +50,21 @@ pub(crate) struct TerminalApprover {
     screen: Screen,
     changes: Changes,
     has_color: bool,
+    policy: UserPolicy,
+    /// The user's name, for the record of what they allow from then on.
+    user: String,
 }
 
 impl TerminalApprover {
     /// Builds an approver. It asks only where a person sits: standard error is a terminal, whatever is
     /// piped in, since the answer is typed on the terminal itself.
-    pub(crate) fn new(env: &Env, output: &Output, screen: Screen, changes: Changes) -> Self {
+    pub(crate) fn new(
+        settings: &Settings,
+        output: &Output,
+        screen: Screen,
+        changes: Changes,
+    ) -> Self {
+        let env = &settings.env;
         let streams = isatty(io::stderr()) && !is_closed(io::stdin());
         let ci = env.get("CI").is_some_and(|value| value != "false");
         Self {
@@ -59,6 +73,8 @@ impl TerminalApprover {
             screen,
             changes,
             has_color: output.stderr_color,
+            policy: UserPolicy::of(&settings.paths),
+            user: parking::user(env),
         }
     }
 
@@ -93,14 +109,16 @@ impl Approver for TerminalApprover {
             look: self.changes.look(request).await,
             request: request.clone(),
             has_color: self.has_color,
+            policy: self.policy.clone(),
         };
         self.screen.aside().await;
         let abandoned = Arc::new(AtomicBool::new(false));
         let _abandon = Abandon(Arc::clone(&abandoned));
         let asked = spawn_blocking(move || converse(&terminal, &question, &abandoned)).await;
         let approval = match asked.unwrap_or_else(|err| Err(io::Error::other(err))) {
-            Ok(true) => Approval::Approved,
-            Ok(false) => denied("the user said no"),
+            Ok(Said::Yes(None)) => Approval::Approved,
+            Ok(Said::Yes(Some(grant))) => return approved_with(request, &self.user, grant),
+            Ok(Said::No) => denied("the user said no"),
             Err(err) => denied(&format!("the question could not be asked: {err}")),
         };
         approval.into()
@@ -112,6 +130,14 @@ struct Question {
     request: ApprovalRequest,
     look: Look,
     has_color: bool,
+    policy: UserPolicy,
+}
+
+/// What the user said.
+enum Said {
+    /// Yes, and what runs from then on.
+    Yes(Option<Grant>),
+    No,
 }
 
 /// Returns whether a stream is a device without a person, such as `/dev/null`: giving that says that there is
@@ -147,23 +173,65 @@ impl Drop for Abandon {
 /// Runs on a thread that may block: a terminal has no asynchronous form without unsafe code. The
 /// thread looks up often enough to end soon after its question is dropped, so that it never takes
 /// the answer to the next one.
-fn converse(mut terminal: &File, question: &Question, abandoned: &AtomicBool) -> io::Result<bool> {
+fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io::Result<Said> {
+    let offers = &question.request.terms.offers;
+    let (letters, meaning) = remember::choice(offers);
+    let choice = format!("{meaning}Run it? y/n{letters}, then Enter (Enter alone: no) ");
     for _ in 0..ATTEMPTS_MAX {
-        // What was typed before the question could be read is no answer to it.
-        tcflush(terminal, QueueSelector::IFlush)?;
-        write!(terminal, "\r\x1b[K{}{CHOICE}", shown(terminal, question))?;
-        let answer = read_line(terminal, abandoned)?;
-        if !answer.ends_with('\n') {
-            // Ctrl-D ends an answer without ending its line.
-            writeln!(terminal)?;
-        }
-        match answer.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Ok(true),
-            "n" | "no" | "" => return Ok(false),
+        let text = shown(terminal, question);
+        let answer = asked(terminal, &format!("{text}{choice}"), abandoned)?;
+        match answer.as_str() {
+            "y" | "yes" => return Ok(Said::Yes(None)),
+            "n" | "no" | "" => return Ok(Said::No),
             _ => {}
         }
+        match remember::chosen(&answer, offers) {
+            Some(Remember::InSession(grant)) => return Ok(Said::Yes(Some(grant))),
+            Some(Remember::ForEver(grant)) => {
+                if is_written(terminal, question, &grant, abandoned)? {
+                    return Ok(Said::Yes(Some(grant)));
+                }
+            }
+            None => {}
+        }
     }
-    Ok(false)
+    Ok(Said::No)
+}
+
+/// Shows what would change in the user's rules, and writes it if they agree.
+fn is_written(
+    mut terminal: &File,
+    question: &Question,
+    grant: &Grant,
+    abandoned: &AtomicBool,
+) -> io::Result<bool> {
+    let written = match remember::shown_change(&question.policy, grant) {
+        Ok((change, diff)) => {
+            let answer = asked(terminal, &format!("{diff}{WRITE_CHOICE}"), abandoned)?;
+            match matches!(answer.as_str(), "y" | "yes") {
+                true => change.save(),
+                false => return Ok(false),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &written {
+        writeln!(terminal, "{}", plain(&error.line()))?;
+    }
+    Ok(written.is_ok())
+}
+
+/// Puts a question, and returns the answer in lower case.
+fn asked(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
+    // What was typed before the question could be read is no answer to it.
+    tcflush(terminal, QueueSelector::IFlush)?;
+    write!(terminal, "\r\x1b[K{question}")?;
+    let answer = read_line(terminal, abandoned)?;
+    if !answer.ends_with('\n') {
+        // Ctrl-D ends an answer without ending its line.
+        writeln!(terminal)?;
+    }
+    Ok(answer.trim().to_ascii_lowercase())
 }
 
 /// Lays a question out anew each time: the terminal may have another size.
@@ -214,7 +282,13 @@ fn readable(terminal: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rondo_runtime::env::Env;
+    use rondo_runtime::paths::Paths;
     use rondo_types::CallId;
+
+    fn paths() -> Paths {
+        Paths::find(&Env::of(&[("RONDO_HOME", "/nowhere")])).unwrap()
+    }
 
     #[tokio::test]
     async fn without_a_terminal_a_call_is_denied_and_remembered() {
@@ -224,6 +298,8 @@ mod tests {
             screen: Screen::new(),
             changes: Changes::default(),
             has_color: false,
+            policy: UserPolicy::of(&paths()),
+            user: "ada".to_owned(),
         };
         let request = ApprovalRequest {
             session: rondo_types::SessionId::new("s"),
@@ -235,6 +311,7 @@ mod tests {
             arguments: serde_json::Value::Null,
             prompt: "rm -rf /".into(),
             can_edit: true,
+            terms: rondo_core::ports::Terms::default(),
         };
         assert_eq!(approver.denied(), []);
         assert!(matches!(

@@ -65,6 +65,8 @@ impl Changes {
         let look = look.map(|change| source.redacted(change));
         if let Ok(change) = &look {
             let mut looks = self.looks();
+            // The latest question about a call is the one that was answered.
+            looks.retain(|(id, _)| *id != request.call_id);
             if looks.len() >= LOOKS_MAX {
                 looks.pop_front();
             }
@@ -143,6 +145,7 @@ mod tests {
             arguments,
             prompt: String::new(),
             can_edit: true,
+            terms: rondo_core::ports::Terms::default(),
         };
         let change = changes.look(&request).await.unwrap().unwrap();
         let lines = change.lines.unwrap();

@@ -7,7 +7,8 @@
 //! - `repl`: one prompt for the agent, a shell and Python.
 //! - `story`: renders a recorded session.
 //! - `render`: renders a turn; `show_turn`: shows a running turn and handles signals; `screen`: shares the
-//!   terminal between a turn and questions; `approver`: asks the questions; `changes`: the changes to files that
+//!   terminal between a turn and questions; `approver`: asks the questions; `remember`: answers that let more than one
+//!   call run; `changes`: the changes to files that
 //!   both show.
 //! - `output`: standard output and standard error; `log`: the output of `-v`.
 //! - `exit`, `error`: exit codes and messages; `signals`: the signals that stop a run.
@@ -22,6 +23,7 @@ mod error;
 mod exit;
 mod log;
 mod output;
+mod remember;
 mod render;
 mod repl;
 mod screen;

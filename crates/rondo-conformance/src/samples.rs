@@ -78,6 +78,7 @@ pub(crate) fn answer(session: &str, key: &str) -> NewMail {
         hash: "00".to_owned(),
         actor: "ann".to_owned(),
         value: AnswerValue::Approve,
+        remember: None,
     };
     NewMail {
         body: MailBody::Answer { answer },

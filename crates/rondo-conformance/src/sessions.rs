@@ -190,6 +190,7 @@ pub async fn a_session_that_waits_for_answers_says_so(engine: Box<dyn Engine>) {
         prompt: "may it?".to_owned(),
         hash: "00".to_owned(),
         expires: None,
+        offers: Vec::new(),
     }];
     let parked = body(RecordBody::Parked { questions });
     let cells = Record {

@@ -13,6 +13,7 @@
 //! - [`observe`]: hooks for telemetry.
 //! - [`compaction`]: summarises, drops and shortens older messages.
 //! - [`history`]: a session's transcript, from its records.
+//! - [`OutsideText`]: whether a conversation holds text from outside.
 //! - [`redact`]: removes known secrets from what is sent, shown and recorded.
 //! - [`redrive`]: rebuilds a machine's state from the records of its turn, to resume it.
 //! - [`replay`]: runs a session again from its records alone, and reports differences.
@@ -33,6 +34,7 @@ pub mod history;
 pub mod joined;
 pub mod machine;
 pub mod observe;
+mod outside_text;
 pub mod pairing;
 pub mod ports;
 pub mod profile;
@@ -51,6 +53,7 @@ pub use driver::{
 };
 pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
+pub use outside_text::OutsideText;
 pub use ports::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
     Journal, Model, ModelStream, Tool, ToolInvocation, Verdict,

@@ -115,10 +115,19 @@ fn whole(name: &str) -> serde_json::Result<Map<String, Value>> {
     serde_json::from_str(text)
 }
 
+/// The list of programs that a profile refuses, which layers only add to.
+const FORBIDDEN_PROGRAMS: &str = "forbidden_programs";
+
 fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
             (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
+            // What a profile refuses, those that extend it refuse too.
+            (Some(Value::Array(base)), Value::Array(over)) if key == FORBIDDEN_PROGRAMS => {
+                let new = over.iter().filter(|it| !base.contains(it)).cloned();
+                let new: Vec<Value> = new.collect();
+                base.extend(new);
+            }
             _ => {
                 base.insert(key.clone(), value.clone());
             }
@@ -239,6 +248,18 @@ mod tests {
         assert_eq!(resolved.sources["limits.max_steps"], "--max-steps");
         assert_eq!(resolved.sources["limits.max_tokens"], "config.toml");
         assert_eq!(resolved.sources["limits.overflow"], "profile default");
+    }
+
+    #[test]
+    fn hub_33_a_layer_adds_to_the_blacklist_and_takes_nothing_from_it() {
+        let own = builtin("hub").unwrap().forbidden_programs;
+        assert!(own.contains(&"rm".to_owned()) && own.contains(&"sudo".to_owned()));
+        for (list, added) in [("['curl', 'rm']", &["curl".to_owned()][..]), ("[]", &[])] {
+            let text = format!("forbidden_programs = {list}");
+            let resolved = resolve("hub", &[layer("config.toml", &text)]).unwrap();
+            let expected = [&own[..], added].concat();
+            assert_eq!(resolved.profile.forbidden_programs, expected);
+        }
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Run {
             answer_check: None,
             opening: rondo_core::ports::Commit::default(),
             seed: random(),
+            outside_text: rondo_core::OutsideText::default(),
         };
         let parts = TurnParts {
             model: self.model,

@@ -194,6 +194,7 @@ fn request(command: &str) -> GateRequest {
         call_id: CallId::new("c"),
         spec: Arc::new(spec),
         arguments: json!({ "command": command }),
+        has_outside_text: false,
     }
 }
 

@@ -2,15 +2,17 @@
 
 use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
+use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
 use crate::lookup::Lookup;
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
+use crate::terms;
 use crate::workdir::Workdir;
 use async_trait::async_trait;
-use rondo_core::ports::{Gate, GateRequest, Verdict};
+use rondo_core::ports::{Gate, GateRequest, Terms, Verdict};
 use rondo_core::shown;
-use rondo_types::{Effects, ToolKind};
-use serde_json::Value;
+use rondo_types::{Effects, Grant, GrantScope, ToolKind};
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +27,13 @@ const SETTINGS: &str = "settings";
 const READS: &str = "read-only";
 /// The rule by which commands run that the kernel confines.
 const SANDBOX: &str = "sandbox";
+/// The rule by which calls run that the user allowed at a question.
+const GRANT: &str = "grant";
+/// The rule after text from outside.
+const OUTSIDE_TEXT: &str = "text-from-outside";
+/// Why it asks.
+const MAY_LEAVE: &str =
+    "text from outside was read, and it may send data out or write outside the workspace";
 /// The rule where a plan is asked for.
 const LOOKS_ONLY: &str = "plan";
 /// What the model reads then.
@@ -60,6 +69,9 @@ struct Judge {
     disallowed_tools: Vec<Pattern>,
     forbidden_programs: Vec<String>,
     rules: Rules,
+    grants: Grants,
+    /// What is allowed for ever, by the rules.
+    granted: Grants,
 }
 
 /// The options of the gate.
@@ -90,6 +102,8 @@ pub struct GateOptions {
     pub forbidden_programs: Vec<String>,
     /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
     pub rules: Rules,
+    /// What the user allowed for the rest of the session.
+    pub grants: Grants,
 }
 
 /// A sandbox around commands. Tools keep to what it allows: they run outside of it.
@@ -145,6 +159,7 @@ impl GateOptions {
             disallowed_tools: Vec::new(),
             forbidden_programs: Vec::new(),
             rules: Rules::default(),
+            grants: Grants::default(),
         }
     }
 }
@@ -254,7 +269,9 @@ impl StandardGate {
             confined: options.confined,
             looking: options.looking,
             forbidden_programs: options.forbidden_programs,
+            granted: Grants::new(options.rules.grants().iter().cloned()),
             rules: options.rules,
+            grants: options.grants,
         })))
     }
 
@@ -272,13 +289,13 @@ impl Judge {
     fn is_quick(&self, request: &GateRequest) -> bool {
         let looks = self.confined.is_some() && request.spec.effects != Effects::ReadOnly;
         let runs_command = request.spec.kind.command_line(&request.arguments).is_some();
-        !runs_command && !looks && self.rules.rules().is_empty()
+        !runs_command && !looks && !request.has_outside_text && self.rules.rules().is_empty()
     }
 
     fn judge(&self, request: &GateRequest) -> Verdict {
         let tool = request.spec.name.as_str();
         if let Some(command) = request.spec.kind.command_line(&request.arguments) {
-            let (verdict, only_looks) = self.judge_command(tool, command, &request.arguments);
+            let (verdict, only_looks) = self.judge_command(request, command);
             let (call, arguments) = (&request.call_id, &request.arguments);
             self.looking.note(call, arguments, only_looks);
             return verdict;
@@ -308,11 +325,16 @@ impl Judge {
         let ruling = self
             .rules
             .of_call(&request.spec, &request.arguments, &self.dirs);
+        let is_wary = self.is_wary(request) && self.leaves(request);
         let reason = match ruling {
             Some(it) if it.decision == Decision::Deny => return deny(it.reason),
             Some(it) if it.decision == Decision::Ask && !self.yolo => {
                 format!("\nReason: {}.", shown::line(&shortened(&it.reason)))
             }
+            _ if reach != Reach::Protected && self.is_granted(request, is_wary) => {
+                return Verdict::Allow;
+            }
+            _ if is_wary => format!("\nReason: {MAY_LEAVE}."),
             Some(it) if it.decision == Decision::Allow && reach != Reach::Protected => {
                 return Verdict::Allow;
             }
@@ -355,18 +377,118 @@ impl Judge {
         }
     }
 
+    /// Returns whether the model may have been led to ask for the call by text that the user did not write.
+    fn is_wary(&self, request: &GateRequest) -> bool {
+        request.has_outside_text && !self.yolo
+    }
+
+    /// Returns whether a call that runs no command may send data out or change what is not in the directories.
+    fn leaves(&self, request: &GateRequest) -> bool {
+        let spec = &request.spec;
+        let reaches_outside = spec.kind == ToolKind::Fetch || spec.hints.open_world == Some(true);
+        match spec.kind {
+            _ if spec.effects == Effects::ReadOnly => reaches_outside,
+            ToolKind::Edit | ToolKind::Delete | ToolKind::Move if !reaches_outside => {
+                let path = request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+                !path.is_some_and(|path| self.dirs.holds_unprotected(path.as_ref(), &[]))
+            }
+            _ => true,
+        }
+    }
+
+    fn is_granted(&self, request: &GateRequest, is_wary: bool) -> bool {
+        let tool = request.spec.name.as_str();
+        let hash = || self.hash_of_call(request);
+        [&self.grants, &self.granted]
+            .iter()
+            .any(|it| it.allow_call(tool, is_wary, hash))
+    }
+
+    fn hash_of_call(&self, request: &GateRequest) -> String {
+        let file = match request.spec.kind {
+            ToolKind::Edit | ToolKind::Delete | ToolKind::Move => {
+                request.arguments.get(PATH_ARGUMENT).and_then(Value::as_str)
+            }
+            _ => None,
+        };
+        terms::of_call(&request.spec.name, &request.arguments, &self.dirs, file)
+    }
+
+    /// Returns what an approval of a call agrees to, and what can be remembered of it: nothing where it would be asked
+    /// about all the same.
+    fn terms(&self, request: &GateRequest) -> Terms {
+        let tool = request.spec.name.as_str();
+        let is_wary = self.is_wary(request);
+        let Some(command) = request.spec.kind.command_line(&request.arguments) else {
+            let hash = self.hash_of_call(request);
+            let whole = GrantScope::Tool {
+                tool: tool.to_owned(),
+            };
+            let ruling = self
+                .rules
+                .of_call(&request.spec, &request.arguments, &self.dirs);
+            let is_fixed = ruling.is_some_and(|it| it.decision != Decision::Allow)
+                || self.reach(request) == Reach::Protected;
+            let scopes = match request.spec.kind {
+                _ if is_fixed => Vec::new(),
+                ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute => {
+                    vec![whole]
+                }
+                _ => vec![
+                    terms::exactly(tool, &hash, &shown::call(&request.arguments)),
+                    whole,
+                ],
+            };
+            let is_wary = is_wary && self.leaves(request);
+            let offers = terms::grants(scopes, is_wary);
+            return Terms { hash, offers };
+        };
+        let Some(dirs) = self.dirs_of(&request.arguments) else {
+            return Terms::default();
+        };
+        let analysis = analyse(command, &dirs);
+        let call = (command, &request.arguments);
+        let hash = self.hash_of_command(tool, call, &analysis, &dirs);
+        let judged = self.judge_analysis(tool, call, (&analysis, is_wary), &dirs);
+        let can_be_remembered = [NO_RULE, OUTSIDE_TEXT].contains(&judged.rule.as_str())
+            && self.misled(&analysis, &dirs).is_none()
+            && !asks_outside(&request.arguments);
+        let scopes = match can_be_remembered {
+            true => terms::offers_of_command(tool, (command, &hash), &analysis, &dirs),
+            false => Vec::new(),
+        };
+        let offers = terms::grants(scopes, judged.rule == OUTSIDE_TEXT);
+        Terms { hash, offers }
+    }
+
+    fn hash_of_command(
+        &self,
+        tool: &str,
+        call: (&str, &Value),
+        analysis: &Analysis,
+        dirs: &AllowedDirs,
+    ) -> String {
+        let variables = self.workdir.as_ref().and_then(Workdir::environment);
+        let lookup = Lookup {
+            rules: &self.environment,
+            variables: variables.as_ref(),
+            dirs,
+        };
+        terms::of_command(tool, call, analysis, &lookup)
+    }
+
     /// Returns the verdict about a command, and whether it is allowed because it only looks.
-    fn judge_command(&self, tool: &str, command: &str, arguments: &Value) -> (Verdict, bool) {
-        let directory = arguments.get("working_directory").and_then(Value::as_str);
-        let Some(dirs) = self.command_dirs(directory) else {
+    fn judge_command(&self, request: &GateRequest, command: &str) -> (Verdict, bool) {
+        let (tool, arguments) = (request.spec.name.as_str(), &request.arguments);
+        let Some(dirs) = self.dirs_of(arguments) else {
             let reason = "the command's directory does not exist, or is another one for it";
             return (deny(reason.to_owned()), false);
         };
         let analysis = analyse(command, &dirs);
-        let outside = arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true));
-        let judged = match outside {
-            true => self.judge_outside(tool, command, &analysis, &dirs),
-            false => self.judge_analysis(tool, command, &analysis, &dirs),
+        let (call, found) = ((command, arguments), (&analysis, self.is_wary(request)));
+        let judged = match asks_outside(arguments) {
+            true => self.judge_outside(tool, call, found, &dirs),
+            false => self.judge_analysis(tool, call, found, &dirs),
         };
         let only_looks = judged.decision == Decision::Allow && judged.rule == READS;
         let verdict = match judged.decision {
@@ -384,11 +506,11 @@ impl Judge {
     fn judge_outside(
         &self,
         tool: &str,
-        command: &str,
-        analysis: &Analysis,
+        call: (&str, &Value),
+        found: (&Analysis, bool),
         dirs: &AllowedDirs,
     ) -> Judged {
-        let judged = self.judge_analysis(tool, command, analysis, dirs);
+        let judged = self.judge_analysis(tool, call, found, dirs);
         let holds = self.confined.is_some() || judged.rule == READS;
         match judged.decision {
             Decision::Allow if holds && !(self.confined.is_none() && self.yolo) => {
@@ -406,6 +528,10 @@ impl Judge {
         }
     }
 
+    fn dirs_of(&self, arguments: &Value) -> Option<AllowedDirs> {
+        self.command_dirs(arguments.get("working_directory").and_then(Value::as_str))
+    }
+
     /// Returns the directories that a command may read, from where it runs.
     fn command_dirs(&self, directory: Option<&str>) -> Option<AllowedDirs> {
         let current = self.workdir.as_ref().map(Workdir::directory);
@@ -417,8 +543,8 @@ impl Judge {
     fn judge_analysis(
         &self,
         tool: &str,
-        command: &str,
-        analysis: &Analysis,
+        (command, arguments): (&str, &Value),
+        (analysis, is_wary): (&Analysis, bool),
         dirs: &AllowedDirs,
     ) -> Judged {
         if let Some(reason) = self.refusal(tool, analysis) {
@@ -443,6 +569,19 @@ impl Judge {
         if self.yolo {
             return Judged::by(Decision::Allow, "yolo", "all calls are allowed".to_owned());
         }
+        let is_wary = is_wary && self.confined.is_none() && leaves(analysis, dirs, is_known);
+        let hash = || self.hash_of_command(tool, (command, arguments), analysis, dirs);
+        let is_granted = is_known
+            && [&self.grants, &self.granted].iter().any(|it| {
+                it.allow_call(tool, is_wary, hash)
+                    || it.allow_commands(tool, is_wary, analysis, dirs)
+            });
+        if is_granted {
+            return Judged::by(Decision::Allow, GRANT, "you allowed it".to_owned());
+        }
+        if is_wary {
+            return Judged::by(Decision::Ask, OUTSIDE_TEXT, MAY_LEAVE.to_owned());
+        }
         match self.allowing(tool, analysis, is_known) {
             Some(rule) => Judged::by(Decision::Allow, &rule, "it is allowed".to_owned()),
             None if self.confined.as_ref().is_some_and(|it| it.is_enough) => {
@@ -458,16 +597,20 @@ impl Judge {
             return Vec::new();
         };
         let analysis = analyse(command, &dirs);
+        let arguments = |command: &str| json!({ "command": command });
         let each = analysis.each().map(|simple| {
             let text = simple.words().collect::<Vec<_>>().join(" ");
+            let call = (text.as_str(), &arguments(&text));
+            let judged = self.judge_analysis(tool, call, (&simple, false), &dirs);
             Judged {
-                command: text.clone(),
-                ..self.judge_analysis(tool, &text, &simple, &dirs)
+                command: text,
+                ..judged
             }
         });
+        let call = (command, &arguments(command));
         let whole = Judged {
             command: command.to_owned(),
-            ..self.judge_analysis(tool, command, &analysis, &dirs)
+            ..self.judge_analysis(tool, call, (&analysis, false), &dirs)
         };
         each.chain([whole]).collect()
     }
@@ -554,6 +697,28 @@ impl Gate for StandardGate {
         let judged = tokio::task::spawn_blocking(move || judge.judge(&request)).await;
         judged.unwrap_or_else(|err| deny(format!("the command could not be judged: {err}")))
     }
+
+    async fn terms(&self, request: &GateRequest) -> Terms {
+        let (judge, request) = (Arc::clone(&self.0), request.clone());
+        let terms = tokio::task::spawn_blocking(move || judge.terms(&request)).await;
+        terms.unwrap_or_default()
+    }
+
+    fn remember(&self, grant: &Grant) {
+        self.0.grants.add(grant.clone());
+    }
+}
+
+/// Returns whether a call asks to run outside of the sandbox.
+fn asks_outside(arguments: &Value) -> bool {
+    arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true))
+}
+
+/// Returns whether a command may send data out or write outside the directories, where no sandbox holds it: one that runs
+/// code may do anything.
+fn leaves(analysis: &Analysis, dirs: &AllowedDirs, is_known: bool) -> bool {
+    let commands = analysis.plain_effects().filter(|_| is_known);
+    !commands.is_some_and(|all| all.iter().all(|it| changes_only_inside(it, dirs)))
 }
 
 /// However a program is named, it is the same.

@@ -10,6 +10,8 @@
 //!   `analysis/wrappers.rs`.
 //! - [`rules`]: rules that users and projects write, and the denials that are built in.
 //! - `looking`: the calls that were allowed because they only look.
+//! - `grants`: what the user allowed at a question, and which commands are safe to extend; `terms`: what an approval
+//!   agrees to.
 //! - `lookup`: whether a program's name leads to the program that is meant.
 //! - `environment`: the environment variables that commands get; `workdir`: the directory and environment of the
 //!   user's shell.
@@ -19,8 +21,10 @@ pub mod analysis;
 mod environment;
 mod gate;
 mod looking;
+mod grants;
 mod lookup;
 pub mod rules;
+mod terms;
 mod unix;
 mod workdir;
 
@@ -28,4 +32,5 @@ pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
 pub use gate::{Confined, GateOptions, Judged, OUTSIDE_SANDBOX, PatternError, StandardGate};
 pub use looking::LookingCalls;
+pub use grants::Grants;
 pub use workdir::{Variables, Workdir};

@@ -8,6 +8,9 @@ use crate::workdir::Variables;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+/// Variables that say where the shell is, which the hash of a call has by itself.
+const OF_PLACE: [&str; 6] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"];
+
 /// Builtins of the shell, which are not looked up in the search path.
 const BUILTINS: [&str; 8] = ["cd", "echo", "false", "printf", "pwd", "test", "true", "["];
 
@@ -170,6 +173,32 @@ impl Lookup<'_> {
             Some(variables) => variables.get(name).map(OsStr::to_owned),
             None => from_env(name),
         }
+    }
+
+    /// Returns the variables that commands get from the user's shell and that differ from this process's own, in the
+    /// order of their names; those that tell where and how deep the shell is are left out.
+    pub(crate) fn changed(&self) -> Vec<(OsString, OsString)> {
+        let Some(variables) = self.variables else {
+            return Vec::new();
+        };
+        let own = |name: &OsStr| name.to_str().and_then(from_env);
+        let is_told = |name: &OsStr| {
+            let text = name.to_string_lossy();
+            let is_set = self.rules.set.contains_key(text.as_ref());
+            !is_set && !self.rules.is_withheld(&text) && !OF_PLACE.contains(&text.as_ref())
+        };
+        let changed = variables
+            .iter()
+            .filter(|(name, value)| is_told(name) && own(name).as_deref() != Some(*value));
+        let mut changed: Vec<_> = changed
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        // A variable that the shell no longer exports changes what runs, too.
+        let gone = names_from_env().into_iter().map(OsString::from);
+        let gone = gone.filter(|name| is_told(name) && variables.get(name).is_none());
+        changed.extend(gone.map(|name| (name, OsString::from("unset"))));
+        changed.sort();
+        changed
     }
 
     fn names(&self) -> Vec<String> {

@@ -12,7 +12,7 @@ pub use denials::{DENIALS, Denial};
 use crate::analysis::{AllowedDirs, Analysis, analyse};
 use glob::Pattern;
 use rondo_core::shown;
-use rondo_types::ToolSpec;
+use rondo_types::{Grant, GrantScope, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// The most rules that count at once.
 pub const RULES_MAX: usize = 1_000;
+/// The digits of a SHA-256 in hex.
+const HASH_DIGITS: usize = 64;
 /// The most words of a rule's command, paths and examples each.
 const WORDS_MAX: usize = 64;
 /// The longest message and the longest word of a rule, in bytes.
@@ -131,6 +133,24 @@ pub struct RuleDirs<'a> {
     pub home: Option<&'a Path>,
 }
 
+/// What the user allowed for ever, as it is written: one command exactly, commands that begin with these words and are safe
+/// to extend so, or every call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantSpec {
+    /// The tool.
+    pub tool: String,
+    /// The words that commands begin with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// What one call runs, for people to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
+    /// SHA-256, in hex, of that call with its directory, variables and files: what counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
 /// All rules that are in force, and the denials that are built in.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
@@ -138,6 +158,7 @@ pub struct Rules {
     /// The ids of built-in denials that the user lifted.
     lifted: Vec<String>,
     home: Option<PathBuf>,
+    grants: Vec<Grant>,
 }
 
 /// What the rules say about a call.
@@ -196,6 +217,33 @@ impl Rules {
         }
         self.lifted.push(id.to_owned());
         Ok(())
+    }
+
+    /// Takes what the user allowed for ever.
+    ///
+    /// # Errors
+    /// When a bound is passed, or a grant says nothing that can be allowed.
+    pub fn grant(&mut self, specs: Vec<GrantSpec>) -> Result<(), String> {
+        for (index, spec) in specs.into_iter().enumerate() {
+            let number = index + 1;
+            if self.grants.len() >= Grant::COUNT_MAX {
+                return Err(format!("there are more than {} grants", Grant::COUNT_MAX));
+            }
+            let scope = spec
+                .scope()
+                .map_err(|why| format!("grant {number}: {why}"))?;
+            self.grants.push(Grant {
+                scope,
+                despite_outside_text: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns what the user allowed for ever.
+    #[must_use]
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
     }
 
     /// Returns the rules that are in force, in the order in which they were added.
@@ -263,6 +311,60 @@ impl Rules {
                 && fit::begins(&rule.spec.command, words)
         };
         self.rules.iter().find(allows).map(Rule::name)
+    }
+}
+
+impl GrantSpec {
+    /// Returns a grant as it is written.
+    #[must_use]
+    pub fn of(grant: &Grant) -> Self {
+        let bare = |tool: &String| Self {
+            tool: tool.clone(),
+            command: Vec::new(),
+            runs: None,
+            hash: None,
+        };
+        match &grant.scope {
+            GrantScope::Tool { tool } => bare(tool),
+            GrantScope::Commands { tool, prefix } => Self {
+                command: prefix.clone(),
+                ..bare(tool)
+            },
+            GrantScope::Call { tool, hash, shown } => Self {
+                runs: Some(shown.clone()),
+                hash: Some(hash.clone()),
+                ..bare(tool)
+            },
+        }
+    }
+
+    fn scope(self) -> Result<GrantScope, String> {
+        let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+        let tool = self.tool;
+        if tool.is_empty() {
+            return Err("it needs a `tool`".to_owned());
+        }
+        match self.hash {
+            Some(hash) if hash.len() != HASH_DIGITS || !hash.bytes().all(is_hex) => Err(format!(
+                "its `hash` is not {HASH_DIGITS} hexadecimal digits"
+            )),
+            Some(_) if !self.command.is_empty() => {
+                Err("it has a `command` or a `hash`, not both".to_owned())
+            }
+            Some(hash) => Ok(GrantScope::Call {
+                tool,
+                hash,
+                shown: self.runs.unwrap_or_default(),
+            }),
+            None if self.runs.is_some() => {
+                Err("`runs` counts by its `hash`, which is missing".to_owned())
+            }
+            None if self.command.is_empty() => Ok(GrantScope::Tool { tool }),
+            None => Ok(GrantScope::Commands {
+                tool,
+                prefix: self.command,
+            }),
+        }
     }
 }
 

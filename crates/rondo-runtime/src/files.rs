@@ -1,8 +1,8 @@
 //! Opens files whose names come from the user or a project.
 
 use rustix::fs::{Mode, OFlags};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 /// Opens a regular file for reading. A pipe or terminal is refused without blocking.
@@ -35,6 +35,28 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     Ok(text)
+}
+
+/// Replaces a file of the user's atomically, and creates it and its directories where they are missing.
+///
+/// # Errors
+/// When it cannot be written; the old file is then unchanged.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let written = File::create(&beside).and_then(|mut file| {
+        if let Ok(known) = fs::metadata(path) {
+            file.set_permissions(known.permissions())?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
 }
 
 #[cfg(test)]

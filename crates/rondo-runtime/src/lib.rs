@@ -10,7 +10,7 @@
 //!   directories; [`profiles`]: settings applied to a profile.
 //! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
 //!   configuration.
-//! - [`policy`]: the rules of calls that the user and the project write.
+//! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows for ever.
 //! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
 //!   the provider, model, address and key of a turn; [`transport`], [`embedded`], [`fallbacks`]: build the
 //!   model port for it; [`weights`]: finds and downloads the weights of models that run in this process.
@@ -46,6 +46,7 @@ pub mod extensions;
 pub mod fallbacks;
 pub mod files;
 mod front_matter;
+pub mod granting;
 mod ids;
 pub mod models;
 pub mod notices;

@@ -11,7 +11,7 @@ use crate::table::Layer;
 use crate::tools::{gate_options_in, new_gate};
 use crate::trust::is_trusted;
 use rondo_exec::ExecTool;
-use rondo_policy::rules::{Decision, RuleDirs, RuleSpec, Rules};
+use rondo_policy::rules::{Decision, GrantSpec, RuleDirs, RuleSpec, Rules};
 use rondo_policy::{AllowedDirs, Judged};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,15 @@ use std::path::{Path, PathBuf};
 /// What is written in a file of rules.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PolicyFile {
+pub(crate) struct PolicyFile {
     /// The ids of built-in denials that do not hold.
     #[serde(default)]
-    lift: Vec<String>,
+    pub(crate) lift: Vec<String>,
     #[serde(default, rename = "rule")]
-    rules: Vec<RuleSpec>,
+    pub(crate) rules: Vec<RuleSpec>,
+    /// What the user allowed for ever.
+    #[serde(default, rename = "grant")]
+    pub(crate) grants: Vec<GrantSpec>,
 }
 
 /// Reads the rules of the user and of the project that `directory` is in. Those of a project that is not trusted may
@@ -51,6 +54,9 @@ pub(crate) fn load(
         let wrong = |problem| invalid(&user_file, problem);
         rules.lift(id).map_err(wrong)?;
     }
+    rules
+        .grant(written.grants)
+        .map_err(|problem| invalid(&user_file, problem))?;
     add(&mut rules, written.rules, &user_file, dirs)?;
     let Some(file) = project_policy(directory) else {
         return Ok(rules);
@@ -60,6 +66,10 @@ pub(crate) fn load(
     if !written.lift.is_empty() {
         // A clone must not lift what protects the machine, trusted or not.
         ignored.push("`lift`");
+    }
+    if !written.grants.is_empty() {
+        // A person gives those at a question, and no clone does.
+        ignored.push("grants");
     }
     let all = written.rules.len();
     if !is_trusted(&file, user) {
@@ -77,7 +87,7 @@ pub(crate) fn load(
             file.display(),
             match written.rules.len() < all {
                 true => ", since the folder is not trusted; `rondo trust` honours them",
-                false => "; only your own file lifts what is denied",
+                false => "; only those of your own file do",
             }
         ));
     }

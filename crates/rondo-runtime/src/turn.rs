@@ -163,7 +163,9 @@ impl TurnContext<'_> {
         extensions
             .budgets
             .extend(budgets::of(settings, self.store, &models)?);
-        let gate = (host.gate)(tools::gate_options(&toolset, profile, settings)?)?;
+        let mut gate = tools::gate_options(&toolset, profile, settings)?;
+        gate.grants = conversation.grants.clone();
+        let gate = (host.gate)(gate)?;
         if let Some(parent) = parent {
             let specs = toolset.tools.specs();
             let gate = Arc::clone(&gate);
@@ -200,6 +202,7 @@ impl TurnContext<'_> {
                 TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
             },
             seed: now.0,
+            outside_text: conversation.outside_text.clone(),
         };
         Ok(Turn {
             setup: parts.turn(new),

@@ -4,8 +4,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
 use crate::paths::Paths;
 use crate::table::{FromUntrusted, Layer, Setting, setting, unknown};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item};
 
@@ -121,25 +120,8 @@ impl UserFile {
     /// # Errors
     /// When it cannot be written; the old file is then unchanged.
     pub fn save(&self) -> Result<()> {
-        let text = self.document.to_string();
-        if let Some(parent) = self.path.parent() {
-            fs::create_dir_all(parent).map_err(|err| failed("make", parent, err))?;
-        }
-        let beside = self
-            .path
-            .with_extension(format!("{}.new", std::process::id()));
-        let written = File::create(&beside).and_then(|mut file| {
-            if let Ok(known) = fs::metadata(&self.path) {
-                file.set_permissions(known.permissions())?;
-            }
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&beside, &self.path)
-        });
-        written.map_err(|err| {
-            let _ = fs::remove_file(&beside);
-            failed("write", &self.path, err)
-        })
+        files::replace(&self.path, &self.document.to_string())
+            .map_err(|err| failed("write", &self.path, err))
     }
 }
 
@@ -208,6 +190,7 @@ pub fn in_projects(setting: &Setting) -> &'static str {
 mod tests {
     use super::*;
     use crate::env::Env;
+    use std::fs;
 
     fn file(home: &tempfile::TempDir, text: &str) -> UserFile {
         fs::write(home.path().join("config.toml"), text).unwrap();

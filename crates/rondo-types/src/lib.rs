@@ -8,6 +8,7 @@
 
 mod commit;
 mod error;
+mod grant;
 mod ids;
 mod limits;
 mod media;
@@ -25,6 +26,7 @@ mod usage;
 
 pub use commit::{Commit, MailId};
 pub use error::{ErrorClass, ModelError};
+pub use grant::{Grant, GrantScope};
 pub use ids::{BadSessionId, CallId, JobId, SessionId, TurnId};
 pub use limits::{Limits, Overflow, RetryPolicy};
 pub use media::{BlockInfo, MediaInfo};

@@ -1,6 +1,6 @@
 //! The questions of a parked turn, and their answers.
 
-use crate::{CallId, SessionId, TimeMs};
+use crate::{CallId, Grant, SessionId, TimeMs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -60,6 +60,9 @@ pub struct Question {
     /// When it expires and counts as denied; `None` never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<TimeMs>,
+    /// What a yes can also let run from then on, the narrowest first; see [`Answer::remember`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Grant>,
 }
 
 impl Question {
@@ -71,6 +74,7 @@ impl Question {
             hash: self.hash.clone(),
             actor: actor.to_owned(),
             value,
+            remember: None,
         }
     }
 }
@@ -105,6 +109,10 @@ pub struct Answer {
     pub actor: String,
     /// The answer.
     pub value: AnswerValue,
+    /// With a yes: which of the question's [`offers`](Question::offers) is allowed without asking for the rest of the
+    /// session. Anything else is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Grant>,
 }
 
 /// The answer to a [`Question`].

@@ -69,7 +69,7 @@
 //! use rondo::rondo_core::ports::Commit;
 //! use rondo::{
 //!     Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, MemoryJournal, Message, Model,
-//!     ModelInfo, ModelRequest, ModelStream, SessionId, StopReason, Tool, ToolInvocation,
+//!     ModelInfo, ModelRequest, ModelStream, OutsideText, SessionId, StopReason, Tool, ToolInvocation,
 //!     ToolOutcome, ToolSpec, Toolbox, TurnId, TurnSetup, Verdict, async_trait, control, events,
 //!     profiles, run_turn,
 //! };
@@ -169,6 +169,7 @@
 //!     budgets: Vec::new(),
 //!     opening: Commit::default(),
 //!     seed: 1,
+//!     outside_text: OutsideText::default(),
 //! };
 //! let (sender, mut listener) = events::channel(setup.session.clone(), setup.turn.clone());
 //! let (_handle, control) = control();
@@ -222,8 +223,9 @@ pub use rondo_core::ports::{
 pub use rondo_core::profile as profiles;
 pub use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, EventSender, Gate,
-    GateRequest, Interceptor, Journal, Model, ModelStream, ParkedTurn, Tool, ToolInvocation,
-    Toolbox, ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict, control, run_turn,
+    GateRequest, Interceptor, Journal, Model, ModelStream, OutsideText, ParkedTurn, Tool,
+    ToolInvocation, Toolbox, ToolboxError, TurnControl, TurnEnd, TurnHandle, TurnSetup, Verdict,
+    control, run_turn,
 };
 #[cfg(feature = "designs")]
 pub use rondo_designs as design;

@@ -11,7 +11,8 @@ pub(crate) struct AnswerArgs {
     #[arg(value_name = "SESSION")]
     pub(crate) waiting: String,
     /// Question, where several are open, and the answer: `y`, `n`, `edit` (opens the call's arguments in $EDITOR), or
-    /// the arguments to run the call with, as JSON
+    /// the arguments to run the call with, as JSON; `a` (and its like in this session), `x` (exactly this in this
+    /// session), `f` or `fx` (the same for ever, in your policy.toml) where the question offers them
     #[arg(value_name = "ANSWER", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
     /// With `n`: what the model reads as the reason

@@ -7,13 +7,16 @@ use crate::cli::{AnswerArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::remember::{self, Remember};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
+use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::parking::{self, Parked};
 use rondo_runtime::settings::Settings;
-use rondo_types::{Answer, AnswerValue, Question, QuestionKind};
+use rondo_types::{Answer, AnswerValue, Grant, Question, QuestionKind};
+use rustix::termios::isatty;
 use serde_json::Value;
-use std::io::Write as _;
+use std::io::{self, BufRead as _, Write as _};
 
 /// The bound on edited arguments, in bytes.
 const ARGUMENTS_BYTES_MAX: u64 = 1 << 20;
@@ -52,8 +55,13 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
         ));
     } else {
         let (question, word) = chosen(&parked, &args.words)?;
-        let value = value(word, args, question, &parked, env)?;
-        let answer = question.answered(&parking::user(env), value);
+        let remember = remembered(word, question, &UserPolicy::of(&settings.paths), output)?;
+        let value = match remember {
+            Some(_) => AnswerValue::Approve,
+            None => value(word, args, question, &parked, env)?,
+        };
+        let mut answer = question.answered(&parking::user(env), value);
+        answer.remember = remember;
         keep(&mut parked, answer)?;
     }
     let session = parked.session.to_string();
@@ -65,6 +73,38 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<String> {
         ask::waiting(&parked.open)
     );
     Err(CliError::new(Exit::Parked, waits))
+}
+
+/// Returns what an answer lets run beside the call, once the user agreed to the change of their rules that it takes.
+fn remembered(
+    word: &str,
+    question: &Question,
+    policy: &UserPolicy,
+    output: &Output,
+) -> Result<Option<Grant>> {
+    let grant = match remember::chosen(word, &question.offers) {
+        Some(Remember::InSession(grant)) => return Ok(Some(grant)),
+        Some(Remember::ForEver(grant)) => grant,
+        None => return Ok(None),
+    };
+    if !isatty(io::stdin()) {
+        let message = "there is no terminal to show the change of your rules on";
+        let hint =
+            "`a` in place of `f`, or `x` in place of `fx`, allows it in this session".to_owned();
+        return Err(CliError::new(Exit::ApprovalNeeded, message).hint(hint));
+    }
+    let (change, diff) = remember::shown_change(policy, &grant)?;
+    output.stderr(&format!("{diff}Write this and run it? [y/N] "));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    if !(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")) {
+        return Err(CliError::new(
+            Exit::ApprovalNeeded,
+            "nothing is written or answered",
+        ));
+    }
+    remember::write(&change, output)?;
+    Ok(Some(grant))
 }
 
 fn keep(parked: &mut Parked, answer: Answer) -> Result<()> {
@@ -144,7 +184,7 @@ fn read_arguments(json: &str) -> Result<AnswerValue> {
         Ok(value @ Value::Object(_)) => Ok(AnswerValue::Value { value }),
         _ => {
             let message = format!("`{json}` is no answer");
-            let hint = "answer with `y`, `n`, `edit`, or the arguments to run the call with, as a JSON object";
+            let hint = "answer with `y`, `n`, `edit`, `a` or `x` where the question offers it, or the arguments to run the call with, as a JSON object";
             Err(CliError::new(Exit::Usage, message).hint(hint))
         }
     }

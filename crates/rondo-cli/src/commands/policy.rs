@@ -7,10 +7,11 @@ use crate::exit::Exit;
 use crate::output::Output;
 use rondo_core::shown;
 use rondo_policy::Judged;
-use rondo_policy::rules::Rules;
+use rondo_policy::rules::{Decision, GrantSpec};
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::policy;
+use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -35,8 +36,8 @@ pub(super) fn run(args: &PolicyArgs, env: Env, output: &Output) -> Result<Exit> 
                 false => (checked(&judged), false),
             }
         }
-        PolicyCommand::List { json: true } => (listed_json(&settings.rules), true),
-        PolicyCommand::List { json: false } => (listed(&settings.rules), false),
+        PolicyCommand::List { json: true } => (listed_json(&in_force(&settings)?), true),
+        PolicyCommand::List { json: false } => (listed(&in_force(&settings)?), false),
     };
     let written = match is_json {
         true => output.json(&text),
@@ -84,34 +85,80 @@ fn checked_json(judged: &[Judged]) -> String {
     format!("{:#}\n", json!({"command": whole, "each": each}))
 }
 
-fn listed(rules: &Rules) -> String {
-    let subjects = rules.rules().iter().map(|it| it.subject().chars().count());
-    let ids = rules.denials().map(|it| it.id.len());
-    let width = subjects.chain(ids).max().unwrap_or(0).min(COLUMN_MAX);
-    let mut text = String::new();
-    for rule in rules.rules() {
-        let (decision, subject) = (rule.spec().decision.to_string(), rule.subject());
-        let origin = shown::line(rule.origin());
-        let _ = writeln!(text, "{decision:5}  {subject:width$}  # {origin}");
+/// A line of the list, and the same as data.
+struct Row {
+    decision: Decision,
+    subject: String,
+    origin: String,
+    data: Value,
+}
+
+impl Row {
+    fn new(decision: Decision, subject: &str, origin: &str, data: Value) -> Self {
+        let mut row = Self {
+            decision,
+            subject: shown::line(subject),
+            origin: shown::line(origin),
+            data,
+        };
+        if let Some(fields) = row.data.as_object_mut() {
+            fields.insert("decision".to_owned(), json!(decision));
+            fields.insert("origin".to_owned(), json!(origin));
+        }
+        row
     }
-    for denial in rules.denials() {
-        let (id, what) = (denial.id, denial.what);
-        let _ = writeln!(text, "deny   {id:width$}  # {BUILT_IN}: {what}");
+}
+
+/// Returns what is in force and where it comes from: rules, what was allowed for ever, the settings, the profile and the
+/// denials that are built in.
+fn in_force(settings: &Settings) -> Result<Vec<Row>> {
+    let rules = &settings.rules;
+    let own = rules.rules().iter().map(|rule| {
+        let decision = rule.spec().decision;
+        Row::new(decision, &rule.subject(), rule.origin(), json!(rule.spec()))
+    });
+    let grants = rules.grants().iter().map(|grant| {
+        let data = json!({"grant": GrantSpec::of(grant)});
+        Row::new(Decision::Allow, &grant.to_string(), "you, for ever", data)
+    });
+    let profile = profiles::resolve(settings, settings.profile_name())?.profile;
+    let of_profile = format!("profile {}", profile.name);
+    let programs = profile.forbidden_programs.iter().map(|program| {
+        let data = json!({"program": program});
+        Row::new(Decision::Deny, program, &of_profile, data)
+    });
+    let values = &settings.values;
+    let tools = |list: &Option<Vec<String>>, decision, name: &'static str| -> Vec<Row> {
+        let origin = settings.source_of(name).unwrap_or(name);
+        let patterns = list.iter().flatten();
+        let row = |it: &String| Row::new(decision, it, origin, json!({"pattern": it}));
+        patterns.map(row).collect()
+    };
+    let allowed = tools(&values.allowed_tools, Decision::Allow, "allowed_tools");
+    let denied = tools(&values.disallowed_tools, Decision::Deny, "disallowed_tools");
+    let built_in = rules.denials().map(|denial| {
+        let data = json!({"id": denial.id, "message": denial.what});
+        Row {
+            origin: format!("{BUILT_IN}: {}", denial.what),
+            ..Row::new(Decision::Deny, denial.id, BUILT_IN, data)
+        }
+    });
+    let rows = own.chain(grants).chain(allowed).chain(denied);
+    Ok(rows.chain(programs).chain(built_in).collect())
+}
+
+fn listed(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.subject.chars().count()).max();
+    let width = width.unwrap_or(0).min(COLUMN_MAX);
+    let mut text = String::new();
+    for row in rows {
+        let (decision, subject, origin) = (row.decision.to_string(), &row.subject, &row.origin);
+        let _ = writeln!(text, "{decision:5}  {subject:width$}  # {origin}");
     }
     text
 }
 
-fn listed_json(rules: &Rules) -> String {
-    let own = rules.rules().iter().map(|rule| {
-        let mut value = json!(rule.spec());
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("origin".to_owned(), json!(rule.origin()));
-        }
-        value
-    });
-    let built_in = rules.denials().map(|denial| {
-        json!({"id": denial.id, "decision": "deny", "message": denial.what, "origin": BUILT_IN})
-    });
-    let all: Vec<Value> = own.chain(built_in).collect();
+fn listed_json(rows: &[Row]) -> String {
+    let all: Vec<&Value> = rows.iter().map(|row| &row.data).collect();
     format!("{:#}\n", json!(all))
 }

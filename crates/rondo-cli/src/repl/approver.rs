@@ -3,9 +3,10 @@
 use crate::changes::{Changes, Look};
 use crate::screen::Screen;
 use async_trait::async_trait;
-use rondo_core::ports::{BudgetQuestion, CallQuestion, CallQuestionRequest};
+use rondo_core::ports::{BudgetQuestion, CallQuestion, CallQuestionRequest, Terms};
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
-use rondo_types::{AnswerValue, CallId, ToolKind};
+use rondo_runtime::granting::approved_with;
+use rondo_types::{AnswerValue, CallId, Grant, ToolKind};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,6 +22,8 @@ pub(super) struct PromptApprover {
     questions: mpsc::Sender<Question>,
     screen: Screen,
     changes: Changes,
+    /// The user's name, for the record of what they allow from then on.
+    user: String,
 }
 
 /// A question, and where its answer is waited for.
@@ -32,20 +35,22 @@ pub(super) struct Question {
     pub(super) look: Look,
     /// Whether the call runs and asks: what is answered says nothing about other calls.
     pub(super) is_inside: bool,
-    /// Takes the answer; closed once the turn no longer waits for it.
-    pub(super) answer: oneshot::Sender<Approval>,
+    /// Takes the answer, and what is allowed with a yes from then on; closed once the turn no longer waits for it.
+    pub(super) answer: oneshot::Sender<(Approval, Option<Grant>)>,
 }
 
 /// Builds the two ends.
 pub(super) fn channel(
     screen: Screen,
     changes: Changes,
+    user: String,
 ) -> (PromptApprover, mpsc::Receiver<Question>) {
     let (questions, asked) = mpsc::channel(QUESTIONS);
     let approver = PromptApprover {
         questions,
         screen,
         changes,
+        user,
     };
     (approver, asked)
 }
@@ -54,7 +59,10 @@ pub(super) fn channel(
 impl Approver for PromptApprover {
     async fn ask(&self, request: &ApprovalRequest) -> ApprovalReply {
         let look = self.changes.look(request).await;
-        self.put(request.clone(), look, false).await.into()
+        match self.put(request.clone(), look, false).await {
+            (Approval::Approved, Some(grant)) => approved_with(request, &self.user, grant),
+            (approval, _) => approval.into(),
+        }
     }
 
     async fn ask_budget(&self, question: &BudgetQuestion) -> ApprovalReply {
@@ -68,8 +76,9 @@ impl Approver for PromptApprover {
             arguments: Value::Null,
             prompt: question.question(None).prompt,
             can_edit: false,
+            terms: Terms::default(),
         };
-        self.put(request, None, true).await.into()
+        self.put(request, None, true).await.0.into()
     }
 
     async fn ask_within(&self, request: &CallQuestionRequest) -> AnswerValue {
@@ -77,7 +86,7 @@ impl Approver for PromptApprover {
             let reason = "the prompt takes no values".to_owned();
             return AnswerValue::Deny { reason };
         }
-        match self.put(request.as_approval(), None, true).await {
+        match self.put(request.as_approval(), None, true).await.0 {
             Approval::Approved => AnswerValue::Approve,
             Approval::Denied { reason } => AnswerValue::Deny { reason },
             Approval::Edited { .. } => AnswerValue::Deny {
@@ -88,7 +97,12 @@ impl Approver for PromptApprover {
 }
 
 impl PromptApprover {
-    async fn put(&self, request: ApprovalRequest, look: Look, is_inside: bool) -> Approval {
+    async fn put(
+        &self,
+        request: ApprovalRequest,
+        look: Look,
+        is_inside: bool,
+    ) -> (Approval, Option<Grant>) {
         self.screen.aside().await;
         let (answer, answered) = oneshot::channel();
         let question = Question {
@@ -99,8 +113,8 @@ impl PromptApprover {
         };
         let sent = self.questions.send(question).await;
         match answered.await {
-            Ok(approval) if sent.is_ok() => approval,
-            _ => denied("nobody is there to ask"),
+            Ok(answer) if sent.is_ok() => answer,
+            _ => (denied("nobody is there to ask"), None),
         }
     }
 }

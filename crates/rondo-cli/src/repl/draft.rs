@@ -162,6 +162,7 @@ mod tests {
             arguments,
             prompt: String::new(),
             can_edit: true,
+            terms: rondo_core::ports::Terms::default(),
         })
     }
 

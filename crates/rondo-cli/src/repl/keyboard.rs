@@ -2,7 +2,6 @@
 
 use super::approver::Question;
 use super::keys::{Key, KeyReader, edit};
-use super::permissions::Permissions;
 use super::question::Asked;
 use super::unix::Keys;
 use crate::output::Output;
@@ -10,6 +9,7 @@ use crate::screen::Screen;
 use rondo_core::TurnHandle;
 use rondo_core::redact::Secrets;
 use rondo_runtime::assignments::is_export;
+use rondo_runtime::granting::UserPolicy;
 use rondo_runtime::secrets::KeyNames;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct Keyboard {
     reader: KeyReader,
     output: Output,
     screen: Screen,
-    permissions: Permissions,
+    policy: UserPolicy,
     /// What is not said to the turn.
     kept: Option<(KeyNames, Secrets)>,
     typed: String,
@@ -40,19 +40,14 @@ pub(super) struct Keyboard {
 
 impl Keyboard {
     /// Takes the keyboard until the value is dropped.
-    pub(super) fn new(
-        keys: Keys,
-        output: Output,
-        screen: Screen,
-        permissions: Permissions,
-    ) -> Self {
+    pub(super) fn new(keys: Keys, output: Output, screen: Screen, policy: UserPolicy) -> Self {
         output.stderr("\x1b[?2004h");
         Self {
             keys,
             reader: KeyReader::default(),
             output,
             screen,
-            permissions,
+            policy,
             kept: None,
             typed: String::new(),
             queue: Vec::new(),
@@ -117,7 +112,7 @@ impl Keyboard {
     fn take(&mut self, key: &Key, handle: &TurnHandle) {
         match (key, self.asked.take()) {
             (Key::Stop, asked) if !asked.as_ref().is_some_and(Asked::is_editing) => handle.cancel(),
-            (key, Some(asked)) => self.asked = asked.take(key, &self.output, &self.permissions),
+            (key, Some(asked)) => self.asked = asked.take(key, &self.output, &self.policy),
             (Key::Enter, None) => self.enter(handle),
             (key, None) => self.edit(key),
         }

@@ -5,8 +5,7 @@
 //! - `slash`: slash commands.
 //! - `talk`, `turn`: the conversation with the agent, and one turn of it.
 //! - `keyboard`, `keys`, `unix`: the keyboard while a turn runs.
-//! - `approver`, `question`, `draft`: questions about calls; `permissions`: calls that the user allowed for as
-//!   long as the prompt runs.
+//! - `approver`, `question`, `draft`: questions about calls.
 //! - `python`, `shell`: Python mode and shell mode; `jobs`: output of background jobs.
 //! - `exports`: exported keys.
 //! - `chosen`: the session to start with.
@@ -27,7 +26,6 @@ mod keyboard;
 mod keys;
 mod ledger;
 mod mode;
-mod permissions;
 mod place;
 mod python;
 mod question;

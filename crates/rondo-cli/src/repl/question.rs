@@ -3,12 +3,13 @@
 use super::approver::{Question, denied};
 use super::draft::Draft;
 use super::keys::{Key, edit};
-use super::permissions::{Permissions, pattern_for};
 use crate::output::Output;
+use crate::remember::{self, Remember};
 use crate::render::fitted;
 use rondo_core::Approval;
-use rondo_core::shown::line;
+use rondo_runtime::granting::{PolicyChange, UserPolicy};
 use rondo_runtime::sanitize::plain;
+use rondo_types::Grant;
 
 /// Unreadable answers after which a call is denied.
 const ATTEMPTS_MAX: u32 = 3;
@@ -16,7 +17,10 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The question that stands on the terminal.
 pub(super) struct Asked {
     pub(super) question: Question,
-    pattern: Option<String>,
+    /// What a yes can also let run from then on.
+    offers: Vec<Grant>,
+    /// A change of the user's rules that is shown, and not written yet.
+    change: Option<(PolicyChange, Grant)>,
     draft: Option<Draft>,
     is_editing: bool,
     answer: String,
@@ -32,10 +36,11 @@ impl Asked {
         let shown = fitted(&request.prompt, &request.arguments, look, size, has_color);
         output.stderr(&format!("\r\x1b[K{shown}"));
         let asked = Self {
-            pattern: match question.is_inside {
-                true => None,
-                false => pattern_for(&question.request),
+            offers: match question.is_inside {
+                true => Vec::new(),
+                false => question.request.terms.offers.clone(),
             },
+            change: None,
             draft: Draft::of(&question.request),
             question,
             is_editing: false,
@@ -52,30 +57,24 @@ impl Asked {
     }
 
     fn show_choice(&self, output: &Output) {
-        let always = self.pattern.as_deref();
+        if self.change.is_some() {
+            return output.stderr("Write this and run it? y/n, then Enter (Enter alone: no): ");
+        }
         let change = self.draft.as_ref().map_or("", |_| "/e");
-        let (letter, meaning) = match always {
-            Some(pattern) => ("/a", format!("; a: always {}", line(pattern))),
-            None => ("", String::new()),
-        };
+        let (letters, meaning) = remember::choice(&self.offers);
         let edits = if change.is_empty() { "" } else { "; e: edit" };
         output.stderr(&format!(
-            "Run it? y/n{letter}{change}, then Enter (Enter alone: no{meaning}{edits}): "
+            "{meaning}Run it? y/n{letters}{change}, then Enter (Enter alone: no{edits}): "
         ));
     }
 
     /// Takes a key of an answer; returns the question while it is open.
-    pub(super) fn take(
-        self,
-        key: &Key,
-        output: &Output,
-        permissions: &Permissions,
-    ) -> Option<Self> {
+    pub(super) fn take(self, key: &Key, output: &Output, policy: &UserPolicy) -> Option<Self> {
         match (self.is_editing, key) {
             (true, Key::Enter) => self.end_edit(output),
             (true, Key::Stop) => Some(self.drop_edit(output)),
             (true, key) => Some(self.change(key, output)),
-            (false, Key::Enter) => self.choose(output, permissions),
+            (false, Key::Enter) => self.choose(output, policy),
             (false, key) => Some(self.spell(key, output)),
         }
     }
@@ -91,21 +90,28 @@ impl Asked {
         self
     }
 
-    fn choose(mut self, output: &Output, permissions: &Permissions) -> Option<Self> {
+    fn choose(mut self, output: &Output, policy: &UserPolicy) -> Option<Self> {
         output.stderr("\n");
         let answer = std::mem::take(&mut self.answer).trim().to_ascii_lowercase();
-        let approval = match (answer.as_str(), &self.pattern) {
-            ("y" | "yes", _) => Approval::Approved,
-            ("a" | "always", Some(pattern)) => {
-                permissions.allow(pattern);
-                Approval::Approved
+        if let Some((change, grant)) = self.change.take() {
+            return self.write(&answer, (change, grant), output);
+        }
+        match remember::chosen(&answer, &self.offers) {
+            Some(Remember::InSession(grant)) => {
+                self.send(Approval::Approved, Some(grant));
+                return None;
             }
-            ("e" | "edit", _) if self.draft.is_some() => {
+            Some(Remember::ForEver(grant)) => return Some(self.show_change(grant, policy, output)),
+            None => {}
+        }
+        let approval = match answer.as_str() {
+            "y" | "yes" => Approval::Approved,
+            "e" | "edit" if self.draft.is_some() => {
                 self.is_editing = true;
                 self.show_draft(output);
                 return Some(self);
             }
-            ("n" | "no" | "", _) => denied("the user said no"),
+            "n" | "no" | "" => denied("the user said no"),
             _ if self.attempts + 1 >= ATTEMPTS_MAX => denied("the user gave no answer"),
             _ => {
                 self.attempts += 1;
@@ -113,8 +119,47 @@ impl Asked {
                 return Some(self);
             }
         };
-        self.send(approval);
+        self.send(approval, None);
         None
+    }
+
+    fn show_change(mut self, grant: Grant, policy: &UserPolicy, output: &Output) -> Self {
+        match remember::shown_change(policy, &grant) {
+            Ok((change, shown)) => {
+                output.stderr(&shown);
+                self.change = Some((change, grant));
+            }
+            Err(error) => output.note(&error.line()),
+        }
+        self.show_choice(output);
+        self
+    }
+
+    /// Writes the change that was shown, if the user agrees; otherwise the call is still asked about.
+    fn write(
+        self,
+        answer: &str,
+        (change, grant): (PolicyChange, Grant),
+        output: &Output,
+    ) -> Option<Self> {
+        let written = match answer {
+            "y" | "yes" => remember::write(&change, output),
+            _ => {
+                self.show_choice(output);
+                return Some(self);
+            }
+        };
+        match written {
+            Ok(()) => {
+                self.send(Approval::Approved, Some(grant));
+                None
+            }
+            Err(error) => {
+                output.note(&error.line());
+                self.show_choice(output);
+                Some(self)
+            }
+        }
     }
 
     fn change(mut self, key: &Key, output: &Output) -> Self {
@@ -136,7 +181,7 @@ impl Asked {
         match self.draft.as_ref().map(Draft::arguments)? {
             Ok(changed) => {
                 let edited = |arguments| Approval::Edited { arguments };
-                self.send(changed.map_or(Approval::Approved, edited));
+                self.send(changed.map_or(Approval::Approved, edited), None);
                 None
             }
             Err(reason) => {
@@ -156,7 +201,7 @@ impl Asked {
     }
 
     /// No answer is awaited once the turn was stopped.
-    fn send(self, approval: Approval) {
-        let _ = self.question.answer.send(approval);
+    fn send(self, approval: Approval, remember: Option<Grant>) {
+        let _ = self.question.answer.send((approval, remember));
     }
 }

@@ -4,7 +4,6 @@ use super::GO_ELSEWHERE;
 use super::editor::Shared;
 use super::interpreters::Parked;
 use super::ledger::{Books, Ledger};
-use super::permissions::Permissions;
 use super::turn::TurnEnd;
 use super::unix::Terminal;
 use crate::commands::report::gone;
@@ -45,7 +44,6 @@ pub(super) struct AgentChat {
     /// What the user's shell exported at the last look.
     pub(super) exports: Option<Variables>,
     pub(super) terminal: Terminal,
-    pub(super) permissions: Permissions,
     pub(super) books: Books,
     /// Turns of the session were run by another process, and are not in the books yet.
     owes_books: bool,
@@ -82,7 +80,6 @@ impl AgentChat {
             output,
             secrets,
             terminal,
-            permissions: Permissions::default(),
             books: Books::default(),
             owes_books: session.conversation().is_some(),
             session,

@@ -3,7 +3,6 @@
 use super::approver;
 use super::keyboard::Keyboard;
 use super::ledger::BookkeepingView;
-use super::permissions::RememberingGate;
 use super::talk::AgentChat;
 use crate::changes::Changes;
 use crate::commands::ask;
@@ -13,10 +12,11 @@ use crate::render::TextView;
 use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
 use rondo_core::ports::Seq;
-use rondo_core::{Gate, Journal as _, control, events};
-use rondo_policy::GateOptions;
+use rondo_core::{Journal as _, control, events};
+use rondo_runtime::granting::UserPolicy;
+use rondo_runtime::parking;
 use rondo_runtime::plan::{ConnectedModel, TurnPlan};
-use rondo_runtime::{SetupError, TurnHost, TurnStart};
+use rondo_runtime::{TurnHost, TurnStart};
 use rondo_types::{Message, Outcome};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -59,9 +59,9 @@ impl AgentChat {
     /// When the terminal is gone.
     pub(super) fn keyboard(&self, screen: Screen) -> Result<Keyboard> {
         let keys = self.terminal.listen().map_err(no_terminal)?;
-        let permissions = self.permissions.clone();
+        let policy = UserPolicy::of(&self.session.settings.paths);
         let (names, secrets) = (self.key_names.clone(), self.secrets.clone());
-        Ok(Keyboard::new(keys, self.output, screen, permissions).keeping(names, secrets))
+        Ok(Keyboard::new(keys, self.output, screen, policy).keeping(names, secrets))
     }
 
     async fn serve(
@@ -73,17 +73,10 @@ impl AgentChat {
         screen: Screen,
     ) -> Result<TurnEnd> {
         let changes = Changes::default();
-        let (approver, mut questions) = approver::channel(screen.clone(), changes.clone());
+        let user = parking::user(&self.session.settings.env);
+        let (approver, mut questions) = approver::channel(screen.clone(), changes.clone(), user);
         let secrets = self.secrets.clone().with(connected.key.clone());
-        let permissions = self.permissions.clone();
-        let gate = move |options: GateOptions| -> Result<Arc<dyn Gate>, SetupError> {
-            Ok(Arc::new(RememberingGate::new(
-                options,
-                permissions.clone(),
-            )?))
-        };
         let host = TurnHost {
-            gate: &gate,
             live: self.live_tools(&plan.profile),
             workdir: Some(&self.workdir),
             ..TurnHost::new(Arc::new(approver), secrets.clone())

@@ -16,6 +16,7 @@ mod doctor;
 mod fallback;
 mod faults;
 mod fork;
+mod grants;
 mod harness;
 mod journal_file;
 mod keeping;

@@ -147,6 +147,7 @@ async fn an_answer_that_was_kept_before_its_process_died_is_found_and_the_turn_g
                 hash: question.hash.clone(),
                 actor: "someone".to_owned(),
                 value: AnswerValue::Approve,
+                remember: None,
             },
         },
     };

@@ -143,6 +143,7 @@ pub(crate) async fn record(
             budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),
             seed: 1,
+            outside_text: rondo_core::OutsideText::default(),
         };
         let (events_tx, mut events_rx) = events::channel(id.clone(), setup.turn.clone());
         let (_handle, turn_control) = control();

@@ -32,7 +32,10 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
     person.prompt("agent").await;
     person.enter("make three").await;
     person
-        .sees("Run it? y/n/a/e, then Enter (Enter alone: no; a: always write_file")
+        .sees("a: allow write_file in this session; f: for ever")
+        .await;
+    person
+        .sees("Run it? y/n/a/f/e, then Enter (Enter alone: no; e: edit): ")
         .await;
     person.press("what?\r").await;
     person.press("n\r").await;

@@ -133,7 +133,7 @@ async fn a_person_is_asked_and_their_answer_decides() {
         let shown = ask(&env, &server, typed, &["make it"]).await;
         assert_eq!(shown.code, Some(code), "{shown:?}");
         assert!(
-            plain(&shown).contains("Run it? y/n, then Enter (Enter alone: no)"),
+            plain(&shown).contains("Run it? y/n/a/f, then Enter (Enter alone: no)"),
             "{shown:?}"
         );
         assert_eq!(env.project().join("made.txt").exists(), made, "{shown:?}");
@@ -233,16 +233,19 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     let mut person = Person::start(&env, &args);
     person.types_behind("(Enter alone: no) ").await;
     let asked = "`write_file` wants to run with\n  path: poem.txt\n  1 line added, 1 removed\n  @@ -1,2 +1,2 @@\n  \
-                 │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\nRun it? y/n";
+                 │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\na: allow write_file in this session; f: for ever\nRun it? y/n/a/f";
     assert!(person.screen().contains(asked), "{}", person.screen());
     assert_eq!(person.color_of("│ -are red"), vt100::Color::Idx(1));
     assert_eq!(person.color_of("│ +"), vt100::Color::Idx(2));
-    // What the call replaces is what stands there when it runs.
+    // A yes is void once the file is another one than it was for.
     env.write("poem.txt", "violets\n");
     person.press("y\r").await;
+    person.sees("It is asked again").await;
+    person.sees("│ -violets").await;
+    person.types_behind("(Enter alone: no) ").await;
+    person.press("y\r").await;
     assert_eq!(person.code().await, Some(0));
-    let done = "• write_file poem.txt\n  the file changed after the question; this is what the call did\n  @@ -1,1 \
-                +1,2 @@\n  -violets\n  +roses\n  +\\u{202e}are\\u{1b}[2J blue\n";
+    let done = "• write_file poem.txt\n  @@ -1,1 +1,2 @@\n  -violets\n  +roses\n  +\\u{202e}are\\u{1b}[2J blue\n";
     assert!(person.all().contains(done), "{}", person.all());
 }
 
@@ -265,7 +268,7 @@ async fn a_file_of_many_lines_is_shown_in_part_and_without_colours_where_they_ar
     assert!(text.contains(done) && !text.contains("\x1b[32m"), "{text}");
     let end = "  [985 lines are left out here]\n";
     assert!(text.contains(end), "{text}");
-    let fails = "\nAs the file is now, it fails: `old_string` does not occur in `long.txt` (0 matc\n  hes)\nRun it?";
+    let fails = "\nAs the file is now, it fails: `old_string` does not occur in `long.txt` (0 matc\n  hes)\na: allow edit_file";
     assert!(text.contains(fails), "{text}");
 }
 

@@ -2,8 +2,8 @@
 
 use super::guarded;
 use super::intercept::Interceptors;
-use crate::ports::{Approval, ApprovalRequest, Gate, GateRequest, Verdict};
-use rondo_types::ToolSpec;
+use crate::ports::{Approval, ApprovalRequest, Gate, GateRequest, Terms, Verdict};
+use rondo_types::{Grant, ToolSpec};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -18,6 +18,7 @@ pub(super) struct Judge {
     gate: Arc<dyn Gate>,
     cancel: CancellationToken,
     limit: Duration,
+    has_outside_text: bool,
 }
 
 impl Judge {
@@ -26,13 +27,30 @@ impl Judge {
         gate: Arc<dyn Gate>,
         cancel: CancellationToken,
         left: Option<Duration>,
+        has_outside_text: bool,
     ) -> Self {
         let limit = left.map_or(GATE_TIMEOUT, |left| left.min(GATE_TIMEOUT));
         Self {
             gate,
             cancel,
             limit,
+            has_outside_text,
         }
+    }
+
+    /// Returns the gate's terms; none where it does not say in time.
+    pub(super) async fn terms(&self, request: &GateRequest) -> Option<Terms> {
+        let (gate, request) = (Arc::clone(&self.gate), request.clone());
+        let terms = guarded(async move { gate.terms(&request).await });
+        tokio::select! {
+            () = self.cancel.cancelled() => None,
+            terms = timeout(self.limit, terms) => terms.ok().and_then(Result::ok),
+        }
+    }
+
+    /// Has the gate allow what the user does from now on.
+    pub(super) fn remember(&self, grant: &Grant) {
+        self.gate.remember(grant);
     }
 
     /// Returns the gate's verdict, or a denial that says why there is none.
@@ -68,6 +86,7 @@ impl Judge {
             call_id: request.call_id.clone(),
             spec,
             arguments: arguments.clone(),
+            has_outside_text: self.has_outside_text,
         };
         if let Some(reason) = interceptors.denies(edited.clone()).await {
             return Approval::Denied { reason };

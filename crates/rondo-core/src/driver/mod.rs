@@ -4,6 +4,7 @@
 //! model request, a tool call, a question) all that happened so far is appended to the journal.
 //!
 //! # Layout
+//! - `ask`: questions about calls.
 //! - `intercept`: what the interceptors say of calls, results and steps.
 //! - `budgets`: what is reserved for a request before it is sent.
 //! - `equip`: tools that come and go between two steps.
@@ -17,6 +18,7 @@
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
 
+mod ask;
 mod budgets;
 mod close;
 mod control;
@@ -43,9 +45,10 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{Action, Input, ModelCall, PlannedCall, TurnConfig, TurnMachine};
 use crate::observe::Moment;
+use crate::outside_text::{self, OutsideText};
 use crate::ports::{
-    Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Commit, Gate, GateRequest,
-    Interception, Interceptor, Journal, MailId, Model, ToolSource, Verdict,
+    Approval, Approver, Budgets, Commit, Gate, GateRequest, Interception, Interceptor, Journal,
+    MailId, Model, ToolSource, Verdict,
 };
 use crate::toolbox::Toolbox;
 use futures_util::FutureExt as _;
@@ -54,7 +57,8 @@ use model_work::ModelWork;
 use record_batch::RecordBatch;
 use rondo_types::{
     Answer, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Question,
-    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolSpec, Transcript, TurnId,
+    ResultEvent, Role, SessionId, StopReason, TimeMs, ToolErrorCode, ToolOutcome, ToolSpec,
+    Transcript, TurnId,
 };
 use serde_json::Value;
 use std::collections::{HashSet, VecDeque};
@@ -104,6 +108,8 @@ pub struct TurnSetup {
     pub opening: Commit,
     /// Seeds the jitter of retries.
     pub seed: u64,
+    /// Whether the conversation holds text from outside; the turn notes what it reads.
+    pub outside_text: OutsideText,
 }
 
 impl TurnSetup {
@@ -183,6 +189,8 @@ struct Driver {
     held_at: TimeMs,
     /// Whether the turn goes on after a crash and nothing has come of that yet.
     is_resumed_idle: bool,
+    /// Calls under way whose errors may hold text from outside.
+    reaching_outside: HashSet<CallId>,
 }
 
 impl Driver {
@@ -223,6 +231,7 @@ impl Driver {
             held: None,
             held_at: TimeMs::default(),
             is_resumed_idle: false,
+            reaching_outside: HashSet::new(),
         })
     }
 
@@ -322,6 +331,12 @@ impl Driver {
         if let Input::Gate { call_id, .. } | Input::Approval { call_id, .. } = &input {
             self.cleared_before.remove(call_id);
         }
+        if let Input::ToolFinished {
+            call_id, outcome, ..
+        } = &input
+        {
+            self.note_outside_text(call_id, outcome);
+        }
         let is_end = matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. });
         let actions = self.machine.handle(self.at, input, &self.catalog);
         if is_end {
@@ -337,6 +352,13 @@ impl Driver {
             Box::pin(self.flush()).await;
         }
         None
+    }
+
+    fn note_outside_text(&mut self, call_id: &CallId, outcome: &ToolOutcome) {
+        let reaches_outside = self.reaching_outside.remove(call_id);
+        if outside_text::is_from_outside(outcome, reaches_outside) {
+            self.setup.outside_text.note();
+        }
     }
 
     fn emit(&self, body: EventBody) {
@@ -446,6 +468,7 @@ impl Driver {
             call_id: call.call_id.clone(),
             spec,
             arguments: call.arguments.clone(),
+            has_outside_text: self.setup.outside_text.is_present(),
         }
     }
 
@@ -456,89 +479,8 @@ impl Driver {
             Arc::clone(&self.setup.gate),
             self.tasks_cancel.clone(),
             left,
+            self.setup.outside_text.is_present(),
         )
-    }
-
-    async fn ask(
-        &mut self,
-        call: PlannedCall,
-        prompt: String,
-        (until, can_edit): (Option<TimeMs>, bool),
-    ) {
-        self.batch
-            .note_ask(self.at, self.machine.steps(), &call.call_id, &prompt);
-        if !self.flush().await {
-            return;
-        }
-        let call_id = call.call_id.clone();
-        let spec = self.setup.tools.spec(&call.name);
-        let request = ApprovalRequest {
-            session: self.setup.session.clone(),
-            turn: self.setup.turn.clone(),
-            step: self.machine.steps(),
-            call_id: call.call_id,
-            kind: spec.as_ref().map(|spec| spec.kind).unwrap_or_default(),
-            tool: call.name,
-            arguments: call.arguments,
-            prompt,
-            can_edit,
-        };
-        let (judge, interceptors) = (self.judge(), self.interceptors());
-        let answer = self.answer(request.clone(), until);
-        let can_park = self.batch.keeps_records();
-        let asked = async move {
-            let (approval, given) = match answer.await {
-                ApprovalReply::Now(approval) => (approval, None),
-                ApprovalReply::Given { answer, mail } => {
-                    (Approval::of_answer(&answer.value), Some((answer, mail)))
-                }
-                ApprovalReply::Later { expires } if can_park => {
-                    return TaskEnd::Later(request.question(expires));
-                }
-                ApprovalReply::Later { .. } => {
-                    let reason = "nobody can answer later, since nothing is recorded of the turn";
-                    (not_approved(reason), None)
-                }
-            };
-            let approval = judge
-                .check_edit(interceptors, &request, spec, approval)
-                .await;
-            let input = Input::Approval { call_id, approval };
-            match given {
-                Some((answer, mail)) => TaskEnd::Given {
-                    input,
-                    answer,
-                    mail,
-                },
-                None => TaskEnd::Input(input),
-            }
-        };
-        self.tasks.spawn(asked.in_current_span());
-    }
-
-    /// Asks a person, one question at a time, and waits for the answer until the instant or until
-    /// the turn is stopped.
-    fn answer(
-        &self,
-        request: ApprovalRequest,
-        until: Option<TimeMs>,
-    ) -> impl Future<Output = ApprovalReply> + use<> {
-        let approver = Arc::clone(&self.setup.approver);
-        let asking = Arc::clone(&self.asking);
-        let cancel = self.tasks_cancel.clone();
-        let until = until.map(|until| self.clock.instant(until));
-        async move {
-            let answer = guarded(async move {
-                let _turn_to_ask = asking.lock().await;
-                approver.ask(&request).await
-            });
-            tokio::select! {
-                () = cancel.cancelled() => not_approved(CANCELLED).into(),
-                () = sleep_until_some(until) => not_approved("nobody answered in time").into(),
-                answer = answer => answer
-                    .unwrap_or_else(|panic| not_approved(&format!("asking failed: {panic}")).into()),
-            }
-        }
     }
 
     async fn run_tools(&mut self, calls: Vec<PlannedCall>) {
@@ -577,6 +519,10 @@ impl Driver {
             return self.ended(call, ToolErrorCode::NotRun, &text);
         };
         self.events.observe(&Moment::ToolStarted(&call));
+        let spec = self.setup.tools.spec(&call.name);
+        if spec.is_some_and(|spec| outside_text::reaches_outside(&spec)) {
+            self.reaching_outside.insert(call.call_id.clone());
+        }
         let span = spans::tool_call(&call);
         if self.setup.interceptors.is_empty() {
             let work = self.tool_work(tool, call).run().instrument(span);

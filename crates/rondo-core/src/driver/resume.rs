@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::events::EventSender;
 use crate::machine::{IN_DOUBT, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
+use crate::outside_text::OutsideTextFold;
 use crate::ports::{Approval, InterruptedCall, Reconciled, Record, RecordBody, Verdict};
 use crate::redrive::{Open, OpenAsk, RedriveError, Redriven, Started, redrive};
 use crate::shown;
@@ -123,6 +124,9 @@ pub async fn resume_turn(
         Err(why) => return Err(why.into()),
     };
     driver.equipment.resume(records);
+    if OutsideTextFold::of(records).is_present() {
+        driver.setup.outside_text.note();
+    }
     let now = redriven.machine.config();
     if now.tools != began {
         let check = driver.setup.answer_check.clone();

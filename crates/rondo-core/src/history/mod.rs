@@ -11,9 +11,12 @@ mod tests;
 
 pub use last_turn::last_turn;
 
+use crate::outside_text::OutsideTextFold;
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{CallId, Message, Question, TodoItem, ToolOutcome, Transcript, TurnId};
+use rondo_types::{
+    CallId, Grant, Message, Question, TodoItem, ToolOutcome, Transcript, TurnId,
+};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 
@@ -30,6 +33,10 @@ pub struct History {
     open: Option<TurnFold>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     todo: Vec<TodoItem>,
+    #[serde(default)]
+    outside_text: OutsideTextFold,
+    #[serde(default)]
+    grants: Vec<Grant>,
 }
 
 /// A turn whose end is not recorded.
@@ -78,6 +85,12 @@ impl History {
         if !record.body.is_of_turn() {
             return;
         }
+        self.outside_text.take(record);
+        if let RecordBody::Answered { answer } = &record.body
+            && let Some(grant) = &answer.remember
+        {
+            self.remember(grant);
+        }
         if let RecordBody::TurnStarted {
             turn_number,
             history,
@@ -112,6 +125,27 @@ impl History {
         if let RecordBody::Final { .. } = record.body {
             self.open = None;
         }
+    }
+
+    fn remember(&mut self, grant: &Grant) {
+        self.grants.retain(|it| it != grant);
+        if self.grants.len() >= Grant::COUNT_MAX {
+            self.grants.remove(0);
+        }
+        self.grants.push(grant.clone());
+    }
+
+    /// Returns what the user allowed for the rest of the session, the oldest first. It may count only where the user's own
+    /// program wrote the records: an imported file can say anything.
+    #[must_use]
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    /// Returns whether a result of any turn held text from outside.
+    #[must_use]
+    pub fn has_outside_text(&self) -> bool {
+        self.outside_text.is_present()
     }
 
     /// Counts a record that says nothing to this version.

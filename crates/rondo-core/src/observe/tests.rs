@@ -197,6 +197,7 @@ fn setup(model: &Arc<Talker>, tool: &Arc<HangingTool>, journal: &Arc<MemoryJourn
         budgets: Vec::new(),
         opening: crate::ports::Commit::default(),
         seed: 1,
+        outside_text: crate::OutsideText::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Questions that a running call puts to a person.
 
-use super::gate::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use super::gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Terms};
 use crate::shown;
 use futures_util::future::BoxFuture;
 use rondo_schema::Validator;
@@ -91,6 +91,7 @@ impl CallQuestionRequest {
             arguments: self.arguments.clone(),
             prompt: format!("`{tool}` is running and asks:\n{}", words.join("\n")),
             can_edit: false,
+            terms: Terms::default(),
         }
     }
 }

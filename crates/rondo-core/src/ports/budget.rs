@@ -115,6 +115,7 @@ impl BudgetQuestion {
             prompt: format!("{}: may the turn go on beyond that?", self.reason),
             hash: self.hash(),
             expires,
+            offers: Vec::new(),
         }
     }
 

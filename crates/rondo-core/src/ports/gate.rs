@@ -5,8 +5,8 @@ use super::budget::BudgetQuestion;
 use async_trait::async_trait;
 use data_encoding::HEXLOWER;
 use rondo_types::{
-    Answer, AnswerValue, CallId, MailId, Question, QuestionId, QuestionKind, SessionId, TimeMs,
-    ToolKind, ToolSpec, TurnId,
+    Answer, AnswerValue, CallId, Grant, MailId, Question, QuestionId, QuestionKind, SessionId,
+    TimeMs, ToolKind, ToolSpec, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,25 @@ use std::sync::Arc;
 pub trait Gate: Send + Sync {
     /// Judges one call, whose arguments already fit the schema.
     async fn check(&self, request: &GateRequest) -> Verdict;
+
+    /// Returns what an approval of the call agrees to besides its words, and what of it can be remembered. Asked right
+    /// before a person is, and again after a yes, which does not count where the hash is another one by then.
+    async fn terms(&self, _request: &GateRequest) -> Terms {
+        Terms::default()
+    }
+
+    /// Takes what the user allows from now on: one of the offers of the call's [`terms`](Self::terms).
+    fn remember(&self, _grant: &Grant) {}
+}
+
+/// What an approval of a call agrees to besides its words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// SHA-256, in hex, of the circumstances of the call, such as its directory, variables and files; empty where the
+    /// gate knows of none.
+    pub hash: String,
+    /// What a yes can also let run from then on, the narrowest first.
+    pub offers: Vec<Grant>,
 }
 
 /// A call that wants to run.
@@ -35,6 +54,8 @@ pub struct GateRequest {
     pub spec: Arc<ToolSpec>,
     /// The arguments as they would be run.
     pub arguments: Value,
+    /// Whether the conversation holds text from outside, which may have made the model ask for the call.
+    pub has_outside_text: bool,
 }
 
 /// What the gate says.
@@ -135,6 +156,8 @@ pub struct ApprovalRequest {
     /// Whether [`Approval::Edited`] is an answer to it. A call that was cut off and may run again does
     /// so as it was, or not at all.
     pub can_edit: bool,
+    /// What an approval agrees to besides these words, and what can be remembered of it.
+    pub terms: Terms,
 }
 
 impl ApprovalRequest {
@@ -153,11 +176,12 @@ impl ApprovalRequest {
             prompt: self.prompt.clone(),
             hash: self.hash(),
             expires,
+            offers: self.terms.offers.clone(),
         }
     }
 
     /// Returns SHA-256, in hex, of everything that an answer agrees to: the call with its tool and arguments,
-    /// what is asked, and whether the call may have been done before.
+    /// what is asked, whether the call may have been done before, and its [`Terms`].
     #[must_use]
     pub fn hash(&self) -> String {
         let Self {
@@ -168,10 +192,12 @@ impl ApprovalRequest {
             arguments,
             prompt,
             can_edit,
+            terms,
             step: _,
             kind: _,
         } = self;
         let call = (session, turn, call_id, tool, arguments, prompt, can_edit);
+        let call = (call, &terms.hash, &terms.offers);
         // Plain data with string keys can always be written.
         let json = serde_json::to_vec(&call).unwrap_or_default();
         HEXLOWER.encode(&Sha256::digest(json))

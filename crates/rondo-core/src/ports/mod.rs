@@ -25,7 +25,9 @@ pub use budget::{
 };
 pub use cell::{CellEnding, CodeChange};
 pub use embedder::{Embedder, EmbeddingUse};
-pub use gate::{Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Verdict};
+pub use gate::{
+    Approval, ApprovalReply, ApprovalRequest, Approver, Gate, GateRequest, Terms, Verdict,
+};
 pub use interceptor::{
     CallDecision, FinishedCall, INTERCEPT_TIMEOUT, Interception, Interceptor, NOTE_BYTES_MAX, Note,
     REASON_BYTES_MAX, REWRITTEN_BYTES_MAX, ResultDecision, StepContext, StepDecision,

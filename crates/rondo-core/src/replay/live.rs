@@ -1,5 +1,6 @@
 //! Runs the recorded calls of read-only tools again and compares their results.
 
+use crate::outside_text::OutsideTextFold;
 use crate::ports::{
     Asker, Gate, GateRequest, OutputSink, ProgressSink, Record, RecordBody, ToolInvocation, Verdict,
 };
@@ -56,7 +57,9 @@ pub async fn rerun(
 ) -> Vec<Rerun> {
     let mut started = HashMap::new();
     let mut all = Vec::new();
+    let mut outside_text = OutsideTextFold::default();
     for record in records {
+        outside_text.take(record);
         match &record.body {
             RecordBody::ToolStarted {
                 call_id,
@@ -79,7 +82,14 @@ pub async fn rerun(
                     recorded: outcome.clone(),
                     now: None,
                 };
-                call.now = run(session, record, &call, tools, gate).await;
+                call.now = run(
+                    session,
+                    record,
+                    &call,
+                    (tools, gate),
+                    outside_text.is_present(),
+                )
+                .await;
                 all.push(call);
             }
             _ => {}
@@ -92,8 +102,8 @@ async fn run(
     session: &SessionId,
     record: &Record,
     call: &Rerun,
-    tools: &Toolbox,
-    gate: &dyn Gate,
+    (tools, gate): (&Toolbox, &dyn Gate),
+    has_outside_text: bool,
 ) -> Option<ToolOutcome> {
     let tool = tools.get(&call.tool)?;
     let spec = tools.spec(&call.tool)?;
@@ -107,6 +117,7 @@ async fn run(
         call_id: call.call_id.clone(),
         spec,
         arguments: call.arguments.clone(),
+        has_outside_text,
     };
     if gate.check(&request).await != Verdict::Allow {
         return None;

@@ -51,6 +51,7 @@ fn question(name: &str) -> Question {
         prompt: format!("may `{name}` run?"),
         hash: format!("hash of {name}"),
         expires: Some(TimeMs(2_000)),
+        offers: Vec::new(),
     }
 }
 
@@ -60,6 +61,7 @@ fn approve(name: &str) -> Answer {
         hash: format!("hash of {name}"),
         actor: "me".to_owned(),
         value: AnswerValue::Approve,
+        remember: None,
     }
 }
 

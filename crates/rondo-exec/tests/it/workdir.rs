@@ -90,6 +90,7 @@ async fn what_is_judged_is_judged_where_it_would_run() {
             call_id,
             spec,
             arguments,
+            has_outside_text: false,
         })
         .await
     };

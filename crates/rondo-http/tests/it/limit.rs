@@ -188,6 +188,7 @@ async fn turn(model: &HttpModel, tools: Vec<Arc<dyn Tool>>) -> Outcome {
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
+        outside_text: rondo_core::OutsideText::default(),
     };
     let (events, _nobody) = events::channel(setup.session.clone(), setup.turn.clone());
     let (_handle, control) = control();

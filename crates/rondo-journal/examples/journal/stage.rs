@@ -174,6 +174,7 @@ fn setup(
         budgets: play.budgets,
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
+        outside_text: rondo_core::OutsideText::default(),
     })
 }
 
@@ -494,6 +495,7 @@ fn given(request: &ApprovalRequest, approval: Approval) -> Answer {
             Approval::Denied { reason } => AnswerValue::Deny { reason },
             Approval::Edited { arguments } => AnswerValue::Value { value: arguments },
         },
+        remember: None,
     }
 }
 

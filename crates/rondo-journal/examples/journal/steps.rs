@@ -51,6 +51,7 @@ async fn step_ms(journal: Arc<dyn Journal>, session: &SessionId) -> Result<f64, 
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
+        outside_text: rondo_core::OutsideText::default(),
     };
     let (events, mut listener) = events::channel(session.clone(), TurnId::new("t"));
     let (_handle, control) = control();

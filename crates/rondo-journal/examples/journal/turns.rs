@@ -62,6 +62,7 @@ fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnS
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
+        outside_text: rondo_core::OutsideText::default(),
     })
 }
 

@@ -148,6 +148,7 @@ fn setup(order: &Order, owned: OwnedSession) -> TurnSetup {
         budgets: Vec::new(),
         opening: rondo_core::ports::Commit::default(),
         seed: 1,
+        outside_text: rondo_core::OutsideText::default(),
     }
 }
 

@@ -150,6 +150,7 @@ impl Bench {
             budgets: Vec::new(),
             opening: rondo_core::ports::Commit::default(),
             seed: 1,
+            outside_text: rondo_core::OutsideText::default(),
         };
         let (events, _) = events::channel(setup.session.clone(), setup.turn.clone());
         (setup, events)

@@ -66,6 +66,63 @@ impl Analysis {
                 .all(|simple| simple.effect.is_none() || fits(&simple.known_words()))
     }
 
+    /// Returns the words of the simple commands that do more than look; none where anything else about the command does,
+    /// or a word is not known.
+    pub(crate) fn plain_effects(&self) -> Option<Vec<SimpleWords<'_>>> {
+        if self.unknown.is_some() || self.effect.is_some() {
+            return None;
+        }
+        let moves = |simple: &Simple| simple.name() == Some("cd");
+        let has_moved = self.simple.iter().any(moves);
+        let with_effects = self.simple.iter().filter(|simple| simple.effect.is_some());
+        let commands = with_effects.map(|simple| {
+            let words = simple.words.iter().map(Value::text);
+            Some(SimpleWords {
+                words: words.collect::<Option<_>>()?,
+                runs_others: wrappers::runs_others(&simple.words),
+                has_moved,
+            })
+        });
+        let commands: Vec<_> = commands.collect::<Option<_>>()?;
+        (!commands.is_empty()).then_some(commands)
+    }
+
+    /// Returns the words of a command that is one simple command with known words and nothing else, so that it does not
+    /// matter how they are quoted.
+    pub(crate) fn plain_words(&self) -> Option<Vec<&str>> {
+        let [simple] = self.simple.as_slice() else {
+            return None;
+        };
+        let is_plain = self.unknown.is_none()
+            && self.effect.is_none()
+            && self.inputs.is_empty()
+            && self.assigned.is_empty()
+            && self.files.is_empty();
+        let words = simple.words.iter().map(Value::text);
+        is_plain.then(|| words.collect::<Option<_>>()).flatten()
+    }
+
+    /// Returns what of the command may be the path of a file that it runs or reads as code.
+    pub(crate) fn code_files(&self) -> impl Iterator<Item = &str> {
+        let with_effects = self.simple.iter().filter(|simple| simple.effect.is_some());
+        let named = with_effects.flat_map(|simple| {
+            let runs_files = wrappers::runs_others(&simple.words)
+                || simple.name().is_none_or(wrappers::is_interpreter);
+            let words = simple.words.iter().enumerate();
+            words.filter_map(move |(at, word)| {
+                let text = word.text()?;
+                let is_file = match at {
+                    0 => text.contains('/'),
+                    _ => runs_files && !text.starts_with('-'),
+                };
+                is_file.then_some(text)
+            })
+        });
+        let from_input = self.simple.iter().any(Simple::reads_program_from_stdin);
+        let files = self.files.iter().filter(move |_| from_input);
+        named.chain(files.map(String::as_str))
+    }
+
     /// Returns whether one simple command fits; `fits` gets all its words that are known.
     pub(crate) fn any_fits(&self, fits: impl Fn(&[&str]) -> bool) -> bool {
         self.simple.iter().any(|simple| {
@@ -202,6 +259,17 @@ impl Analysis {
         });
         texts.chain(self.inputs.iter().map(String::as_str))
     }
+}
+
+/// The words of a simple command, all of them known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SimpleWords<'a> {
+    /// The words; never empty.
+    pub(crate) words: Vec<&'a str>,
+    /// Whether its program runs others, which its words name.
+    pub(crate) runs_others: bool,
+    /// Whether it may run in another directory, by a `cd` in the same command.
+    pub(crate) has_moved: bool,
 }
 
 /// A simple command as it is written.

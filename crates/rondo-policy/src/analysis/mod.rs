@@ -27,7 +27,7 @@ mod words;
 mod wrappers;
 
 pub use complete::is_complete;
-pub(crate) use found::Analysis;
+pub(crate) use found::{Analysis, SimpleWords};
 pub use paths::AllowedDirs;
 pub(crate) use paths::PATH_BYTES_MAX;
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};

@@ -1,6 +1,7 @@
 //! The directories that a command may read, and whether a path is inside them.
 
 use crate::unix::{self, Way};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -10,6 +11,9 @@ const ENTRIES_MAX: usize = 2000;
 
 /// The longest path that a system takes, in bytes; each part of a longer one would be looked for in vain.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
+
+/// Files that instruct agents.
+const INSTRUCTIONS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
 /// The directories that a command may read without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,31 +112,52 @@ impl AllowedDirs {
     /// Returns whether a path leads inside, by whatever links, and to nothing that has one of these names, or lies below
     /// something that has.
     pub(crate) fn holds_unprotected(&self, path: &Path, names: &[String]) -> bool {
-        let place = match self.way(path) {
-            Way::To(place) => place,
+        self.holds_without(path, |part| {
+            names.iter().any(|name| part.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// Returns whether a path leads inside, by whatever links, and to nothing that is hidden or instructs agents, or lies
+    /// below something that does.
+    pub(crate) fn holds_ordinary(&self, path: &Path) -> bool {
+        self.holds_without(path, |part| {
+            let is_hidden = part.as_encoded_bytes().starts_with(b".");
+            is_hidden
+                || INSTRUCTIONS
+                    .iter()
+                    .any(|name| part.eq_ignore_ascii_case(name))
+        })
+    }
+
+    fn holds_without(&self, path: &Path, is_special: impl Fn(&OsStr) -> bool) -> bool {
+        let Some(place) = self.place(path) else {
+            return false;
+        };
+        // What a directory itself lies in is the user's choice.
+        let mut below = self
+            .roots
+            .iter()
+            .filter_map(|root| place.strip_prefix(root).ok());
+        let is_below_special =
+            below.any(|it| it.components().any(|part| is_special(part.as_os_str())));
+        self.contains(&place) && !is_below_special
+    }
+
+    /// Returns where a path leads, be it that nothing is there yet.
+    fn place(&self, path: &Path) -> Option<PathBuf> {
+        match self.way(path) {
+            Way::To(place) => Some(place),
             Way::Ends(last) => {
                 let mut parts = path.components();
                 if parts.any(|part| matches!(part, Component::ParentDir)) {
-                    return false;
+                    return None;
                 }
                 // What is not there yet has no links on its way.
                 let rest = self.current.join(path);
-                match rest.strip_prefix(&last) {
-                    Ok(rest) => last.join(rest),
-                    Err(_) => return false,
-                }
+                Some(last.join(rest.strip_prefix(&last).ok()?))
             }
-            Way::Differs | Way::Unknown => return false,
-        };
-        let is_protected = |root: &PathBuf| {
-            let below = place.strip_prefix(root).unwrap_or(&place);
-            let mut parts = below.components();
-            parts.any(|part| {
-                let part = part.as_os_str();
-                names.iter().any(|name| part.eq_ignore_ascii_case(name))
-            })
-        };
-        self.contains(&place) && !self.roots.iter().any(is_protected)
+            Way::Differs | Way::Unknown => None,
+        }
     }
 
     /// Refuses a pattern that may match a link that leads outside, or a name that reads as an

@@ -49,6 +49,7 @@ impl Fixture {
             call_id: CallId::new("c"),
             spec: Arc::new(spec),
             arguments,
+            has_outside_text: false,
         };
         StandardGate::new(self.options.clone())
             .unwrap()

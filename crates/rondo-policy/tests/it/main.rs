@@ -5,8 +5,10 @@
     reason = "what a test sets up must work; helpers are outside of what the lint takes for tests"
 )]
 
+mod agentdojo;
 mod analysis;
 mod commands;
 mod gate;
+mod grants;
 mod options;
 mod rules;

@@ -8,12 +8,18 @@ use crate::notices::Notices;
 use crate::parking::{self, GivenAnswer};
 use crate::todo::TodoList;
 use rondo_core::Journal as _;
+use rondo_core::OutsideText;
 use rondo_core::clock::Clock;
+use rondo_core::history::History;
 use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
 use rondo_journal::{Entry, NewSession, SessionInfo, Store};
+use rondo_policy::Grants;
 use rondo_types::{Outcome, Profile, Question, SessionId, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The kind of the record of an answer.
+const ANSWERED: &str = "answered";
 
 /// A session that this process owns: a new one, or one that it continues.
 pub struct Conversation {
@@ -37,6 +43,10 @@ pub struct Conversation {
     pub todo: TodoList,
     /// The answers that were given to it while it was parked.
     pub(crate) answers: Vec<GivenAnswer>,
+    /// What the user allowed for the rest of the session.
+    pub grants: Grants,
+    /// Whether it holds text from outside.
+    pub(crate) outside_text: OutsideText,
 }
 
 /// A turn that was interrupted.
@@ -99,6 +109,8 @@ impl Conversation {
         taken.todo = TodoList::new(history.todo().to_vec());
         taken.turns = history.turns();
         taken.lost_end = info.lost_end;
+        taken.grants = grants(store, info, &history)?;
+        taken.outside_text = OutsideText::new(history.has_outside_text());
         taken.with_open_turn = history.transcript();
         if let Some(open) = history.open_turn() {
             let entries = store.read(&info.id, open.first, usize::MAX);
@@ -182,8 +194,31 @@ impl Conversation {
             needs_consent: false,
             todo: TodoList::default(),
             answers: Vec::new(),
+            grants: Grants::default(),
+            outside_text: OutsideText::default(),
         }
     }
+}
+
+/// Returns what the user allowed in a session: nothing where its records came from a file, whose author may have written
+/// anything, and in a fork only what was allowed there.
+fn grants(store: &Store, info: &SessionInfo, history: &History) -> Result<Grants> {
+    if info.imported {
+        return Ok(Grants::default());
+    }
+    let Some((_, shared)) = &info.parent else {
+        return Ok(Grants::new(history.grants().iter().cloned()));
+    };
+    let grants = Grants::default();
+    store.each::<SetupError>(&info.id, Seq(shared.0 + 1), |entry| {
+        if entry.kind() == ANSWERED
+            && let Some(RecordBody::Answered { answer }) = entry.into_record().map(|it| it.body)
+        {
+            answer.remember.into_iter().for_each(|it| grants.add(it));
+        }
+        Ok(())
+    })?;
+    Ok(grants)
 }
 
 impl CutOff {

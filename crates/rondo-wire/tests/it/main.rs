@@ -5,6 +5,7 @@
     reason = "the functions around the tests fail like the tests do"
 )]
 
+mod agentdojo;
 mod anthropic_decode;
 mod anthropic_encode;
 mod any_body;

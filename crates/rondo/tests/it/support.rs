@@ -138,6 +138,7 @@ impl Bench {
             budgets: Vec::new(),
             opening: rondo::rondo_core::ports::Commit::default(),
             seed: 1,
+            outside_text: rondo_core::OutsideText::default(),
         };
         let (tx, mut rx) = events::channel(setup.session.clone(), setup.turn.clone());
         let (see, seen) = watch::channel(Vec::new());

@@ -82,6 +82,7 @@ mod tests {
             prompt: "`exec` wants to run `touch`\n\u{1b}[2Jtouch a".to_owned(),
             hash: String::new(),
             expires: Some(TimeMs(Clock::system().now().0 + 3 * 86_400_000 + 60_000)),
+            offers: Vec::new(),
         };
         let expected =
             "\n  r00100100 (expires in 3d)\n    `exec` wants to run `touch`\n    touch a";

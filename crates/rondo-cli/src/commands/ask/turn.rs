@@ -39,8 +39,9 @@ pub(super) async fn run(
     let screen = Screen::new();
     let session = &mut prepared.session;
     let changes = Changes::default();
-    let env = &session.settings.env;
-    let approver = TerminalApprover::new(env, &prepared.output, screen.clone(), changes.clone());
+    let settings = &session.settings;
+    let output = &prepared.output;
+    let approver = TerminalApprover::new(settings, output, screen.clone(), changes.clone());
     let approver = Arc::new(approver);
     let answering = parking::approver(&session.settings, Arc::clone(&approver) as _);
     let secrets = prepared.secrets.clone().with(connected.key.clone());

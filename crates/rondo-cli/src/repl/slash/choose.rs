@@ -4,10 +4,14 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::Repl;
 use crate::repl::mode::Mode;
+use rondo_core::shown;
 use rondo_policy::GateOptions;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
+
+/// The bound on patterns that calls are allowed by.
+const PATTERNS_MAX: usize = 256;
 
 impl Repl {
     pub(super) fn choose_mode(&mut self, name: &str) -> Result<()> {
@@ -61,8 +65,13 @@ impl Repl {
     pub(super) fn approve(&mut self, pattern: &str) -> Result<()> {
         if !pattern.is_empty() {
             check(pattern, &self.talk.session.settings)?;
-            if !self.talk.permissions.allow(pattern) {
+            let values = &mut self.talk.session.settings.values;
+            let allowed = values.allowed_tools.get_or_insert_default();
+            if allowed.len() >= PATTERNS_MAX {
                 return Err(wrong("too much is allowed already".to_owned()));
+            }
+            if !allowed.iter().any(|it| it == pattern) {
+                allowed.push(pattern.to_owned());
             }
         }
         let settings = &self.talk.session.settings.values;
@@ -71,7 +80,10 @@ impl Repl {
             text.push_str("everything\n");
         }
         let of_settings = settings.allowed_tools.iter().flatten().cloned();
-        for pattern in of_settings.chain(self.talk.permissions.list()) {
+        let conversation = self.talk.current();
+        let granted = conversation.map_or_else(Vec::new, |it| it.grants.list());
+        let granted = granted.iter().map(|it| shown::line(&it.to_string()));
+        for pattern in of_settings.chain(granted) {
             text.push_str(&pattern);
             text.push('\n');
         }

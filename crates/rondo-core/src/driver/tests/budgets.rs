@@ -256,6 +256,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
         prompt: "the day's money is spent: may the turn go on beyond that?".to_owned(),
         hash: question.hash.clone(),
         expires: Some(TimeMs(7)),
+        offers: Vec::new(),
     };
     assert_eq!(question, expected);
     assert_eq!(kinds(&records).last(), Some(&"parked"));
@@ -278,6 +279,7 @@ async fn a_turn_whose_budget_is_spent_parks_with_a_question_about_it() {
             hash: question.hash.clone(),
             actor: "ada".to_owned(),
             value,
+            remember: None,
         };
         let reply = ApprovalReply::Given { answer, mail: None };
         again.approver = Arc::new(Says(reply));

@@ -263,6 +263,7 @@ async fn a_parked_child_parks_its_parent_and_its_answer_carries_on_both() {
         prompt: "run it?".to_owned(),
         hash: question.hash.clone(),
         expires: None,
+        offers: Vec::new(),
     };
     assert_eq!(*question, expected);
     for journal in [&world.parent, &world.child] {

@@ -368,6 +368,7 @@ impl Bench {
             budgets: self.budgets,
             opening: Commit::default(),
             seed: 1,
+            outside_text: crate::OutsideText::default(),
         };
         (setup, model)
     }

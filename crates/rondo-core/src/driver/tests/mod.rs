@@ -10,6 +10,7 @@ mod equip;
 mod fakes;
 mod fallback;
 mod given_up;
+mod grants;
 mod intercept;
 mod journal;
 mod outputs;

@@ -58,6 +58,7 @@ impl Approver for Gave {
                 hash,
                 actor: "ada".to_owned(),
                 value: self.0.clone(),
+                remember: None,
             },
             mail: None,
         }
@@ -125,6 +126,7 @@ async fn a_question_that_is_answered_later_is_recorded_and_nothing_runs() {
         prompt: "run it?".to_owned(),
         hash: question.hash.clone(),
         expires,
+        offers: Vec::new(),
     };
     assert_eq!(*question, expected);
     assert_eq!(question.hash.len(), 64);

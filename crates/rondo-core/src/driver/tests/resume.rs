@@ -71,6 +71,7 @@ impl Approver for Desk {
                 hash: question.hash,
                 actor: "someone".to_owned(),
                 value: AnswerValue::Approve,
+                remember: None,
             },
             mail: None,
         }
@@ -347,6 +348,7 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
         },
         opening: Commit::default(),
         seed: 1,
+        outside_text: crate::OutsideText::default(),
     }
 }
 

@@ -59,6 +59,7 @@ fn what_is_answered_or_expires_while_a_cell_runs_is_given_to_the_parked_turn_aft
         let answer = Answer {
             actor: actor.to_owned(),
             value,
+            remember: None,
             ..approve("q")
         };
         let expected = Action::Resume {

@@ -1,0 +1,87 @@
+//! Whether a conversation holds text from outside, which may be written to lead the model astray.
+
+use crate::ports::{Record, RecordBody};
+use rondo_types::{CallId, ToolOutcome, ToolSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a conversation holds text from outside. Clones share the answer, so that the turns of a session know of
+/// each other's; it never becomes `false` again, since what is summed up or left out has been read.
+#[derive(Debug, Clone, Default)]
+pub struct OutsideText(Arc<AtomicBool>);
+
+impl OutsideText {
+    /// Starts from what is known.
+    #[must_use]
+    pub fn new(is_present: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(is_present)))
+    }
+
+    /// Returns whether there is any.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Notes that there is some.
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether the words of a tool's error may come from outside: those of a server that refuses to answer.
+pub(crate) fn reaches_outside(spec: &ToolSpec) -> bool {
+    spec.kind == rondo_types::ToolKind::Fetch || spec.hints.open_world == Some(true)
+}
+
+/// Returns whether the result of a call holds text from outside.
+pub(crate) fn is_from_outside(outcome: &ToolOutcome, reaches_outside: bool) -> bool {
+    match outcome {
+        ToolOutcome::Ok(output) => output.from_outside,
+        ToolOutcome::Error(_) => reaches_outside,
+    }
+}
+
+/// The same from the records of a session, one at a time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct OutsideTextFold {
+    is_present: bool,
+    /// Tools on offer whose errors may hold such text.
+    tools: HashSet<String>,
+    /// Calls of theirs that were begun.
+    begun: HashSet<CallId>,
+}
+
+impl OutsideTextFold {
+    pub(crate) fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut fold = Self::default();
+        records.into_iter().for_each(|record| fold.take(record));
+        fold
+    }
+
+    pub(crate) fn is_present(&self) -> bool {
+        self.is_present
+    }
+
+    pub(crate) fn take(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::TurnStarted { .. } => self.begun.clear(),
+            RecordBody::TurnEnvironment { tools, .. } | RecordBody::ToolsChanged { tools } => {
+                let outside = tools.iter().filter(|it| reaches_outside(it));
+                self.tools = outside.map(|it| it.name.clone()).collect();
+            }
+            RecordBody::ToolStarted { call_id, name, .. } if self.tools.contains(name) => {
+                self.begun.insert(call_id.clone());
+            }
+            RecordBody::ToolFinished {
+                call_id, outcome, ..
+            } => {
+                let reaches_outside = self.begun.remove(call_id);
+                self.is_present |= is_from_outside(outcome, reaches_outside);
+            }
+            _ => {}
+        }
+    }
+}
