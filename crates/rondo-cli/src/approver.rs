@@ -187,12 +187,12 @@ fn converse(terminal: &File, question: &Question, abandoned: &AtomicBool) -> io:
         }
         match remember::chosen(&answer, offers) {
             Some(Remember::InSession(grant)) => return Ok(Said::Yes(Some(grant))),
-            Some(Remember::ForEver(grant)) => {
-                if is_written(terminal, question, &grant, abandoned)? {
-                    return Ok(Said::Yes(Some(grant)));
-                }
+            Some(Remember::ForEver(grant))
+                if is_written(terminal, question, &grant, abandoned)? =>
+            {
+                return Ok(Said::Yes(Some(grant)));
             }
-            None => {}
+            Some(Remember::ForEver(_)) | None => {}
         }
     }
     Ok(Said::No)

@@ -20,8 +20,8 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup, resume_turn,
-    run_turn,
+    Approver, EventSender, Gate, OutsideText, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup,
+    resume_turn, run_turn,
 };
 use rondo_journal::Store;
 use rondo_policy::{GateOptions, Workdir};
@@ -74,6 +74,9 @@ pub struct TurnHost<'a> {
     pub workdir: Option<&'a Workdir>,
     /// How many turns stand above this one: 0 unless a call of another turn started its session.
     pub depth: u32,
+    /// What the conversation above this one knows of text from outside; none unless a call of another turn started its
+    /// session. Such text counts in both, wherever it was read.
+    pub outside_text: Option<OutsideText>,
 }
 
 impl TurnHost<'_> {
@@ -89,6 +92,7 @@ impl TurnHost<'_> {
             secrets,
             workdir: None,
             depth: 0,
+            outside_text: None,
         }
     }
 }
@@ -130,7 +134,9 @@ impl TurnContext<'_> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
         let secrets = host.secrets.with(connected.key.clone());
         let extensions = self.runtime.extensions().with(host.extensions.clone());
+        let outside_text = self.outside_text(host.outside_text.as_ref());
         let host = TurnHost {
+            outside_text: Some(outside_text.clone()),
             // Questions of the turn and of those that it starts are put one at a time.
             approver: Arc::new(OneAtATime::new(Arc::clone(&host.approver))),
             extensions,
@@ -148,16 +154,7 @@ impl TurnContext<'_> {
             tools = toolset.tools.specs().len(),
             "asking"
         );
-        let cut_off = match &start {
-            TurnStart::CutOff(cut_off) => Some(cut_off),
-            TurnStart::Message(_) | TurnStart::Queued(..) => None,
-        };
-        let approver = SessionApprover {
-            host: host.approver,
-            questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
-            answers: cut_off.map_or_else(Vec::new, |_| conversation.answers.clone()),
-            is_kept: self.is_kept,
-        };
+        let approver = self.approver(&start, host.approver);
         let mut extensions = host.extensions;
         let models: Vec<_> = plan.targets().collect();
         extensions
@@ -202,7 +199,7 @@ impl TurnContext<'_> {
                 TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
             },
             seed: now.0,
-            outside_text: conversation.outside_text.clone(),
+            outside_text,
         };
         Ok(Turn {
             setup: parts.turn(new),
@@ -210,6 +207,30 @@ impl TurnContext<'_> {
             history: conversation.history.clone(),
             toolset,
         })
+    }
+
+    fn approver(&self, start: &TurnStart, host: Arc<dyn Approver>) -> SessionApprover {
+        let cut_off = match start {
+            TurnStart::CutOff(cut_off) => Some(cut_off),
+            TurnStart::Message(_) | TurnStart::Queued(..) => None,
+        };
+        let answers = cut_off.map(|_| self.conversation.answers.clone());
+        SessionApprover {
+            host,
+            questions: cut_off.map_or_else(Vec::new, |it| it.questions.clone()),
+            answers: answers.unwrap_or_default(),
+            is_kept: self.is_kept,
+        }
+    }
+
+    /// Returns what the conversation knows of text from outside, and the one above it where there is one.
+    fn outside_text(&self, above: Option<&OutsideText>) -> OutsideText {
+        let own = &self.conversation.outside_text;
+        let shared = above.unwrap_or(own).clone();
+        if own.is_present() {
+            shared.note();
+        }
+        shared
     }
 
     /// Returns what children of the turn have of it; none where it has no tool to start them.
@@ -241,6 +262,7 @@ impl TurnContext<'_> {
                 answers: self.conversation.answers.clone(),
                 agents: Agents::find(self.settings),
                 depth: host.depth,
+                outside_text: host.outside_text.clone(),
                 built: OnceLock::new(),
                 places: Places::default(),
             })

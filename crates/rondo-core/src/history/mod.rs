@@ -14,9 +14,7 @@ pub use last_turn::last_turn;
 use crate::outside_text::OutsideTextFold;
 use crate::pairing::paired;
 use crate::ports::{Record, RecordBody, Seq};
-use rondo_types::{
-    CallId, Grant, Message, Question, TodoItem, ToolOutcome, Transcript, TurnId,
-};
+use rondo_types::{CallId, Grant, Message, Question, TodoItem, ToolOutcome, Transcript, TurnId};
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 

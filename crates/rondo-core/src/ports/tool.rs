@@ -67,6 +67,10 @@ pub const CHILD_QUESTIONS_MAX: usize = 64;
 
 /// How the work on a call ended in this process.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each call, and nearly all are of the large kind"
+)]
 pub enum CallEnd {
     /// The call ended.
     Done(ToolOutcome),

@@ -173,6 +173,7 @@ impl Child<'_> {
             extensions: tools.extensions,
             workdir: parent.workdir.as_ref(),
             depth: parent.depth + 1,
+            outside_text: parent.outside_text.clone(),
             ..TurnHost::new(self.approver(task), parent.secrets.clone())
         };
         let turn = session.turn(&plan, connected, start, host)?;

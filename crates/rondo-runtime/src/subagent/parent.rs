@@ -12,7 +12,7 @@ use crate::target::ModelTarget;
 use crate::todo;
 use rondo_core::ports::ToolScope;
 use rondo_core::redact::Secrets;
-use rondo_core::{Approver, Gate, Tool};
+use rondo_core::{Approver, Gate, OutsideText, Tool};
 use rondo_journal::Store;
 use rondo_policy::Workdir;
 use rondo_types::{Effects, Profile, SessionId, ToolSpec};
@@ -45,6 +45,7 @@ pub(crate) struct ParentTurn {
     pub(crate) agents: Agents,
     /// How many turns stand above this one.
     pub(crate) depth: u32,
+    pub(crate) outside_text: Option<OutsideText>,
     /// What is built after the tools, of which the tool that starts children is one.
     pub(crate) built: OnceLock<Built>,
     pub(crate) places: Places,

@@ -105,7 +105,7 @@ async fn started(
     let id = id.ok_or_else(|| failed("the session's id is too long for one of a subagent"))?;
     let child = Child { parent, id, agent };
     invocation.allowance = task.within(invocation.allowance);
-    let has_begun = child.has_begun().map_err(not_run)?;
+    let has_begun = child.has_begun().map_err(|err| not_run(&err))?;
     if invocation.allowance.is_spent() && !has_begun {
         let none = "there is no budget left for a subagent";
         return Err(ToolOutcome::error(ToolErrorCode::NotRun, none).into());
@@ -120,14 +120,14 @@ async fn started(
     };
     let end = child.run(&task, tools, invocation).await;
     drop(place);
-    end.map_err(not_run)
+    end.map_err(|err| not_run(&err))
 }
 
 fn failed(why: impl Into<String>) -> ToolOutcome {
     ToolOutcome::error(ToolErrorCode::Failed, why)
 }
 
-fn not_run(error: SetupError) -> Box<ToolOutcome> {
+fn not_run(error: &SetupError) -> Box<ToolOutcome> {
     let why = format!("the subagent could not work: {}", error.line());
     Box::new(failed(why))
 }
