@@ -20,8 +20,8 @@
 pub mod analysis;
 mod environment;
 mod gate;
-mod looking;
 mod grants;
+mod looking;
 mod lookup;
 pub mod rules;
 mod terms;
@@ -31,6 +31,6 @@ mod workdir;
 pub use analysis::{AllowedDirs, Judgement, is_complete};
 pub use environment::CommandEnvironment;
 pub use gate::{Confined, GateOptions, Judged, OUTSIDE_SANDBOX, PatternError, StandardGate};
-pub use looking::LookingCalls;
 pub use grants::Grants;
+pub use looking::LookingCalls;
 pub use workdir::{Variables, Workdir};

@@ -53,6 +53,11 @@ pub(crate) fn way(directory: &Path, path: &Path) -> Way {
                 at.pop();
                 continue;
             }
+            b"/" => {
+                // The root is no link.
+                at.push(part);
+                continue;
+            }
             _ => at.push(part),
         }
         if is_named_by_process(&at) {

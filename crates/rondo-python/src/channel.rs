@@ -1,14 +1,12 @@
-//! Frames to and from the helper: four bytes of length, big-endian, then JSON.
+//! Our end of the socket to the helper, on which frames go.
 
+use crate::frames::{self, FRAME_BYTES_MAX, HEAD_BYTES, malformed};
 use crate::unix;
 use serde_json::Value;
 use std::io;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// The longest frame either side takes, in bytes. The helper bounds what it tells far below.
-pub(crate) const FRAME_BYTES_MAX: usize = 4 << 20;
-const HEAD_BYTES: usize = 4;
 /// How much is read at a time.
 const READ_BYTES: usize = 64 << 10;
 
@@ -93,25 +91,8 @@ impl Channel {
     /// # Errors
     /// When the received bytes are not a frame.
     pub(crate) fn take_frame(&mut self) -> io::Result<Option<Value>> {
-        let Some(head) = self.inbox.first_chunk::<HEAD_BYTES>() else {
-            return Ok(None);
-        };
-        let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
-        if length > FRAME_BYTES_MAX {
-            return Err(malformed());
-        }
-        let end = HEAD_BYTES + length;
-        let Some(body) = self.inbox.get(HEAD_BYTES..end) else {
-            return Ok(None);
-        };
-        let frame = serde_json::from_slice(body).map_err(|_| malformed())?;
-        self.inbox.drain(..end);
-        Ok(Some(frame))
+        frames::take_frame(&mut self.inbox)
     }
-}
-
-fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the frame is malformed")
 }
 
 /// Returns nothing where the descriptor was not ready after all.

@@ -12,7 +12,7 @@
 //! - [`CellEnd`], [`Completeness`]: for a prompt: the end of a cell, and whether a line is complete.
 //! - [`Session::restore`]: restores variables by running the cells of an earlier interpreter again.
 //! - `owner`: the task that owns the interpreter and runs one job after the other; `interpreter`: the
-//!   process; `channel`: framed messages; `capture`: bounded output; `unix`: system calls.
+//!   process; `channel`, `frames`: framed messages; `capture`: bounded output; `unix`: system calls.
 //! - `startup`: what the interpreter's start skips.
 //! - `path`: the paths to values that can be inspected without running code.
 //! - `python/`: the helper inside the interpreter.
@@ -35,6 +35,7 @@ mod capture;
 mod cell;
 mod channel;
 mod error;
+mod frames;
 mod interpreter;
 mod job;
 mod lent;

@@ -3,8 +3,8 @@
 use crate::LiveOutput;
 use crate::capture::{Capture, Texts};
 use crate::cell::{OutputStream, Until};
-use crate::channel::FRAME_BYTES_MAX;
 use crate::error::{Loss, SessionError, Stop};
+use crate::frames::FRAME_BYTES_MAX;
 use crate::interpreter::{Event, Interpreter};
 use crate::job::{Done, Job, Reply, Request, Typed};
 use crate::lent::{Lent, from_person, with_returns};

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "shared test code fails by panicking")]
 
+mod any_record;
 mod append;
 mod budget;
 mod conformance;

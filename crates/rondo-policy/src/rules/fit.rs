@@ -2,6 +2,7 @@
 
 use super::AnyOf;
 use crate::analysis::{Analysis, PATH_BYTES_MAX};
+use crate::unix::{self, Way};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -82,6 +83,17 @@ pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
 /// Returns the absolute paths that a name may stand for: as it is written, and where its links lead.
 pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
     let plain = without_dots(&directory.join(path));
+    // One look at each name of the path, where no `..` makes it matter what a link before it leads to.
+    let has_parents = path.components().any(|part| part == Component::ParentDir);
+    let is_short = path.as_os_str().len() <= PATH_BYTES_MAX;
+    if !has_parents && is_short {
+        match unix::way(directory, path) {
+            Way::To(real) if real == plain => return vec![plain],
+            Way::To(real) => return vec![plain, real],
+            Way::Ends(last) if plain.starts_with(&last) => return vec![plain],
+            Way::Ends(_) | Way::Differs | Way::Unknown => {}
+        }
+    }
     let exists = |path: &&Path| path.as_os_str().len() <= PATH_BYTES_MAX;
     let real = plain.ancestors().filter(exists).find_map(|existing| {
         let real = fs::canonicalize(existing).ok()?;

