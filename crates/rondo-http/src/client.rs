@@ -54,6 +54,11 @@ impl Client {
         }
     }
 
+    /// Returns what opens its connections.
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     /// Sends a request and returns its response once its head is there.
     pub(crate) fn send(&self, mut request: Request<Pieces>) -> Sending {
         let proxy = self.connector.forwarding_proxy(request.uri());

@@ -65,6 +65,16 @@ impl Connector {
         })
     }
 
+    /// Returns the TLS configuration of its connections.
+    pub(crate) fn tls(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.tls)
+    }
+
+    /// Returns the proxy for an address, if it has one.
+    pub(crate) fn proxy(&self, uri: &Uri) -> Option<Intercept> {
+        self.proxies.intercept(uri)
+    }
+
     /// Returns the proxy that a request to an address goes to as it is, with the address in full.
     /// What is encrypted goes through a tunnel instead, where the proxy sees none of it.
     pub(crate) fn forwarding_proxy(&self, uri: &Uri) -> Option<Intercept> {
@@ -167,7 +177,7 @@ trait Io: Read + Write + Connection + Send + Unpin {}
 impl<I: Read + Write + Connection + Send + Unpin> Io for I {}
 
 /// A connection, with TLS where the address asks for it.
-pub(crate) struct Stream {
+pub struct Stream {
     io: Box<dyn Io>,
     /// Whether requests are for a proxy to pass on, and name their addresses in full.
     is_forwarded: bool,

@@ -39,6 +39,7 @@ mod secret;
 mod transport;
 mod unix;
 
+pub use connector::Stream;
 pub use destination::{Destination, PostError, Receipt};
 pub use download::{Download, DownloadError, download};
 pub use embeddings::HttpEmbedder;
@@ -49,4 +50,4 @@ pub use listing::list_models;
 pub use model::{HttpModel, without_credentials};
 pub use network::{CONNECT_TIMEOUT, Network, Proxies};
 pub use secret::Secret;
-pub use transport::Transport;
+pub use transport::{ByProxy, Transport};

@@ -1,19 +1,28 @@
 //! The connections that all models of a [`Network`] share.
 
 use crate::client::Client;
-use crate::connector::Connector;
+use crate::connector::{Connector, Stream};
 use crate::{HttpError, Network};
+use hyper::header::HeaderValue;
 use hyper::http::Uri;
 use hyper::http::uri::Scheme;
+use hyper_util::client::proxy::matcher::Intercept;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+use tower_service::Service as _;
+
+/// An address with TLS; only its scheme counts.
+const ANY_SECURE: &str = "https://h/";
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The bound on certificate authorities read from a file.
 const CA_CERTIFICATES_MAX: usize = 10_000;
@@ -26,6 +35,16 @@ const CA_BYTES_MAX: u64 = 32 << 20;
 /// `https`, which reads the system's certificate authorities (milliseconds) when it is first used.
 #[derive(Clone)]
 pub struct Transport(Arc<Clients>);
+
+/// A connection through a proxy.
+pub struct ByProxy {
+    /// The connection, with TLS to the server where the address asks for it.
+    pub stream: Stream,
+    /// Whether the proxy passes on requests, which then name their addresses in full.
+    pub is_forwarded: bool,
+    /// `Proxy-Authorization` of each request.
+    pub authorization: Option<HeaderValue>,
+}
 
 struct Clients {
     network: Network,
@@ -63,6 +82,38 @@ impl Transport {
     #[must_use]
     pub fn is_secure_built(&self) -> bool {
         self.0.secure.initialized()
+    }
+
+    /// Returns the TLS configuration, for clients that open their connections themselves.
+    ///
+    /// # Errors
+    /// When no certificate authority is trusted.
+    pub async fn tls(&self) -> Result<Arc<ClientConfig>, HttpError> {
+        Ok(self
+            .client(&Uri::from_static(ANY_SECURE))
+            .await?
+            .connector()
+            .tls())
+    }
+
+    /// Opens a connection to an address through the proxy that the network has for it; `None` if it has none.
+    ///
+    /// # Errors
+    /// When the proxy cannot be reached or refuses, or the connection takes too long.
+    pub async fn by_proxy(&self, uri: &Uri) -> Option<Result<ByProxy, BoxError>> {
+        let proxy = self.0.plain.connector().proxy(uri)?;
+        Some(self.connected(uri, &proxy).await)
+    }
+
+    async fn connected(&self, uri: &Uri, proxy: &Intercept) -> Result<ByProxy, BoxError> {
+        let mut connector = self.client(uri).await?.connector().clone();
+        let is_forwarded = uri.scheme() == Some(&Scheme::HTTP);
+        Ok(ByProxy {
+            stream: connector.call(uri.clone()).await?,
+            is_forwarded,
+            // A tunnel's was said when it was opened.
+            authorization: proxy.basic_auth().filter(|_| is_forwarded).cloned(),
+        })
     }
 
     /// Returns the client for an address, if it is there.

@@ -12,6 +12,7 @@
 mod again;
 mod assignment;
 mod capture;
+mod child_role;
 mod clean;
 mod client;
 mod environment;
@@ -41,6 +42,7 @@ mod watchers;
 pub use again::start_again;
 pub use assignment::{Assignment, Life};
 pub use capture::{Capture, Captured};
+pub use child_role::ChildRole;
 pub use client::{CommandEvent, Ender, Supervised};
 pub use environment::{hide_environment, move_environment, survive_large_files};
 pub use guard::{COMMAND_END_MAX, NOTICE_MAX};

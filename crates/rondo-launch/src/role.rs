@@ -78,7 +78,7 @@ fn found<'a>(roles: &'a [Role], name: &str) -> Option<&'a Role> {
     clippy::exit,
     reason = "the supervisor must not fall through into the program it was started as"
 )]
-fn exit(code: i32) -> ! {
+pub(super) fn exit(code: i32) -> ! {
     std::process::exit(code)
 }
 

@@ -1,0 +1,62 @@
+//! What goes over the pipes of the process that reads documents: a line of JSON, and behind it the document or the text.
+
+use rondo_launch::ChildRole;
+use serde::{Deserialize, Serialize};
+
+/// The bound on a document, in bytes.
+pub(crate) const DOCUMENT_BYTES_MAX: usize = 32 << 20;
+/// The bound on its text, in bytes.
+pub(crate) const TEXT_BYTES_MAX: usize = 2 << 20;
+/// The bound on the line of JSON.
+pub(crate) const LINE_BYTES_MAX: usize = 16 << 10;
+
+/// The work of the process.
+pub(crate) const ROLE: ChildRole = ChildRole {
+    name: "read-document",
+    serve: super::child::serve,
+};
+
+/// What kind of document it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Document {
+    /// HTML as UTF-8.
+    Html {
+        /// The address that links are relative to.
+        url: String,
+        /// Whether the whole page counts, with its navigation, and not its article only.
+        whole: bool,
+    },
+    /// A PDF.
+    Pdf,
+}
+
+/// The text of a document, and what is known of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadText {
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The number of its pages, of a PDF.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<usize>,
+    /// The numbers of the first pages that could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<usize>,
+    /// Whether the end of the text is left out.
+    #[serde(default)]
+    pub is_cut: bool,
+    /// The text. In the pipe it stands behind the line.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// What the process answers, on a line of its own.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The text follows.
+    Read(ReadText),
+    /// There is none.
+    Failed(String),
+}
