@@ -26,6 +26,8 @@ pub struct Endpoint {
     pub extra_body: Map<String, Value>,
     /// How the server differs from its dialect.
     pub quirks: Quirks,
+    /// Whether to offer the provider's own search of the web, where its dialect has one.
+    pub web_search: bool,
     /// Whether to request streamed replies.
     pub streaming: bool,
     /// The bounds on replies.
@@ -49,6 +51,7 @@ impl Endpoint {
             headers: Vec::new(),
             extra_body: Map::new(),
             quirks: Quirks::default(),
+            web_search: false,
             streaming: true,
             bounds: Bounds::default(),
             network: Network::default(),
@@ -64,6 +67,7 @@ impl fmt::Debug for Endpoint {
             .field("auth", &self.auth)
             .field("headers", &self.headers)
             .field("quirks", &self.quirks)
+            .field("web_search", &self.web_search)
             .field("streaming", &self.streaming)
             .field("bounds", &self.bounds)
             .field("network", &self.network)

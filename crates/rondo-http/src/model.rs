@@ -125,6 +125,7 @@ fn target(endpoint: &Endpoint, origin: Origin) -> Target {
     Target {
         quirks: endpoint.quirks.clone(),
         streaming: endpoint.streaming,
+        web_search: endpoint.web_search,
         extra_body: endpoint.extra_body.clone(),
         ..Target::new(origin)
     }

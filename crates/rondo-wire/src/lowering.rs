@@ -40,6 +40,8 @@ pub enum Lowering {
     UserMessageAdded,
     /// Tools that only the history names were declared, since the provider requires that.
     ToolsDeclared,
+    /// The provider's own search of the web was not offered.
+    SearchDropped,
 }
 
 /// Why a dialect changed something.
@@ -107,6 +109,7 @@ impl Lowering {
             Self::OutputBoundAdded => "output bound added",
             Self::UserMessageAdded => "user message added",
             Self::ToolsDeclared => "tools of the history declared",
+            Self::SearchDropped => "the provider's search left out",
         }
     }
 }
@@ -124,9 +127,11 @@ impl Lowering {
     fn usual_cause(self) -> LoweringCause {
         match self {
             Self::ReasoningDropped | Self::OpaqueDropped => LoweringCause::Elsewhere,
-            Self::RefusalAsText | Self::MediaDropped | Self::MediaAsText | Self::MediaMoved => {
-                LoweringCause::NoPlace
-            }
+            Self::RefusalAsText
+            | Self::MediaDropped
+            | Self::MediaAsText
+            | Self::MediaMoved
+            | Self::SearchDropped => LoweringCause::NoPlace,
             Self::ArgumentsReplaced => LoweringCause::NotAnObject,
             Self::IdReplaced | Self::NameReplaced => LoweringCause::NotAllowed,
             Self::SchemaDropped | Self::SamplingDropped => LoweringCause::Refused,

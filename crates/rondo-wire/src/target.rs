@@ -18,6 +18,8 @@ pub struct Target {
     pub streaming: bool,
     /// Fields merged into the request body last: objects are merged, anything else is replaced.
     pub extra_body: Map<String, Value>,
+    /// Whether to offer the provider's own search of the web, where the dialect has one.
+    pub web_search: bool,
     /// Names of the tools on offer, which [`Quirks::lenient_tool_calls`] looks for.
     pub tools: Vec<String>,
 }
@@ -31,6 +33,7 @@ impl Target {
             quirks: Quirks::default(),
             streaming: true,
             extra_body: Map::new(),
+            web_search: false,
             tools: Vec::new(),
         }
     }

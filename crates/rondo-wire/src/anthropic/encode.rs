@@ -19,6 +19,9 @@ const OUTPUT_TOKENS_DEFAULT: u32 = 8192;
 /// The highest temperature that the provider takes.
 const TEMPERATURE_MAX: f64 = 1.0;
 
+/// The bound on searches that the provider makes in one reply.
+const SEARCHES_MAX: u64 = 5;
+
 /// What the description of a tool says that only the history names.
 const GONE: &str = "Not available any more.";
 
@@ -31,6 +34,9 @@ pub(super) fn encode(
     let mut conversation = Conversation::of(prefix, request, target);
     let choice = tool_choice(request, &conversation);
     let mut tools = tools(request, &mut conversation);
+    if target.web_search && (!tools.is_empty() || request.tool_choice == ToolChoice::Auto) {
+        tools.push(search_tool());
+    }
     let Conversation {
         mut notes,
         mut turns,
@@ -95,6 +101,15 @@ fn tool(spec: &ToolSpec) -> Json<'_> {
         ("name", Json::str(&spec.name)),
         ("description", Json::str(&spec.description)),
         ("input_schema", Json::Value(&spec.parameters)),
+    ])
+}
+
+/// Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, read 2026-11.
+fn search_tool<'a>() -> Json<'a> {
+    Json::object([
+        ("type", Json::str("web_search_20250305")),
+        ("name", Json::str("web_search")),
+        ("max_uses", Json::Int(SEARCHES_MAX)),
     ])
 }
 

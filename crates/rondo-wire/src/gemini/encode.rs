@@ -55,6 +55,9 @@ pub(super) fn encode(
         set(&mut body, "tools", tools(request));
         set(&mut body, "toolConfig", tool_config(request.tool_choice));
     }
+    if target.web_search {
+        encoder.search(&mut body, request);
+    }
     let generation = encoder.generation(request);
     if !generation.is_empty() {
         set(&mut body, "generationConfig", Json::Object(generation));
@@ -452,6 +455,20 @@ fn media_part(media: &Media) -> Json<'_> {
 
 fn text_part<'a>(text: String) -> Json<'a> {
     Json::object([("text", Json::str(text))])
+}
+
+impl Encoder<'_> {
+    /// Offers the provider's search, which most models refuse beside functions. Source:
+    /// https://ai.google.dev/gemini-api/docs/google-search, read 2026-11.
+    fn search(&mut self, body: &mut Fields<'_>, request: &ModelRequest) {
+        if !request.tools.is_empty() {
+            let cause = LoweringCause::Refused;
+            self.notes.add_for(Lowering::SearchDropped, cause);
+        } else if request.tool_choice == ToolChoice::Auto {
+            let search = Json::object([("google_search", Json::Object(Vec::new()))]);
+            set(body, "tools", Json::List(vec![search]));
+        }
+    }
 }
 
 fn tools(request: &ModelRequest) -> Json<'_> {

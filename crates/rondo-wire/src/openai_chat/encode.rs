@@ -48,6 +48,9 @@ pub(super) fn encode(
     ];
     tools(&mut body, request, &target.quirks);
     encoder.sampling(&mut body, request);
+    if target.web_search {
+        encoder.notes.add(Lowering::SearchDropped);
+    }
     if let Some(schema) = &request.response_schema {
         set(
             &mut body,

@@ -414,10 +414,14 @@ fn text_part<'a>(kind: &'a str, text: impl Into<Cow<'a, str>>) -> Json<'a> {
 }
 
 fn tools<'a>(body: &mut Fields<'a>, request: &'a ModelRequest, target: &Target) {
-    if request.tools.is_empty() {
+    let mut list: Vec<Json<'a>> = request.tools.iter().map(tool).collect();
+    if target.web_search && (!list.is_empty() || request.tool_choice == ToolChoice::Auto) {
+        // Source: https://platform.openai.com/docs/guides/tools-web-search, read 2026-11.
+        list.push(Json::object([("type", Json::str("web_search"))]));
+    }
+    if list.is_empty() {
         return;
     }
-    let list = request.tools.iter().map(tool).collect();
     set(body, "tools", Json::List(list));
     if request.tool_choice == ToolChoice::None {
         set(body, "tool_choice", Json::str("none"));

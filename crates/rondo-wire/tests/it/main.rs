@@ -31,3 +31,4 @@ mod sessions;
 mod support;
 mod tolerance;
 mod transfer;
+mod web_search;
