@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: the same binary is the supervisor of the commands it starts.
+    // Before anything else: the same binary reads documents, which may be made to do harm.
+    rondo_runtime::web::run_if_requested();
+    // It is also the supervisor of the commands it starts.
     rondo_exec::supervisor::run_if_requested();
     rondo_exec::move_environment();
     rondo_exec::hide_environment();

@@ -20,6 +20,7 @@
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
 //! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`todo`]: the session's to-do list.
+//! - [`web`]: the tools that read the web, and the reader of PDFs.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
@@ -83,6 +84,7 @@ pub mod usage;
 pub mod user_file;
 pub mod values;
 pub mod watch;
+pub mod web;
 pub mod weights;
 
 pub use env::Env;

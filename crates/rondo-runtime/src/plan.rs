@@ -112,7 +112,7 @@ impl TurnPlan {
     pub(crate) fn connected_from(&self, settings: &Settings) -> String {
         let target = &self.target;
         format!(
-            "{} {} {} {} {:?} {:?} {:?}",
+            "{} {} {} {} {:?} {:?} {:?} {:?}",
             target.full_name(),
             target.base_url,
             target.dialect_under(&self.profile),
@@ -120,6 +120,7 @@ impl TurnPlan {
             target.provider,
             target.key_in_env(settings),
             settings.values.ca_file,
+            settings.values.web_search,
         )
     }
 

@@ -10,7 +10,7 @@ use crate::models::ModelTable;
 use crate::providers::Provider;
 use crate::values::{
     ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, SandboxChoice, TimeSpan,
-    Word,
+    WebSearchChoice, Word,
 };
 use rondo_types::Effort;
 use serde::Deserialize;
@@ -226,6 +226,12 @@ settings! {
     plan: bool, Some("RONDO_PLAN"), Some("plan"), FromUntrusted::MayOnlyBe(true);
     #[doc = "Do not download weights; local models must already be downloaded"]
     offline: bool, Some("RONDO_OFFLINE"), Some("offline"), FromUntrusted::MayOnlyBe(true);
+    #[doc = "Hosts that `web_fetch` may read although they are not public, such as `localhost:8080`"]
+    web_allow_hosts: Vec<String>, Some("RONDO_WEB_ALLOW_HOSTS"), None, FromUntrusted::Ignored;
+    #[doc = "What searches the web"]
+    web_search: WebSearchChoice, Some("RONDO_WEB_SEARCH"), None, FromUntrusted::Ignored;
+    #[doc = "Address of the search engine"]
+    web_search_url: String, Some("RONDO_WEB_SEARCH_URL"), None, FromUntrusted::Ignored;
     #[doc = "Additional directory that tools may use (repeatable)"]
     add_dirs: Vec<PathBuf>, Some("RONDO_ADD_DIRS"), Some("add-dir"), FromUntrusted::Ignored;
     #[doc = "System prompt, instead of the profile's"]
@@ -432,6 +438,7 @@ words! {
     SandboxChoice: "`off`, `read-only` or `workspace-write`",
     ColorChoice: "`auto`, `always` or `never`",
     EditKeys: "`emacs` or `vi`",
+    WebSearchChoice: "`off`, `model`, `brave` or `searxng`",
 }
 
 /// Returns the error for an unknown setting.
@@ -463,6 +470,7 @@ mod tests {
             "durability" => "normal",
             "color" => "never",
             "edit_keys" => "vi",
+            "web_search" => "brave",
             _ => match setting.kind {
                 "`true` or `false`" => "true",
                 "a number" => "0.5",

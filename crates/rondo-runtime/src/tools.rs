@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use crate::skills::{self, SKILL_TOOL, SkillPlace, SkillTool, Skills};
 use crate::subagent::{self, SubagentTool};
 use crate::todo::{self, TodoList, TodoTool};
+use crate::web;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
@@ -25,6 +26,8 @@ use std::sync::Arc;
 
 /// The pattern that forbids every tool.
 const ALL: &str = "*";
+/// Tools that are offered only where there is something for them: skills, the web, a search engine.
+const OPTIONAL: [&str; 3] = [SKILL_TOOL, "web_fetch", "web_search"];
 /// The bound on directories of skills whose files can be read.
 const SKILL_DIRECTORIES_MAX: usize = 16;
 /// The mode of directories that hold the output of commands.
@@ -80,7 +83,8 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
             let is_known = [todo::NAME, subagent::NAME].contains(name)
                 || ExecTool::NAMES.contains(name)
                 || rondo_tools::TOOL_NAMES.contains(name)
-                || *name == SKILL_TOOL
+                || OPTIONAL.contains(name)
+                || web::has(name)
                 || python::has(name);
             *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })
@@ -137,7 +141,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let looking = confine_commands(&mut exec, &options, &workspace, &skills)?;
     let shortfall = confined::shortfall(exec.sandbox.as_ref());
     let log = ChangeLog::default();
-    let mut known = rondo_tools::file_tools_with_log(&workspace, &log);
+    let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
     known.push(Arc::new(ExecTool::exec(exec.clone())));
     known.push(Arc::new(ExecTool::execute_command(exec)));
     known.push(Arc::new(TodoTool(TodoList::default())));
@@ -157,6 +161,9 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     if has_skills {
         known.push(Arc::new(SkillTool::new(skills)));
     }
+    if options.names.iter().any(|name| web::has(name)) {
+        known.extend(web::tools(settings)?);
+    }
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut missing = Vec::new();
     for name in options.names {
@@ -167,8 +174,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
             .find(|tool| tool.spec().name == *name)
         {
             Some(tool) => tools.push(Arc::clone(tool)),
-            // Without skills there is nothing to offer.
-            None if name == SKILL_TOOL => {}
+            None if OPTIONAL.contains(&name.as_str()) => {}
             None => missing.push(name.clone()),
         }
     }

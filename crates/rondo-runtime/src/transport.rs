@@ -4,6 +4,7 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::Settings;
 use crate::target::ModelTarget;
+use crate::values::WebSearchChoice;
 use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Network, Proxies, Secret};
 use rondo_wire::Quirks;
 use serde::Deserialize as _;
@@ -31,17 +32,23 @@ pub fn http_model(
     endpoint.quirks = quirks(target)?;
     endpoint.quirks.omit_media |= target.facts.image_input == Some(false);
     endpoint.streaming = streaming;
-    endpoint.network = Network {
-        proxies: Proxies::from_lookup(|name| settings.env.text(name)),
-        ca_file: settings.values.ca_file.clone(),
-        ..Network::default()
-    };
+    endpoint.web_search = settings.values.web_search == Some(WebSearchChoice::Model);
+    endpoint.network = network(settings);
     let card = ModelCard {
         name: target.model.clone(),
         price: target.facts.price(),
         context_tokens: target.facts.context_tokens,
     };
     HttpModel::new(&endpoint, card).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
+}
+
+/// Returns how connections are made: the proxies of the environment, and the certificate authorities of the settings.
+pub(crate) fn network(settings: &Settings) -> Network {
+    Network {
+        proxies: Proxies::from_lookup(|name| settings.env.text(name)),
+        ca_file: settings.values.ca_file.clone(),
+        ..Network::default()
+    }
 }
 
 fn headers(target: &ModelTarget, settings: &Settings) -> Vec<(String, Secret)> {

@@ -107,6 +107,17 @@ words! {
         /// The same, and the working directory to write.
         WorkspaceWrite = "workspace-write",
     }
+    /// What searches the web.
+    WebSearchChoice {
+        /// Nothing.
+        Off = "off",
+        /// The model's provider, where it can.
+        Model = "model",
+        /// Brave's API.
+        Brave = "brave",
+        /// An instance of SearXNG.
+        Searxng = "searxng",
+    }
     /// Editing keys of the prompt.
     EditKeys {
         /// Emacs, as in most shells.

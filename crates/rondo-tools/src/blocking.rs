@@ -1,12 +1,14 @@
 //! Runs the work of a call on a blocking thread.
 
 use crate::change::{ChangeLog, FileChange};
+use crate::documents::{DocumentReader, DocumentText};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 use rondo_core::ports::ToolInvocation;
 use rondo_types::{CallId, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 /// What the work of a call needs besides its arguments.
@@ -16,9 +18,27 @@ pub(crate) struct Call {
     pub(crate) idempotency_key: String,
     id: CallId,
     log: ChangeLog,
+    /// Reads what is not text.
+    documents: Option<Arc<dyn DocumentReader>>,
 }
 
 impl Call {
+    /// Reads a PDF; `None` if there is no reader.
+    pub(crate) fn pdf(&self, bytes: Vec<u8>) -> Option<Result<DocumentText, Failure>> {
+        let reader = self.documents.as_ref()?;
+        let read = self.cancel.run_until_cancelled(reader.pdf(bytes));
+        // This is a thread that may block; the runtime's own threads carry the reader on.
+        Some(match Handle::current().block_on(read) {
+            Some(read) => read.map_err(Failure::Failed),
+            None => Err(Failure::Cancelled),
+        })
+    }
+
+    /// Returns whether there is a reader of PDFs.
+    pub(crate) fn reads_documents(&self) -> bool {
+        self.documents.is_some()
+    }
+
     /// Fails once the call was cancelled; every loop asks before it goes on.
     pub(crate) fn proceed(&self) -> Result<(), Failure> {
         if self.cancel.is_cancelled() {
@@ -55,6 +75,29 @@ where
     run_noted(workspace, &ChangeLog::default(), invocation, work).await
 }
 
+/// As [`run`], with a reader of documents.
+///
+/// # Cancel safety
+/// As [`run_noted`].
+pub(crate) async fn run_reading<A>(
+    workspace: &Arc<Workspace>,
+    documents: Option<Arc<dyn DocumentReader>>,
+    invocation: ToolInvocation,
+    work: fn(&A, &Call) -> Result<ToolOutput, Failure>,
+) -> ToolOutcome
+where
+    A: DeserializeOwned + Send + 'static,
+{
+    run_call(
+        workspace,
+        &ChangeLog::default(),
+        documents,
+        invocation,
+        work,
+    )
+    .await
+}
+
 /// Runs the work of a call on a thread that may block; the work notes in the log what it changed.
 ///
 /// # Cancel safety
@@ -62,6 +105,19 @@ where
 pub(crate) async fn run_noted<A>(
     workspace: &Arc<Workspace>,
     log: &ChangeLog,
+    invocation: ToolInvocation,
+    work: fn(&A, &Call) -> Result<ToolOutput, Failure>,
+) -> ToolOutcome
+where
+    A: DeserializeOwned + Send + 'static,
+{
+    run_call(workspace, log, None, invocation, work).await
+}
+
+async fn run_call<A>(
+    workspace: &Arc<Workspace>,
+    log: &ChangeLog,
+    documents: Option<Arc<dyn DocumentReader>>,
     invocation: ToolInvocation,
     work: fn(&A, &Call) -> Result<ToolOutput, Failure>,
 ) -> ToolOutcome
@@ -80,6 +136,7 @@ where
         idempotency_key: invocation.idempotency_key,
         id: invocation.call_id,
         log: log.clone(),
+        documents,
     };
     let done = tokio::task::spawn_blocking(move || {
         call.proceed()?;

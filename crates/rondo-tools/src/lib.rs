@@ -10,6 +10,7 @@
 //! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
 //!   share; `replace`: writing a file whole or not at all.
 //! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest.
+//! - [`DocumentReader`]: reads PDFs for `read_file`; the host brings one.
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
 //! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
@@ -19,6 +20,7 @@
 
 mod blocking;
 mod change;
+mod documents;
 mod edit;
 mod failure;
 mod instruction_files;
@@ -37,6 +39,7 @@ mod workspace;
 mod write;
 
 pub use change::{ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, preview};
+pub use documents::{DocumentReader, DocumentText};
 pub use edit::EditFile;
 pub use instruction_files::{
     RepositoryInstructions, instruction_file, repository_instructions, repository_root,
@@ -62,14 +65,19 @@ pub const TOOL_NAMES: [&str; 5] = [
 /// Returns the five file tools over one workspace, in the order they are offered.
 #[must_use]
 pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
-    file_tools_with_log(workspace, &ChangeLog::default())
+    file_tools_with_log(workspace, &ChangeLog::default(), None)
 }
 
-/// Returns the same tools as [`file_tools`]; they record each file change in the log.
+/// Returns the same tools as [`file_tools`]; they record each file change in the log, and read PDFs if there is a reader
+/// for them.
 #[must_use]
-pub fn file_tools_with_log(workspace: &Arc<Workspace>, log: &ChangeLog) -> Vec<Arc<dyn Tool>> {
+pub fn file_tools_with_log(
+    workspace: &Arc<Workspace>,
+    log: &ChangeLog,
+    documents: Option<Arc<dyn DocumentReader>>,
+) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(ReadFile::new(Arc::clone(workspace))),
+        Arc::new(ReadFile::new(Arc::clone(workspace)).with_documents(documents)),
         Arc::new(WriteFile::new(Arc::clone(workspace)).with_log(log.clone())),
         Arc::new(EditFile::new(Arc::clone(workspace)).with_log(log.clone())),
         Arc::new(ListFiles::new(Arc::clone(workspace))),

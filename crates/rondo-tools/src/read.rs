@@ -1,6 +1,7 @@
 //! The tool `read_file`.
 
 use crate::blocking::{self, Call};
+use crate::documents::DocumentReader;
 use crate::failure::Failure;
 use crate::lines::{Line, Lines};
 use crate::workspace::{Access, Workspace};
@@ -27,6 +28,12 @@ const RESULT_BYTES_MAX: usize = 50_000;
 /// The bound on one line; the rest is left out and counted.
 const LINE_BYTES_MAX: usize = 2_000;
 
+/// The bound on a PDF.
+const PDF_BYTES_MAX: u64 = 16 << 20;
+
+/// How a PDF begins.
+const PDF: &[u8] = b"%PDF-";
+
 /// The bound on an image.
 const IMAGE_BYTES_MAX: u64 = 5 << 20;
 
@@ -38,11 +45,12 @@ pub(crate) const BOM: char = '\u{feff}';
 /// The result is text: a line in brackets that says what was read and where to go on, then the
 /// lines, without carriage returns and without a byte order mark, both of which the first line
 /// mentions. At most 2,000 lines and 50,000 bytes; lines are cut at 2,000 bytes. Never reads more
-/// than it needs to get there. PNG, JPEG, GIF and WebP images up to 5 MiB come as media, other
-/// binary files are refused.
+/// than it needs to get there. PNG, JPEG, GIF and WebP images up to 5 MiB come as media, PDFs up to
+/// 16 MiB as the lines of their text if there is a reader for them; other binary files are refused.
 #[derive(Debug)]
 pub struct ReadFile {
     workspace: Arc<Workspace>,
+    documents: Option<Arc<dyn DocumentReader>>,
 }
 
 #[derive(Deserialize)]
@@ -56,19 +64,32 @@ impl ReadFile {
     /// Builds the tool over a workspace.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
+        Self {
+            workspace,
+            documents: None,
+        }
+    }
+
+    /// Returns the tool with a reader of PDFs.
+    #[must_use]
+    pub fn with_documents(self, documents: Option<Arc<dyn DocumentReader>>) -> Self {
+        Self { documents, ..self }
     }
 }
 
 #[async_trait]
 impl Tool for ReadFile {
     fn spec(&self) -> ToolSpec {
+        let shown = match self.documents {
+            Some(_) => "Images are shown, and PDFs read as text.",
+            None => "Images are shown.",
+        };
         ToolSpec {
             name: "read_file".to_owned(),
-            description: "Reads a text file, or the lines of it from `offset` on. The first line \
-                          of the result, in brackets, says what was read and where to go on. \
-                          Images are shown."
-                .to_owned(),
+            description: format!(
+                "Reads a text file, or the lines of it from `offset` on. The first line of the \
+                 result, in brackets, says what was read and where to go on. {shown}"
+            ),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -89,7 +110,8 @@ impl Tool for ReadFile {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        blocking::run(&self.workspace, invocation, read).await
+        let documents = self.documents.clone();
+        blocking::run_reading(&self.workspace, documents, invocation, read).await
     }
 }
 
@@ -103,6 +125,9 @@ fn read(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         .map_err(|err| Failure::io("read", &shown, &err))?;
     if let Some(mime) = image_type(head) {
         return image(lines.into_reader(), mime, &shown);
+    }
+    if head.starts_with(PDF) && call.reads_documents() {
+        return pdf(args, call, lines.into_reader(), &shown);
     }
     if head.contains(&0) {
         return Err(Failure::Failed(format!(
@@ -265,18 +290,49 @@ fn image_type(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn image(reader: impl Read, mime: &str, shown: &str) -> Result<ToolOutput, Failure> {
+/// Returns lines of the text of a PDF.
+fn pdf(args: &Args, call: &Call, reader: impl Read, shown: &str) -> Result<ToolOutput, Failure> {
+    let bytes = whole(reader, PDF_BYTES_MAX, "a PDF", shown)?;
+    let Some(read) = call.pdf(bytes) else {
+        return Err(Failure::Failed(format!("`{shown}` is a PDF")));
+    };
+    let read = read.map_err(|failure| match failure {
+        Failure::Failed(problem) => {
+            Failure::Failed(format!("`{shown}` is a PDF that cannot be read: {problem}"))
+        }
+        other => other,
+    })?;
+    let mut lines = Lines::new(read.text.as_bytes(), call);
+    let first = args.offset.unwrap_or(1).max(1);
+    skip(&mut lines, first, shown)?;
+    let limit = args.limit.filter(|limit| *limit > 0);
+    let part = Part::read(&mut lines, first, limit, shown)?;
+    let bytes = u64::try_from(read.text.len()).unwrap_or(u64::MAX);
+    Ok(ToolOutput {
+        truncated: part.is_truncated(limit),
+        value: Value::String(part.render(&format!("{shown}, {} as text", read.note), bytes)),
+        ..ToolOutput::default()
+    })
+}
+
+/// Reads a file that counts as a whole or not at all.
+fn whole(reader: impl Read, max: u64, what: &str, shown: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     reader
-        .take(IMAGE_BYTES_MAX + 1)
+        .take(max + 1)
         .read_to_end(&mut bytes)
         .map_err(|err| Failure::io("read", shown, &err))?;
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if length > IMAGE_BYTES_MAX {
-        return Err(Failure::Failed(format!(
-            "`{shown}` is an image of more than {IMAGE_BYTES_MAX} bytes"
-        )));
+    match u64::try_from(bytes.len()).unwrap_or(u64::MAX) > max {
+        true => Err(Failure::Failed(format!(
+            "`{shown}` is {what} of more than {max} bytes"
+        ))),
+        false => Ok(bytes),
     }
+}
+
+fn image(reader: impl Read, mime: &str, shown: &str) -> Result<ToolOutput, Failure> {
+    let bytes = whole(reader, IMAGE_BYTES_MAX, "an image", shown)?;
+    let length = bytes.len();
     Ok(ToolOutput {
         value: Value::String(format!("[{shown}: {mime}, {length} bytes]")),
         blocks: vec![ContentBlock::Media(Media {

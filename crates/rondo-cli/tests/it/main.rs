@@ -55,4 +55,5 @@ mod subagents;
 mod telemetry;
 mod terminal;
 mod versions;
+mod web;
 mod wire;

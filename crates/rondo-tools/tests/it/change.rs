@@ -134,7 +134,7 @@ fn what_a_write_replaces_is_told_whatever_it_is() {
 async fn noted(bench: &Bench, tool: &str, arguments: Value) -> Option<FileChange> {
     let log = ChangeLog::default();
     log.enable();
-    let tools = file_tools_with_log(&bench.workspace, &log);
+    let tools = file_tools_with_log(&bench.workspace, &log, None);
     let tool = tools.iter().find(|it| it.spec().name == tool).unwrap();
     tool.call(invocation(arguments, CancellationToken::new()))
         .await;
