@@ -5,6 +5,7 @@ use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
 use crate::lookup::Lookup;
+use crate::question::{question, shortened};
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::terms;
 use crate::workdir::Workdir;
@@ -17,10 +18,6 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The programs of a command that a question names.
-const PROGRAMS_MAX: usize = 12;
-/// A command that is longer may not be seen whole, so that its programs are named first.
-const LONG_COMMAND_BYTES: usize = 200;
 /// The rule where a setting says so: the allowed and the disallowed tools, and a profile's forbidden programs.
 const SETTINGS: &str = "settings";
 /// The rule by which commands that only look run.
@@ -44,8 +41,6 @@ pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
 const ASKS_OUTSIDE: &str = "it asks to run outside of the sandbox";
 /// Said where no rule fits.
 const NO_RULE: &str = "no rule";
-/// The longest program or reason that a question shows whole, in characters.
-const WORDS_CHARS_MAX: usize = 200;
 
 /// Decides by what a call would do: read-only calls are allowed, all others are asked about.
 ///
@@ -728,58 +723,4 @@ fn base_name(name: &str) -> &str {
 
 fn deny(reason: String) -> Verdict {
     Verdict::Deny { reason }
-}
-
-/// Returns what a person is asked: where, which programs, the whole call, and why.
-fn question(
-    tool: &str,
-    dirs: &AllowedDirs,
-    analysis: &Analysis,
-    arguments: &Value,
-    reason: &str,
-) -> String {
-    let mut rest = arguments.clone();
-    if let Some(fields) = rest.as_object_mut() {
-        // It stands in the first line.
-        fields.shift_remove("working_directory");
-    }
-    let command = arguments.get("command").and_then(Value::as_str);
-    let is_long = command.is_some_and(|it| it.contains('\n') || it.len() > LONG_COMMAND_BYTES);
-    let programs = match is_long {
-        true => programs(analysis),
-        false => String::new(),
-    };
-    format!(
-        "`{tool}` wants to run{programs} in {}\n{}\nReason: {}.",
-        shown::line(&dirs.current().display().to_string()),
-        shown::call(&rest),
-        shown::line(&shortened(reason)),
-    )
-}
-
-/// Names what a command runs.
-fn programs(analysis: &Analysis) -> String {
-    let names = analysis.names();
-    let first = names.iter().take(PROGRAMS_MAX);
-    let mut parts: Vec<String> = first.map(|name| shown::line(&shortened(name))).collect();
-    if names.len() > PROGRAMS_MAX {
-        parts.push(format!("{} more", names.len() - PROGRAMS_MAX));
-    }
-    if analysis.has_hidden_names() {
-        parts.push("programs that cannot be told".to_owned());
-    }
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!(" {}", parts.join(", ")),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    let chars = text.chars().count();
-    if chars <= WORDS_CHARS_MAX {
-        return text.to_owned();
-    }
-    let begin: String = text.chars().take(WORDS_CHARS_MAX / 2).collect();
-    let end: String = text.chars().skip(chars - WORDS_CHARS_MAX / 2).collect();
-    format!("{begin}…{end}")
 }

@@ -4,7 +4,7 @@
 //! gate lets the call run, asks about it or denies it.
 //!
 //! # Layout
-//! - `gate`: the gate, with the lists of allowed and disallowed tools.
+//! - `gate`: the gate, with the lists of allowed and disallowed tools; `question`: the words of its questions.
 //! - [`analysis`]: parses a command and judges it as read-only, with effects, or unknown. The read-only
 //!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
 //!   `analysis/wrappers.rs`.
@@ -23,6 +23,7 @@ mod gate;
 mod grants;
 mod looking;
 mod lookup;
+mod question;
 pub mod rules;
 mod terms;
 mod unix;

@@ -9,7 +9,7 @@ mod fit;
 
 pub use denials::{DENIALS, Denial};
 
-use crate::analysis::{AllowedDirs, Analysis, analyse};
+use crate::analysis::{AllowedDirs, Analysis, COMMAND_BYTES_MAX, analyse};
 use glob::Pattern;
 use rondo_core::shown;
 use rondo_types::{Grant, GrantScope, ToolSpec};
@@ -298,8 +298,9 @@ impl Rules {
             return Some(denial.ruling());
         }
         let rules = self.rules.iter().filter(|rule| rule.names(tool));
-        let rulings = rules.filter_map(|rule| rule.strict(analysis, &place));
-        rulings.max_by_key(|ruling| ruling.decision)
+        let rulings = rules.filter_map(|rule| rule.strict(command, analysis, &place));
+        let too_long = (command.len() > COMMAND_BYTES_MAX).then(too_long);
+        rulings.chain(too_long).max_by_key(|ruling| ruling.decision)
     }
 
     /// Returns the rule that allows a simple command, of which these words are known.
@@ -311,6 +312,16 @@ impl Rules {
                 && fit::begins(&rule.spec.command, words)
         };
         self.rules.iter().find(allows).map(Rule::name)
+    }
+}
+
+/// Over the bound on what is looked through for built-in denials, it is asked about, even if all calls are allowed.
+fn too_long() -> Ruling {
+    Ruling {
+        decision: Decision::Ask,
+        rule: "built in".to_owned(),
+        reason: "it is too long to be judged".to_owned(),
+        holds_always: true,
     }
 }
 
@@ -439,22 +450,27 @@ impl Rule {
     }
 
     /// Returns what a rule that asks or denies says about a command.
-    fn strict(&self, analysis: &Analysis, place: &fit::Place<'_>) -> Option<Ruling> {
+    fn strict(&self, command: &str, analysis: &Analysis, place: &fit::Place<'_>) -> Option<Ruling> {
         if self.decision() == Decision::Allow {
             return None;
         }
         let has_command = !self.spec.command.is_empty();
-        let fits_command = !has_command || fit::may_run(&self.spec.command, analysis);
-        let fits_paths = self.spec.path.is_none() || self.fits_any_file(analysis, place);
+        let has_path = self.spec.path.is_some();
+        let is_unknown = analysis.is_unknown();
+        let fits_command = !has_command
+            || fit::may_run(&self.spec.command, analysis)
+            || (is_unknown && fit::may_name(&self.spec.command, command));
+        let fits_paths = !has_path || self.fits_any_file(analysis, place);
         if fits_command && fits_paths {
             return Some(self.ruling());
         }
-        let is_hidden = has_command && fits_paths && analysis.has_hidden_names();
-        is_hidden.then(|| Ruling {
+        let may_fit_command = fits_command || analysis.has_hidden_names();
+        let may_fit_paths = fits_paths || is_unknown;
+        (may_fit_command && may_fit_paths).then(|| Ruling {
             decision: Decision::Ask,
             rule: self.name(),
             reason: format!(
-                "which programs it runs cannot be told, and there is a rule about `{}`",
+                "what it runs and reads cannot be told, and there is a rule about `{}`",
                 self.subject()
             ),
             holds_always: self.decision() == Decision::Deny,

@@ -30,6 +30,7 @@ pub use complete::is_complete;
 pub(crate) use found::{Analysis, SimpleWords};
 pub use paths::AllowedDirs;
 pub(crate) use paths::PATH_BYTES_MAX;
+pub(crate) use wrappers::tokens;
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
 /// The longest command that is analysed, in bytes.

@@ -497,7 +497,7 @@ pub(super) fn candidates(words: &[Value]) -> Vec<String> {
 }
 
 /// Cuts text into what may be names of programs, quotes and escapes removed.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn tokens(text: &str) -> impl Iterator<Item = String> + '_ {
     let is_name = |c: char| c.is_alphanumeric() || "_.+-/".contains(c);
     text.split(move |c: char| !is_name(c) && !"'\"\\".contains(c))
         .map(|token| token.replace(['\'', '"', '\\'], ""))

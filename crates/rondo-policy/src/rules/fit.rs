@@ -1,8 +1,9 @@
 //! Whether a rule fits a command or a file.
 
 use super::AnyOf;
-use crate::analysis::{Analysis, PATH_BYTES_MAX};
+use crate::analysis::{Analysis, PATH_BYTES_MAX, tokens};
 use crate::unix::{self, Way};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -27,6 +28,18 @@ pub(super) fn may_run(command: &[AnyOf], analysis: &Analysis) -> bool {
             .wrapped_commands()
             .any(|words| (0..words.len()).any(|at| begins_at(&words, at)))
         || (rest.is_empty() && analysis.wrapped_names().iter().any(|it| program.has(it)))
+}
+
+/// Returns whether a text that is not understood names a command: its program and its words, in any order.
+pub(super) fn may_name(command: &[AnyOf], text: &str) -> bool {
+    let names: HashSet<String> = tokens(text).collect();
+    let has = |any: &AnyOf, is: fn(&str) -> &str| {
+        let mut texts = any.texts().iter();
+        texts.any(|text| names.iter().any(|name| is(name) == text))
+    };
+    command.split_first().is_some_and(|(program, rest)| {
+        has(program, base) && rest.iter().all(|any| has(any, |name| name))
+    })
 }
 
 /// Returns whether words come in this order, whatever stands between them. Within the words of other programs, options

@@ -8,6 +8,7 @@
 mod agentdojo;
 mod analysis;
 mod any_command;
+mod bounds;
 mod commands;
 mod gate;
 mod grants;
