@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 fn injections() -> Vec<String> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/agentdojo.json");
     let data: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let list = |key: &str| -> Vec<String> { serde_json::from_value(data[key].clone()).unwrap() };
+    let list = |key: &str| -> Vec<String> {
+        serde_json::from_value(data.get(key).cloned().unwrap()).unwrap()
+    };
     let (templates, goals) = (list("templates"), list("goals"));
     let all: Vec<String> = templates
         .iter()
