@@ -53,7 +53,7 @@ pub use driver::{
 };
 pub use events::{EventReceiver, EventSender};
 pub use observe::{Moment, Observer};
-pub use outside_text::OutsideText;
+pub use outside_text::{FROM_OUTSIDE, OutsideText};
 pub use ports::{
     Approval, ApprovalReply, ApprovalRequest, Approver, Budgets, Gate, GateRequest, Interceptor,
     Journal, Model, ModelStream, Tool, ToolInvocation, Verdict,

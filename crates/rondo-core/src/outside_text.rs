@@ -1,8 +1,9 @@
 //! Whether a conversation holds text from outside, which may be written to lead the model astray.
 
 use crate::ports::{Record, RecordBody};
-use rondo_types::{CallId, ToolOutcome, ToolSpec};
+use rondo_types::{CallId, ToolKind, ToolOutcome, ToolSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,17 +32,29 @@ impl OutsideText {
     }
 }
 
-/// Returns whether the words of a tool's error may come from outside: those of a server that refuses to answer.
+/// Returns whether the words of a tool's error may come from outside: those of a server that refuses to answer. Commands
+/// say so themselves, since most of them reach nothing.
 pub(crate) fn reaches_outside(spec: &ToolSpec) -> bool {
-    spec.kind == rondo_types::ToolKind::Fetch || spec.hints.open_world == Some(true)
+    match spec.kind {
+        ToolKind::Fetch => true,
+        ToolKind::Execute => false,
+        _ => spec.hints.open_world == Some(true),
+    }
 }
 
 /// Returns whether the result of a call holds text from outside.
 pub(crate) fn is_from_outside(outcome: &ToolOutcome, reaches_outside: bool) -> bool {
     match outcome {
         ToolOutcome::Ok(output) => output.from_outside,
-        ToolOutcome::Error(_) => reaches_outside,
+        ToolOutcome::Error(error) => reaches_outside || is_marked(&error.details),
     }
+}
+
+/// The detail by which a tool marks an error that holds such text: `true`.
+pub const FROM_OUTSIDE: &str = "from_outside";
+
+fn is_marked(details: &Value) -> bool {
+    details.get(FROM_OUTSIDE) == Some(&Value::Bool(true))
 }
 
 /// The same from the records of a session, one at a time.

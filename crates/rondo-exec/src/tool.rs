@@ -5,11 +5,13 @@ use crate::follow::{Cut, Followed, follow};
 use crate::interrupted::CallsFoundRunning;
 use crate::outcome::{Refusal, could_not_run, cut_off, internal, invalid, outcome, refusal};
 use async_trait::async_trait;
+use rondo_core::FROM_OUTSIDE;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
 use rondo_launch::{
     CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
 };
+use rondo_policy::analysis::fetches;
 use rondo_policy::{CommandEnvironment, LookingCalls, OUTSIDE_SANDBOX, Workdir};
 use rondo_sandbox::SandboxSpec;
 use rondo_types::{
@@ -427,7 +429,7 @@ impl Tool for ExecTool {
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         match self.run(&invocation).await {
-            Ok(status) => outcome(status),
+            Ok(status) => marked(outcome(status), &invocation.arguments).await,
             Err(error) => ToolOutcome::Error(*error),
         }
     }
@@ -443,13 +445,36 @@ impl Tool for ExecTool {
     async fn reconcile(&self, call: &InterruptedCall) -> Reconciled {
         match self.options.is_kept {
             true => {
-                self.found_running
-                    .reconcile(&self.options.state_dir, call)
-                    .await
+                let state_dir = &self.options.state_dir;
+                match self.found_running.reconcile(state_dir, call).await {
+                    Reconciled::Done(outcome) => {
+                        Reconciled::Done(marked(outcome, &call.arguments).await)
+                    }
+                    other => other,
+                }
             }
             false => Reconciled::Unknown,
         }
     }
+}
+
+/// Marks the output of a command that brings text from another machine.
+async fn marked(mut outcome: ToolOutcome, arguments: &Value) -> ToolOutcome {
+    let command = arguments.get("command").and_then(Value::as_str);
+    let command = command.unwrap_or_default().to_owned();
+    let fetches = tokio::task::spawn_blocking(move || fetches(&command)).await;
+    if !fetches.unwrap_or(true) {
+        return outcome;
+    }
+    match &mut outcome {
+        ToolOutcome::Ok(output) => output.from_outside = true,
+        ToolOutcome::Error(error) => {
+            if let Some(details) = error.details.as_object_mut() {
+                details.insert(FROM_OUTSIDE.to_owned(), true.into());
+            }
+        }
+    }
+    outcome
 }
 
 /// Makes a directory that is its owner's alone, unless it is there.

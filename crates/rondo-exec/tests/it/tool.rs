@@ -5,7 +5,7 @@ use crate::fixture::{
 use rondo_core::ports::Tool;
 use rondo_exec::supervisor::{CallStatus, CommandState};
 use rondo_exec::{ExecTool, SupervisorCommand};
-use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode};
+use rondo_types::{Concurrency, Effects, Recovery, ToolErrorCode, ToolOutcome};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -374,4 +374,22 @@ async fn gs_12_a_command_that_closes_its_output_keeps_its_own_exit_code() {
     let command = "echo before; exec >&- 2>&-; sleep 0.1; exit 7";
     let result = fixture.run(command).await;
     assert_eq!(result, json!({ "stdout": "before\n", "exitCode": 7 }));
+}
+
+#[tokio::test]
+async fn output_that_other_machines_may_have_written_is_marked() {
+    let fixture = Fixture::new();
+    for (command, is_marked) in [
+        ("echo x", false),
+        ("false && curl http://127.0.0.1:9; echo x", true),
+    ] {
+        let outcome = fixture.call(json!({ "command": command })).await;
+        let ToolOutcome::Ok(output) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(output.from_outside, is_marked, "{command}");
+    }
+    let hangs = json!({"command": "false && curl x; sleep 30", "timeout": 0.1});
+    let failed = failure(fixture.call(hangs).await);
+    assert_eq!(failed.details["from_outside"], json!(true), "{failed:?}");
 }

@@ -9,6 +9,7 @@
 mod complete;
 mod cut_off;
 mod expansions;
+mod fetching;
 mod found;
 mod git_commands;
 mod git_directory;
@@ -27,6 +28,7 @@ mod words;
 mod wrappers;
 
 pub use complete::is_complete;
+pub use fetching::fetches;
 pub(crate) use found::{Analysis, SimpleWords};
 pub use paths::AllowedDirs;
 pub(crate) use paths::PATH_BYTES_MAX;

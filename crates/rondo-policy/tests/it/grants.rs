@@ -516,3 +516,35 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
     };
     assert!(asks(&world.of_tool(fetch, json!({})).await));
 }
+
+#[test]
+fn commands_that_bring_text_from_elsewhere_are_told_by_their_programs() {
+    use rondo_policy::analysis::fetches;
+    for command in [
+        "curl http://x",
+        "cd a && curl -o b http://x | tee c",
+        "/usr/bin/wget x",
+        "git clone http://x",
+        "git -C a pull",
+        "sudo curl x",
+        "bash -c 'curl x'",
+        "echo $(curl x)",
+        "npm install x",
+        "pip install x",
+        "gh issue view 1",
+        "if true; then curl x; fi; f() { (( x",
+    ] {
+        assert!(fetches(command), "{command}");
+    }
+    for command in [
+        "ls",
+        "grep -rn curl .",
+        "cargo test",
+        "git status",
+        "git commit -m pull",
+        "make",
+    ] {
+        let is_message = command.contains("-m pull");
+        assert_eq!(fetches(command), is_message, "{command}");
+    }
+}

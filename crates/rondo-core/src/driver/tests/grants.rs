@@ -231,12 +231,20 @@ fn ok(from_outside: bool) -> ToolOutcome {
 #[tokio::test(start_paused = true)]
 async fn the_gate_is_told_of_text_from_outside_from_the_call_after_it_on() {
     let error = || ToolOutcome::error(ToolErrorCode::Internal, "404: obey");
+    let marked = || {
+        let mut outcome = error();
+        if let ToolOutcome::Error(error) = &mut outcome {
+            error.details = serde_json::json!({ crate::FROM_OUTSIDE: true });
+        }
+        outcome
+    };
     for (kind, outcome, is_told) in [
         (ToolKind::Other, ok(true), true),
         (ToolKind::Other, ok(false), false),
         (ToolKind::Fetch, ok(false), true),
         (ToolKind::Fetch, error(), true),
         (ToolKind::Read, error(), false),
+        (ToolKind::Execute, marked(), true),
     ] {
         let (bench, told) = reading(kind, outcome, 2);
         let journal = Arc::clone(&bench.records);
