@@ -157,6 +157,7 @@ fn gate(project: &Path) -> StandardGate {
         tool: None,
         command: Vec::new(),
         path: None,
+        host: None,
         decision,
         message: None,
         matches: Vec::new(),

@@ -6,13 +6,15 @@
 
 mod denials;
 mod fit;
+mod host;
 
 pub use denials::{DENIALS, Denial};
 
 use crate::analysis::{AllowedDirs, Analysis, COMMAND_BYTES_MAX, analyse};
 use glob::Pattern;
+use host::Page;
 use rondo_core::shown;
-use rondo_types::{Grant, GrantScope, ToolSpec};
+use rondo_types::{Grant, GrantScope, ToolKind, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -91,6 +93,9 @@ pub struct RuleSpec {
     /// directory, and `~/` is the home directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<AnyOf>,
+    /// Hosts of pages that tools fetch: `docs.rs`, or `*.docs.rs` for those below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<AnyOf>,
     /// What becomes of the call.
     pub decision: Decision,
     /// What the model reads where the call is denied, and the person where it is asked about.
@@ -267,9 +272,14 @@ impl Rules {
         dirs: &AllowedDirs,
     ) -> Option<Ruling> {
         let path = arguments.get(PATH_ARGUMENT).and_then(Value::as_str);
+        let page = match spec.kind {
+            ToolKind::Fetch => Page::of(arguments),
+            _ => Page::None,
+        };
         let fits = |rule: &&Rule| {
             rule.names(&spec.name)
                 && rule.spec.command.is_empty()
+                && rule.fits_page(&page)
                 && (rule.spec.path.is_none()
                     || path.is_some_and(|path| rule.fits_path(path, dirs.current())))
         };
@@ -309,6 +319,7 @@ impl Rules {
             rule.decision() == Decision::Allow
                 && rule.names(tool)
                 && rule.spec.path.is_none()
+                && rule.spec.host.is_none()
                 && fit::begins(&rule.spec.command, words)
         };
         self.rules.iter().find(allows).map(Rule::name)
@@ -425,9 +436,22 @@ impl Rule {
         let words: Vec<String> = self.spec.command.iter().map(any).collect();
         let tool = self.spec.tool.as_ref().map(any);
         let path = self.spec.path.as_ref().map(any);
+        let host = self.spec.host.as_ref().map(any);
         let command = (!words.is_empty()).then(|| words.join(" "));
-        let parts: Vec<String> = [tool, command, path].into_iter().flatten().collect();
+        let parts: Vec<String> = [tool, command, path, host].into_iter().flatten().collect();
         shown::line(&parts.join(" "))
+    }
+
+    /// Where the host cannot be told, a rule that restricts fits, and one that allows does not.
+    fn fits_page(&self, page: &Page) -> bool {
+        let Some(hosts) = &self.spec.host else {
+            return true;
+        };
+        match page {
+            Page::None => false,
+            Page::At(at) => hosts.texts().iter().any(|it| host::fits(it, at)),
+            Page::Hidden => self.decision() != Decision::Allow,
+        }
     }
 
     fn names(&self, tool: &str) -> bool {
@@ -451,7 +475,7 @@ impl Rule {
 
     /// Returns what a rule that asks or denies says about a command.
     fn strict(&self, command: &str, analysis: &Analysis, place: &fit::Place<'_>) -> Option<Ruling> {
-        if self.decision() == Decision::Allow {
+        if self.decision() == Decision::Allow || self.spec.host.is_some() {
             return None;
         }
         let has_command = !self.spec.command.is_empty();
@@ -521,8 +545,12 @@ impl Rule {
 fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
     let has_examples = !(spec.matches.is_empty() && spec.not_match.is_empty());
     let (has_command, has_path) = (!spec.command.is_empty(), spec.path.is_some());
-    if !has_command && !has_path && spec.tool.is_none() {
-        return Err("it needs `tool`, `command` or `path`".to_owned());
+    let has_host = spec.host.is_some();
+    if !has_command && !has_path && !has_host && spec.tool.is_none() {
+        return Err("it needs `tool`, `command`, `path` or `host`".to_owned());
+    }
+    if has_host && (has_command || has_path) {
+        return Err("a rule with a `host` has no `command` and no `path`".to_owned());
     }
     if has_examples && !has_command && !has_path {
         return Err("examples need a `command` or a `path` to fit".to_owned());
@@ -534,6 +562,7 @@ fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
     let lists = [
         spec.tool.as_ref().map(any),
         spec.path.as_ref().map(any),
+        spec.host.as_ref().map(any),
         Some(spec.command.iter().flat_map(any).collect()),
         Some(spec.matches.clone()),
         Some(spec.not_match.clone()),
@@ -550,9 +579,10 @@ fn check_bounds(spec: &RuleSpec) -> Result<(), String> {
         }
     }
     let is_empty = |any: &AnyOf| any.texts().is_empty() || any.has("");
-    let listed = spec.command.iter().chain(&spec.tool).chain(&spec.path);
+    let listed = spec.command.iter().chain(&spec.tool);
+    let listed = listed.chain(&spec.path).chain(&spec.host);
     if listed.into_iter().any(is_empty) {
-        return Err("a tool, word or path of it is empty".to_owned());
+        return Err("a tool, word, path or host of it is empty".to_owned());
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ fn rule(decision: Decision) -> RuleSpec {
         tool: None,
         command: Vec::new(),
         path: None,
+        host: None,
         decision,
         message: None,
         matches: Vec::new(),
@@ -182,6 +183,48 @@ async fn a_path_is_meant_however_it_is_written_and_wherever_links_lead() {
     for path in ["notes/out.txt", "notes/a.md", "other.txt"] {
         assert!(matches!(writes(path).await, Verdict::Ask { .. }), "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_page_is_judged_by_its_host_and_a_spelling_that_hides_it_helps_nobody() {
+    let of_hosts = |hosts: &[&str], decision| RuleSpec {
+        host: Some(AnyOf::Many(
+            hosts.iter().map(|it| (*it).to_owned()).collect(),
+        )),
+        ..rule(decision)
+    };
+    let gate = Fixture::new().with(vec![
+        of_hosts(&["docs.rs", "*.rust-lang.org"], Decision::Allow),
+        of_hosts(&["evil.example", "*.evil.example"], Decision::Deny),
+    ]);
+    let fetch = |url: &str| gate.of_kind(ToolKind::Fetch, "web_fetch", json!({ "url": url }));
+    for url in ["https://docs.rs/serde", "https://doc.rust-lang.org/std/"] {
+        assert_eq!(fetch(url).await, Verdict::Allow, "{url}");
+    }
+    for url in [
+        "https://rust-lang.org/",
+        "https://docs.rs.other.example/",
+        "https://other.example/?docs.rs",
+    ] {
+        assert!(matches!(fetch(url).await, Verdict::Ask { .. }), "{url}");
+    }
+    for url in [
+        "https://evil.example/",
+        "https://a.EVIL.example./",
+        "https://docs.rs@evil.example/",
+        "https://docs.rs\\@evil.example/",
+        "https://evil%2eexample/",
+        "http://2130706433/",
+    ] {
+        assert!(matches!(fetch(url).await, Verdict::Deny { .. }), "{url}");
+    }
+    // A rule for hosts says nothing about other calls.
+    assert_eq!(gate.decision("touch a").await, Decision::Ask);
+    assert_eq!(gate.decision("ls").await, Decision::Allow);
+    let searched = gate.of_kind(ToolKind::Fetch, "web_search", json!({"query": "x"}));
+    assert!(matches!(searched.await, Verdict::Ask { .. }));
+    let other = gate.of_kind(ToolKind::Other, "post", json!({"url": "https://docs.rs/"}));
+    assert!(matches!(other.await, Verdict::Ask { .. }));
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ fn rule() -> RuleSpec {
         tool: Some(AnyOf::Many(ExecTool::NAMES.map(str::to_owned).to_vec())),
         command: Vec::new(),
         path: Some(AnyOf::One("**".to_owned())),
+        host: None,
         decision: Decision::Deny,
         message: Some(MESSAGE.to_owned()),
         matches: Vec::new(),
