@@ -14,8 +14,9 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::process::Command;
 
 /// The argument behind [`SUPERVISE_ARG`] that asks for a keeper.
 pub(super) const KEEPER_ARG: &str = "keeper";
@@ -75,22 +76,15 @@ pub(super) struct Keeper {
     owner: u32,
 }
 
-static KEEPERS: Mutex<Keepers> = Mutex::new(Keepers {
-    posts: Vec::new(),
-    ended: Vec::new(),
-});
+static KEEPERS: Mutex<Keepers> = Mutex::new(Keepers(Vec::new()));
 
 /// The keepers of this process.
-struct Keepers {
-    posts: Vec<Post>,
-    /// Those that end, until they are waited for.
-    ended: Vec<Child>,
-}
+struct Keepers(Vec<Post>);
 
 /// Where a program's keeper is, or was.
 struct Post {
     program: PathBuf,
-    keeper: Option<(Arc<Keeper>, Child)>,
+    keeper: Option<Arc<Keeper>>,
     lost: u32,
 }
 
@@ -135,19 +129,16 @@ fn keepers() -> MutexGuard<'static, Keepers> {
 
 impl Keepers {
     fn keeper_of(&mut self, program: &Path) -> io::Result<Arc<Keeper>> {
-        self.ended
-            .retain_mut(|it| matches!(it.try_wait(), Ok(None)));
-        let at = self.posts.iter().position(|it| it.program == program);
+        let at = self.0.iter().position(|it| it.program == program);
         let mut post = match at {
-            Some(at) => self.posts.remove(at),
+            Some(at) => self.0.remove(at),
             None => Post::new(program),
         };
         let keeper = post.keeper();
-        self.posts.push(post);
-        if self.posts.len() > KEEPERS_MAX {
+        self.0.push(post);
+        if self.0.len() > KEEPERS_MAX {
             // It ends when the last call that was handed to it has begun.
-            let oldest = self.posts.remove(0);
-            self.ended.extend(oldest.keeper.map(|(_, child)| child));
+            drop(self.0.remove(0));
         }
         keeper
     }
@@ -155,9 +146,9 @@ impl Keepers {
     fn post_of(&mut self, keeper: &Arc<Keeper>) -> Option<&mut Post> {
         let has = |post: &&mut Post| {
             let kept = post.keeper.as_ref();
-            kept.is_some_and(|(it, _)| Arc::ptr_eq(it, keeper))
+            kept.is_some_and(|it| Arc::ptr_eq(it, keeper))
         };
-        self.posts.iter_mut().find(has)
+        self.0.iter_mut().find(has)
     }
 }
 
@@ -171,7 +162,7 @@ impl Post {
     }
 
     fn keeper(&mut self) -> io::Result<Arc<Keeper>> {
-        if let Some((keeper, _)) = &self.keeper
+        if let Some(keeper) = &self.keeper
             && keeper.owner == std::process::id()
         {
             return Ok(Arc::clone(keeper));
@@ -181,42 +172,32 @@ impl Post {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.lost += 1;
-        let (keeper, child) = start(&self.program)?;
-        let keeper = Arc::new(keeper);
-        self.keeper = Some((Arc::clone(&keeper), child));
-        Ok(keeper)
+        let keeper = Arc::new(start(&self.program)?);
+        Ok(Arc::clone(self.keeper.insert(keeper)))
     }
 }
 
-fn start(program: &Path) -> io::Result<(Keeper, Child)> {
+fn start(program: &Path) -> io::Result<Keeper> {
     let (socket, theirs) = UnixStream::pair()?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args([SUPERVISE_ARG, KEEPER_ARG])
         .stdin(OwnedFd::from(theirs))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .env_clear()
-        .envs(unix::seen_by_others_from_env())
-        .spawn()?;
-    match handover::handle_of_child(child.id()) {
-        Ok(process) => {
-            tracing::debug!(keeper = child.id(), "a keeper was started");
-            let owner = std::process::id();
-            Ok((
-                Keeper {
-                    socket,
-                    process,
-                    owner,
-                },
-                child,
-            ))
-        }
-        Err(err) => {
-            let _ = child.kill();
-            let _ = child.wait();
-            Err(err)
-        }
-    }
+        .envs(unix::seen_by_others_from_env());
+    let mut child = command.spawn()?;
+    let id = child.id().unwrap_or_default();
+    let process = handover::handle_of_child(id);
+    // It ends without its socket, and is waited for, whenever that is.
+    tokio::spawn(async move { child.wait().await });
+    tracing::debug!(keeper = id, "a keeper was started");
+    Ok(Keeper {
+        socket,
+        process: process?,
+        owner: std::process::id(),
+    })
 }
 
 impl Keeper {
@@ -243,9 +224,12 @@ impl Keeper {
         // Another may have its place already.
         handover::kill(&self.process);
         let mut keepers = keepers();
-        if let Some((_, child)) = keepers.post_of(self).and_then(|it| it.keeper.take()) {
-            tracing::debug!(keeper = child.id(), "a keeper was given up");
-            keepers.ended.push(child);
+        if keepers
+            .post_of(self)
+            .and_then(|it| it.keeper.take())
+            .is_some()
+        {
+            tracing::debug!("a keeper was given up");
         }
     }
 }

@@ -163,23 +163,23 @@ impl SupervisedProcess {
     }
 
     /// Interrupts the process and its process group, as Ctrl-C does at a terminal.
-    pub fn interrupt(&mut self) {
+    pub fn interrupt(&self) {
         self.order(INTERRUPT);
     }
 
     /// Has a system call of the process be interrupted that waits, and nothing else: it is told that its terminal has
     /// another size, as may happen at any time.
-    pub fn wake(&mut self) {
+    pub fn wake(&self) {
         self.order(WAKE);
     }
 
     /// Tells the process and all that it started to end: SIGTERM, a second later SIGKILL.
-    pub fn terminate(&mut self) {
+    pub fn terminate(&self) {
         self.order(END);
     }
 
     /// Kills the process and all that it started.
-    pub fn kill(&mut self) {
+    pub fn kill(&self) {
         self.order(KILL);
     }
 
@@ -203,8 +203,8 @@ impl SupervisedProcess {
     }
 
     /// One that is stopped goes on to read it.
-    fn order(&mut self, order: u8) {
-        let _ = self.control.write_all(&[order]);
+    fn order(&self, order: u8) {
+        let _ = (&self.control).write_all(&[order]);
         self.watchers.processes().wake();
     }
 }

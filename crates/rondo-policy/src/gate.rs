@@ -101,7 +101,7 @@ pub struct GateOptions {
     pub grants: Grants,
 }
 
-/// A sandbox around commands. Tools keep to what it allows: they run outside of it.
+/// A sandbox around commands. Other tools keep to what it allows: they run outside of it, unless they are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confined {
     /// Whether the directories may be written.
@@ -110,12 +110,14 @@ pub struct Confined {
     pub is_enough: bool,
     /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
     pub protected: Vec<String>,
+    /// The names of tools that run inside of it, besides commands. They are asked about as where there is none.
+    pub tools: Vec<String>,
 }
 
 /// Where a call has its effects, next to the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// There is no sandbox, it only looks, or the sandbox is no reason to let it run.
+    /// There is no sandbox, it only looks, it runs inside, or the sandbox is no reason to let it run.
     Any,
     /// It changes what may be changed, and no question is asked about that.
     Inside,
@@ -352,6 +354,10 @@ impl Judge {
         };
         let kind = request.spec.kind;
         if request.spec.effects == Effects::ReadOnly {
+            return Reach::Any;
+        }
+        if confined.tools.contains(&request.spec.name) {
+            // What is protected and not there yet could be made: nobody looks when the call has ended.
             return Reach::Any;
         }
         if !matches!(kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) {

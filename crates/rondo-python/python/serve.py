@@ -159,7 +159,8 @@ def restore_surroundings():
 
 
 def serve():
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     channel = take_channel()
     streams = Streams()
     channel.send({"version": "%d.%d.%d" % sys.version_info[:3], "executable": sys.executable or ""})

@@ -4,18 +4,16 @@ use crate::capture::Capture;
 use crate::cell::OutputStream;
 use crate::channel::{Channel, unless_blocked};
 use crate::error::SessionError;
+use crate::process::{self, Process, StartedInterpreter};
 use crate::settings::Settings;
 use crate::startup::Startup;
 use crate::terminal::Pty;
-use crate::unix::{self, StartedInterpreter};
+use crate::unix;
 use serde_json::Value;
 use std::io::{self, PipeWriter};
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::Child;
-use tokio::signal::unix::Signal;
 use tokio::time::timeout;
 
 /// Reads the helper from standard input and runs it.
@@ -60,9 +58,7 @@ pub(crate) enum Event {
 
 /// A running interpreter. Dropping it ends it and its process group.
 pub(crate) struct Interpreter {
-    child: Child,
-    /// Wakes when a child of ours ended, which may be this one.
-    exits: Signal,
+    process: Process,
     channel: Channel,
     stdout: Output,
     stderr: Output,
@@ -90,7 +86,10 @@ impl Interpreter {
             SessionError::Directory { directory, source }
         })?;
         let startup = Startup::from_env(&settings.directory);
-        let started = unix::start(settings, &startup, BOOTSTRAP).map_err(failed)?;
+        let starting = process::start(settings, &startup, BOOTSTRAP);
+        let started = timeout(settings.start_timeout, starting).await;
+        let started = started.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let started = started.map_err(failed)?;
         let mut starting = Self::new(started, settings.directory.clone());
         let helper = startup.preamble() + HELPER;
         let length = format!("{}\n", helper.len());
@@ -123,8 +122,7 @@ impl Interpreter {
     fn new(started: StartedInterpreter, directory: PathBuf) -> Self {
         Self {
             directory,
-            child: started.child,
-            exits: started.exits,
+            process: started.process,
             channel: Channel::new(started.socket),
             stdout: Output::new(OutputStream::Stdout, started.stdout),
             stderr: Output::new(OutputStream::Stderr, started.stderr),
@@ -168,10 +166,7 @@ impl Interpreter {
                 piece = self.stdout.next() => return piece,
                 piece = self.stderr.next() => return piece,
                 bytes = of_terminal(&mut self.terminal) => return Event::Terminal(bytes),
-                _ = self.exits.recv() => {
-                    if !self.child.id().is_some_and(unix::has_exited) {
-                        continue;
-                    }
+                () = self.process.exited() => {
                     // Its last reply may have arrived with its end.
                     self.channel.receive_rest();
                     return match self.channel.take_frame() {
@@ -191,41 +186,33 @@ impl Interpreter {
 
     /// Interrupts what runs: `KeyboardInterrupt` in the interpreter, SIGINT for what it started.
     pub(crate) fn interrupt(&self) {
-        if let Some(leader) = self.child.id() {
-            unix::interrupt(leader);
-        }
+        self.process.interrupt();
     }
 
     /// Has a read look for signals that came just before it, as Python looks only before it reads and
     /// when a signal comes meanwhile.
     pub(crate) fn wake(&self) {
-        if let Some(leader) = self.child.id() {
-            unix::wake(leader);
-        }
+        self.process.wake();
     }
 
     /// Ends the interpreter and its process group.
     pub(crate) fn kill(&mut self) {
-        if let Some(leader) = self.child.id() {
-            unix::kill(leader);
-        }
+        self.process.kill();
         self.leash = None;
     }
 
     /// Ends an interpreter that is lost, reads its last output, and returns what became of it.
     pub(crate) async fn end(&mut self, capture: &mut Capture) -> String {
-        // One that ended by itself keeps its status. It is waited for afterwards only: until then its
-        // process group cannot become another's.
+        // One that ended by itself keeps its status.
         self.kill();
-        let status = timeout(EXIT_WAIT, self.child.wait()).await;
+        let ending = self.process.end(EXIT_WAIT).await;
         self.drain(capture);
         for _ in 0..DRAIN_READS_MAX {
             let rest = timeout(TERMINAL_WAIT, of_terminal(&mut self.terminal)).await;
             let Ok(bytes) = rest else { break };
             capture.push(OutputStream::Stdout, &bytes);
         }
-        let status = status.ok().and_then(Result::ok);
-        format!("the Python interpreter {}", ending(status))
+        format!("the Python interpreter {ending}")
     }
 }
 
@@ -239,18 +226,6 @@ async fn of_terminal(terminal: &mut Option<Pty>) -> Vec<u8> {
     match terminal {
         Some(terminal) => terminal.next().await,
         None => std::future::pending().await,
-    }
-}
-
-fn ending(status: Option<ExitStatus>) -> String {
-    use std::os::unix::process::ExitStatusExt as _;
-    let Some(status) = status else {
-        return "ended".to_owned();
-    };
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
     }
 }
 

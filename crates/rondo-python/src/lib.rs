@@ -12,7 +12,8 @@
 //! - [`CellEnd`], [`Completeness`]: for a prompt: the end of a cell, and whether a line is complete.
 //! - [`Session::restore`]: restores variables by running the cells of an earlier interpreter again.
 //! - `owner`: the task that owns the interpreter and runs one job after the other; `interpreter`: the
-//!   process; `channel`, `frames`: framed messages; `capture`: bounded output; `unix`: system calls.
+//!   conversation; `process`: its process; `channel`, `frames`: framed messages; `capture`: bounded output; `unix`:
+//!   system calls.
 //! - `startup`: what the interpreter's start skips.
 //! - `path`: the paths to values that can be inspected without running code.
 //! - `python/`: the helper inside the interpreter.
@@ -23,6 +24,9 @@
 //! standard descriptors: no fork of a large process (which `pre_exec` would mean), no descriptor
 //! that another child could inherit in the meantime, and no path that another process could connect
 //! to. Standard output and error are pipes that hold the user's output and nothing else.
+//!
+//! Where there is a supervisor, the interpreter runs under it: it ends what the interpreter started with it, and puts
+//! it into a sandbox.
 //!
 //! A pipe whose other end only we have is sent over that socket, and the kernel is told to kill the
 //! interpreter's process group when it closes (`F_SETSIG`, Linux): so nothing is left behind even
@@ -42,6 +46,7 @@ mod lent;
 mod outcome;
 mod owner;
 mod path;
+mod process;
 mod restore;
 mod session;
 mod settings;

@@ -1,6 +1,8 @@
 //! The settings of a session: its interpreter, directory, environment and bounds.
 
 use crate::startup::is_outside;
+use rondo_launch::SupervisorCommand;
+use rondo_sandbox::SandboxSpec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,8 +24,13 @@ pub struct Settings {
     pub start_timeout: Duration,
     /// How long code may go on after it was interrupted, before its interpreter is ended.
     pub interrupt_grace: Duration,
-    /// Whether it has a terminal of its own, which [`crate::Session::run_cell_at_terminal`] needs.
+    /// Whether it has a terminal of its own, which [`crate::Session::run_cell_at_terminal`] needs. What a person starts
+    /// there in a process group of its own goes on when the interpreter ends; otherwise everything ends with it.
     pub has_terminal: bool,
+    /// What is started as its supervisor, which ends what it leaves. Without one, its process group is ended.
+    pub supervisor: Option<SupervisorCommand>,
+    /// What it may reach; everything where there is nothing. Needs a supervisor.
+    pub sandbox: Option<SandboxSpec>,
 }
 
 /// What of a session's settings changes while it lives.
@@ -61,6 +68,8 @@ impl Settings {
             start_timeout: Self::START_TIMEOUT,
             interrupt_grace: Self::INTERRUPT_GRACE,
             has_terminal: false,
+            supervisor: None,
+            sandbox: None,
         }
     }
 

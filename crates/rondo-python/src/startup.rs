@@ -91,6 +91,20 @@ impl Startup {
             .insert(name, variable(name).and_then(|value| text(&value)));
     }
 
+    /// Returns all variables with which the interpreter starts, without those that are `withheld`.
+    pub(crate) fn all_variables_from_env(&self, withheld: &[String]) -> Vec<(OsString, OsString)> {
+        let is_kept = |name: &OsStr| {
+            let is_changed = self.variables.keys().any(|it| name == *it);
+            !is_changed && !withheld.iter().any(|it| name == it.as_str())
+        };
+        let changed = self.variables.iter();
+        let changed = changed.filter_map(|(name, value)| Some((name.into(), value.clone()?)));
+        env::vars_os()
+            .filter(|(name, _)| is_kept(name))
+            .chain(changed)
+            .collect()
+    }
+
     /// Returns what stands before the helper: the same as names of Python's.
     pub(crate) fn preamble(&self) -> String {
         let restored: BTreeMap<_, _> = self

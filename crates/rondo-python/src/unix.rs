@@ -1,5 +1,6 @@
 //! System calls: starting the interpreter, its pipes, and signals to its process group.
 
+use crate::process::OwnChild;
 use crate::settings::Settings;
 use crate::startup::Startup;
 use rustix::fs::{Mode, OFlags};
@@ -14,69 +15,37 @@ use rustix::termios::{
 use std::io::{self, IoSlice, PipeReader, PipeWriter};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe::Receiver;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// An interpreter that was just started.
-pub(crate) struct StartedInterpreter {
-    pub(crate) child: Child,
-    pub(crate) exits: tokio::signal::unix::Signal,
-    pub(crate) socket: UnixStream,
-    pub(crate) stdout: Receiver,
-    pub(crate) stderr: Receiver,
-}
-
-/// Starts an interpreter that runs `bootstrap`, with the other end of the socket as its standard
-/// input.
+/// Starts an interpreter that runs `bootstrap` as a child of ours.
 ///
 /// Nothing here may need code between fork and exec: that copies our page tables.
-pub(crate) fn start(
+pub(crate) fn start_child(
     settings: &Settings,
     startup: &Startup,
     bootstrap: &str,
-) -> io::Result<StartedInterpreter> {
-    if !settings.program.is_absolute() {
-        // It would be looked for wherever the search path says, in the session's directory too.
-        let message = "its path must be absolute";
-        return Err(io::Error::new(io::ErrorKind::NotFound, message));
-    }
-    let (ours, theirs) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let (stdout, stdout_end) = io::pipe()?;
-    let (stderr, stderr_end) = io::pipe()?;
+    streams: [OwnedFd; 3],
+) -> io::Result<OwnChild> {
+    let [stdin, stdout, stderr] = streams;
     let mut command = Command::new(&settings.program);
     command
         .arg("-c")
         .arg(bootstrap)
         .current_dir(&settings.directory)
-        .stdin(OwnedFd::from(theirs))
-        .stdout(OwnedFd::from(stdout_end))
-        .stderr(OwnedFd::from(stderr_end))
+        .env_clear()
+        .envs(startup.all_variables_from_env(&settings.withheld))
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
         .kill_on_drop(true);
-    for (name, value) in &startup.variables {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    for name in &settings.withheld {
-        command.env_remove(name);
-    }
     // Before there is a child, as its end must not be missed.
     let exits = signal(SignalKind::child())?;
     // The command holds the child's ends, which must be closed here for theirs to be the last.
     let child = command.spawn()?;
     drop(command);
-    Ok(StartedInterpreter {
-        child,
-        exits,
-        socket: UnixStream::from_std(ours)?,
-        stdout: Receiver::from_owned_fd(stdout.into())?,
-        stderr: Receiver::from_owned_fd(stderr.into())?,
-    })
+    Ok(OwnChild { child, exits })
 }
 
 /// Sends the interpreter the end of a pipe whose other end, which is returned, we alone have: the

@@ -81,6 +81,7 @@ pub(crate) fn of_gate(settings: &Settings) -> Option<Confined> {
         may_write: mode == SandboxMode::WorkspaceWrite,
         is_enough: settings.values.approval == Some(ApprovalMode::Auto),
         protected: PROTECTED.map(str::to_owned).to_vec(),
+        tools: Vec::new(),
     })
 }
 

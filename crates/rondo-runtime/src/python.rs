@@ -5,8 +5,10 @@ use crate::plan::TurnPlan;
 use crate::secrets;
 use crate::settings::Settings;
 use rondo_core::Tool;
+use rondo_exec::SupervisorCommand;
 use rondo_policy::CommandEnvironment;
 use rondo_python::{Capability, Looks, Session};
+use rondo_sandbox::SandboxSpec;
 use rondo_types::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,18 +64,41 @@ pub fn offer(plan: &mut TurnPlan, settings: &Settings) {
     }
 }
 
-/// Returns the session's functions. The interpreter is started when one of them is called; it does
-/// not find the variables `keys` in its environment.
-pub fn tools(
-    profile: &Profile,
-    keys: &[String],
-    settings: &Settings,
-    directory: &Path,
-    live: &LivePython,
-) -> Vec<Arc<dyn Tool>> {
-    let wanted = session_settings(settings, keys, directory);
-    let session = live.session(wanted);
-    rondo_python::tools(&session, looks(profile, settings))
+/// What the session of an agent is made of that no person shares with it.
+pub(crate) struct OwnSession<'a> {
+    pub(crate) profile: &'a Profile,
+    /// Variables that the interpreter does not find in its environment.
+    pub(crate) keys: &'a [String],
+    pub(crate) settings: &'a Settings,
+    pub(crate) directory: &'a Path,
+    /// What commands may reach.
+    pub(crate) sandbox: Option<SandboxSpec>,
+    pub(crate) live: &'a LivePython,
+}
+
+/// Returns the functions of an agent's own session, in a sandbox where commands have one. The interpreter is started
+/// when one of them is called.
+pub(crate) fn tools(own: OwnSession<'_>) -> Vec<Arc<dyn Tool>> {
+    let mut wanted = session_settings(own.settings, own.keys, own.directory);
+    let home = own.settings.env.get("HOME").map(Path::new);
+    wanted.sandbox = own.sandbox.map(|mut sandbox| {
+        let prefixes = prefixes(&wanted.program, home);
+        sandbox.readable.extend(prefixes);
+        sandbox
+    });
+    let session = own.live.session(wanted);
+    rondo_python::tools(&session, looks(own.profile, own.settings))
+}
+
+/// Returns where an interpreter has its modules: the virtual environment that it is of, and where it is installed.
+/// Never what holds the home directory.
+fn prefixes(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let real = program.canonicalize().ok();
+    let programs = [Some(program.to_owned()), real].into_iter().flatten();
+    let prefixes = programs.filter_map(|it| Some(it.parent()?.parent()?.to_owned()));
+    let is_narrow =
+        |it: &PathBuf| it.parent().is_some() && home.is_none_or(|home| !home.starts_with(it));
+    prefixes.filter(is_narrow).collect()
 }
 
 /// Returns the settings of a session that does not find the variables `keys` in its environment. Its
@@ -90,6 +115,7 @@ pub fn session_settings(
     let program = program(&settings.env, directory);
     let mut wanted = rondo_python::Settings::new(program, directory.to_owned());
     wanted.withheld = withheld(&env, &keys);
+    wanted.supervisor = Some(SupervisorCommand::CurrentExe);
     wanted
 }
 
@@ -151,6 +177,19 @@ mod tests {
         let first = python.session(settings("/"));
         assert!(Arc::ptr_eq(&first, &python.clone().session(settings("/"))));
         assert!(!Arc::ptr_eq(&first, &python.session(settings("/tmp"))));
+    }
+
+    #[test]
+    fn an_interpreter_reads_where_it_and_its_environment_are_and_never_a_whole_home() {
+        let home = Some(Path::new("/home/person"));
+        let of = |program: &str| prefixes(Path::new(program), home);
+        let environment = "/home/person/work/.venv";
+        assert_eq!(
+            of("/home/person/work/.venv/bin/python3"),
+            [PathBuf::from(environment)]
+        );
+        assert_eq!(of("/home/person/bin/python3"), [] as [PathBuf; 0]);
+        assert_eq!(of("/nowhere/python3"), [] as [PathBuf; 0]);
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Toolset {
     directories: Vec<PathBuf>,
     /// The calls that run because they only look.
     looking: LookingCalls,
+    /// The names of tools that run in the sandbox of commands.
+    confined: Vec<String>,
     /// The directory and environment of the user's shell, if the turn has one.
     workdir: Option<Workdir>,
 }
@@ -139,23 +141,33 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     let directories: Vec<PathBuf> = workspace.dirs().map(|(path, _)| path.to_owned()).collect();
     let mut exec = exec_options(&options, &workspace, state_dir, is_kept);
     let looking = confine_commands(&mut exec, &options, &workspace, &skills)?;
-    let shortfall = confined::shortfall(exec.sandbox.as_ref());
+    let sandbox = exec.sandbox.clone();
+    let shortfall = confined::shortfall(sandbox.as_ref());
     let log = ChangeLog::default();
     let mut known = rondo_tools::file_tools_with_log(&workspace, &log, web::documents());
     known.push(Arc::new(ExecTool::exec(exec.clone())));
     known.push(Arc::new(ExecTool::execute_command(exec)));
     known.push(Arc::new(TodoTool(TodoList::default())));
     known.push(Arc::new(SubagentTool { parent: None }));
-    if options.names.iter().any(|name| python::has(name)) {
-        let (profile, keys) = (options.profile, options.keys);
-        let directory = workspace.working_dir();
-        known.extend(python::tools(
-            profile,
-            keys,
+    // Tools of the host, such as the functions of a person's live session, come first.
+    let is_live = |name: &str| options.live.iter().any(|tool| tool.spec().name == name);
+    let mut own_python = options
+        .names
+        .iter()
+        .filter(|it| python::has(it) && !is_live(it));
+    let confined = match &sandbox {
+        Some(_) => own_python.clone().cloned().collect(),
+        None => Vec::new(),
+    };
+    if own_python.next().is_some() {
+        known.extend(python::tools(python::OwnSession {
+            profile: options.profile,
+            keys: options.keys,
             settings,
-            directory,
-            options.python,
-        ));
+            directory: workspace.working_dir(),
+            sandbox,
+            live: options.python,
+        }));
     }
     let has_skills = Skills::in_places(&skills).for_model().next().is_some();
     if has_skills {
@@ -188,6 +200,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         shortfall,
         directories,
         looking,
+        confined,
         workdir: options.workdir.cloned(),
     })
 }
@@ -318,11 +331,12 @@ pub fn gate_options(
     let dirs = AllowedDirs::new(current, more)
         .map_err(|err| SetupError::caused(SetupErrorKind::Input, err))?;
     let workdir = toolset.workdir.as_ref();
-    let options = gate_options_in(dirs, workdir, profile, settings);
-    Ok(GateOptions {
-        looking: toolset.looking.clone(),
-        ..options
-    })
+    let mut options = gate_options_in(dirs, workdir, profile, settings);
+    if let Some(confined) = &mut options.confined {
+        confined.tools.clone_from(&toolset.confined);
+    }
+    options.looking = toolset.looking.clone();
+    Ok(options)
 }
 
 /// Returns the options of a gate for commands that may read these directories.

@@ -80,6 +80,37 @@ async fn what_the_sandbox_does_not_hold_is_asked_about() {
 }
 
 #[tokio::test]
+async fn an_agents_own_python_runs_in_the_sandbox_and_changes_nothing_outside() {
+    if !is_enforced() {
+        return;
+    }
+    let env = TestEnv::new();
+    let outside = tempfile::tempdir().unwrap();
+    let target = outside.path().join("made");
+    let code = format!(
+        "open('made.txt', 'w').write('a')\ntry:\n    open({target:?}, 'w').write('b')\nexcept OSError as e:\n    print('refused', e.errno)"
+    );
+    let server = serve(vec![
+        calls("run_code", &json!({"code": code})),
+        says("Done."),
+    ])
+    .await;
+    let flags = [
+        "--profile",
+        "python",
+        "--yolo",
+        "--sandbox",
+        "workspace-write",
+        "do it",
+    ];
+    let shown = env.ask(&server, &flags).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let result = server.requests()[1].json()["messages"].to_string();
+    assert!(env.project().join("made.txt").exists(), "{result}");
+    assert!(!target.exists() && result.contains("refused"), "{result}");
+}
+
+#[tokio::test]
 async fn yolo_in_a_sandbox_stays_in_it() {
     if !is_enforced() {
         return;

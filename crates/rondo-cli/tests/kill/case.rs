@@ -290,6 +290,7 @@ async fn strike(
         }
         if let Some(what) = target::strike(random, agent, dir.mark()) {
             tally.kills += 1;
+            tally.keepers += u64::from(what == target::KEEPERS);
             story.push(format!("killed: {what}"));
         }
     }

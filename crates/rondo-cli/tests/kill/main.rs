@@ -1,7 +1,7 @@
 //! Kills what belongs to a turn at random, resumes the session, and looks what was lost.
 //!
 //! The victim is the program itself, with a scripted provider on loopback (`work.rs`). A case kills
-//! its agent, the supervisors and guards of its commands, their process groups or what they started,
+//! its agent, its keeper, the supervisors and guards of its commands, their process groups or what they started,
 //! alone or together, at random times; or it has `strace` kill whichever process makes the n-th call
 //! of some system call (`target.rs`). Each process that was cut off is followed by `rondo resume`,
 //! which may be killed too, until the turn is over (`case.rs`). In a third of the cases each call is
@@ -115,6 +115,8 @@ pub(crate) struct Tally {
     listeners: u64,
     runs: u64,
     kills: u64,
+    /// Kills of a keeper alone.
+    keepers: u64,
     traced: u64,
     calls: u64,
     in_doubt: u64,
@@ -130,6 +132,7 @@ impl Tally {
         self.listeners += other.listeners;
         self.runs += other.runs;
         self.kills += other.kills;
+        self.keepers += other.keepers;
         self.traced += other.traced;
         self.calls += other.calls;
         self.in_doubt += other.in_doubt;
@@ -167,7 +170,7 @@ async fn run(plan: &Plan) -> bool {
     }
     let tally = tally.lock().unwrap();
     println!(
-        "kill: seed {}, {} cases, {} of them answered from other processes, {} detached and {} listened to by {} listeners that were killed, {} runs, {} kills at random times, {} runs traced to a system call, \
+        "kill: seed {}, {} cases, {} of them answered from other processes, {} detached and {} listened to by {} listeners that were killed, {} runs, {} kills at random times, {} of them of keepers, {} runs traced to a system call, \
          {} calls, {} of them in doubt; {} problems",
         plan.seed,
         tally.cases,
@@ -177,6 +180,7 @@ async fn run(plan: &Plan) -> bool {
         tally.listeners,
         tally.runs,
         tally.kills,
+        tally.keepers,
         tally.traced,
         tally.calls,
         tally.in_doubt,

@@ -10,6 +10,11 @@ pub(crate) const MARK: &str = "RUNNER_TRACKING_ID";
 /// In the command line of supervisors and their guards.
 const SUPERVISE: &str = "__rondo-supervise";
 
+/// At the end of the command line of keepers and their forks.
+const KEEPER: &str = "__rondo-supervise keeper";
+/// What is said of a keeper that was killed.
+pub(crate) const KEEPERS: &str = "keeper";
+
 /// System calls to be killed at: what a turn, a journal and a supervisor live by.
 const CALLS: [&str; 24] = [
     "write",
@@ -83,6 +88,11 @@ pub(crate) fn is_running(process: Pid) -> bool {
 }
 
 impl Process {
+    /// Its forks have the same command line.
+    fn is_keeper(&self) -> bool {
+        self.command.trim_end().ends_with(KEEPER)
+    }
+
     fn is_supervisor(&self) -> bool {
         self.command.contains(SUPERVISE)
     }
@@ -110,6 +120,11 @@ pub(crate) fn strike(random: &mut Random, agent: Pid, mark: &str) -> Option<Stri
         .collect();
     let (supervisors, children): (Vec<_>, Vec<_>) =
         others.into_iter().partition(Process::is_supervisor);
+    // What the agent itself has started; nothing else of it is a parent of guards.
+    let is_agents = |it: &Process| it.parent == agent.as_raw_pid().unsigned_abs();
+    let (keepers, supervisors): (Vec<_>, Vec<_>) = supervisors
+        .into_iter()
+        .partition(|it| is_agents(it) && it.is_keeper());
     let is_parent = |it: &&Process| {
         let pid = it.pid.as_raw_pid().unsigned_abs();
         supervisors.iter().any(|other| other.parent == pid)
@@ -119,7 +134,7 @@ pub(crate) fn strike(random: &mut Random, agent: Pid, mark: &str) -> Option<Stri
         random.pick(from).map(|it| it.pid).into_iter().collect()
     };
     let everyone: Vec<&Process> = children.iter().collect();
-    let (what, pids) = match random.below(20) {
+    let (what, pids) = match random.below(24) {
         0..7 => ("agent", vec![agent]),
         7..10 => ("supervisor", one(random, &working)),
         10 => ("guard", one(random, &guards)),
@@ -147,8 +162,14 @@ pub(crate) fn strike(random: &mut Random, agent: Pid, mark: &str) -> Option<Stri
             let _ = kill_process(stopped, Signal::STOP);
             return Some("supervisor, stopped".to_owned());
         }
+        19..22 => (KEEPERS, keepers.iter().map(|it| it.pid).collect()),
+        22 => {
+            let all = keepers.iter().chain(&supervisors).map(|it| it.pid);
+            ("keeper, supervisors and guards", all.collect())
+        }
         _ => {
-            let all = supervisors.iter().chain(&children).map(|it| it.pid);
+            let all = supervisors.iter().chain(&children).chain(&keepers);
+            let all = all.map(|it| it.pid);
             ("everything", all.chain([agent]).collect())
         }
     };

@@ -109,11 +109,23 @@ async fn a_keeper_that_was_killed_is_replaced_before_the_next_call() {
     let first = fixture.stdout(&show).await;
     let killed = keeper(&program);
     send(killed, Signal::KILL);
+    // The runtime waits for it, and has no time to.
     let is_gone = || process(killed).is_none_or(|it| it.state == 'Z');
     wait_until(is_gone);
     let second = fixture.stdout(&show).await;
     assert_eq!(second, format!("{}\n", keeper(&program)));
     assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn a_keeper_that_was_killed_is_no_zombie_though_no_call_follows() {
+    let (fixture, program) = alone();
+    fixture.stdout("true").await;
+    let killed = keeper(&program);
+    send(killed, Signal::KILL);
+    while process(killed).is_some() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

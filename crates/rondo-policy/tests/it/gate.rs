@@ -1,5 +1,5 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
-use rondo_policy::{AllowedDirs, GateOptions, StandardGate, Variables, Workdir};
+use rondo_policy::{AllowedDirs, Confined, GateOptions, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Effects, ToolKind, ToolSpec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -64,6 +64,38 @@ fn is_ask(verdict: &Verdict) -> bool {
 
 fn is_deny(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Deny { .. })
+}
+
+#[tokio::test]
+async fn code_of_a_persons_session_is_asked_about_whatever_is_allowed() {
+    let mut fixture = Fixture::new();
+    let run_code = |fixture: &Fixture| {
+        let fixture = fixture.options.clone();
+        async move {
+            let fixture = Fixture {
+                work: tempfile::tempdir().unwrap(),
+                options: fixture,
+            };
+            let code = json!({ "code": "open('x', 'w')" });
+            fixture.tool("run_code", Effects::Writes, code).await
+        }
+    };
+    let confined = Confined {
+        may_write: true,
+        is_enough: true,
+        protected: Vec::new(),
+        tools: Vec::new(),
+    };
+    fixture.options.confined = Some(confined.clone());
+    fixture.options.yolo = true;
+    assert!(is_ask(&run_code(&fixture).await));
+    fixture.options.yolo = false;
+    assert!(is_ask(&run_code(&fixture).await));
+    let tools = vec!["run_code".to_owned()];
+    fixture.options.confined = Some(Confined { tools, ..confined });
+    assert!(is_ask(&run_code(&fixture).await));
+    fixture.options.yolo = true;
+    assert_eq!(run_code(&fixture).await, Verdict::Allow);
 }
 
 #[tokio::test]

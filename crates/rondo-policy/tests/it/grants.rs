@@ -507,6 +507,7 @@ async fn after_text_from_outside_a_sandbox_still_holds_commands() {
         may_write: true,
         is_enough: true,
         protected: Vec::new(),
+        tools: Vec::new(),
     });
     assert_eq!(world.check("make && curl http://x").await, Verdict::Allow);
     world.options.allowed_tools = vec!["web".to_owned()];

@@ -1,3 +1,4 @@
+use rondo_launch::SupervisorCommand;
 use rondo_python::{Capability, CellEnd, LiveOutput, Session, SessionError, Settings, Until};
 use rondo_types::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
@@ -12,9 +13,17 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) fn settings() -> Settings {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).to_owned();
     let mut settings = Settings::from_env(directory).expect("there is a `python3`");
+    settings.supervisor = supervisor();
     settings.start_timeout = START_TIMEOUT;
     settings.interrupt_grace = START_TIMEOUT;
     settings
+}
+
+/// Names the supervisor of the interpreters of these tests. The tests of `unsupervised` have none.
+pub(crate) fn supervisor() -> Option<SupervisorCommand> {
+    let is_supervised = env!("CARGO_CRATE_NAME") == "it";
+    let program = env!("CARGO_BIN_EXE_rondo-python-supervisor");
+    is_supervised.then(|| SupervisorCommand::Path(program.into()))
 }
 
 pub(crate) fn session() -> Session {

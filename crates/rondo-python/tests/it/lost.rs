@@ -1,7 +1,7 @@
 //! Deadlines, and interpreters that end.
 
 use crate::fixture::{
-    call, cell, cell_cancelled, cell_within, failed, gone, repr, run, session, settings,
+    call, cell, cell_cancelled, cell_within, failed, gone, repr, run, session, settings, supervisor,
 };
 use rondo_python::{Capability, LiveOutput, Loss, Session, SessionError, Settings, Stop, Until};
 use rondo_types::ToolErrorCode;
@@ -225,7 +225,8 @@ fn the_end_of_a_runtime_ends_its_interpreter() {
 #[tokio::test]
 async fn a_program_that_is_no_interpreter_is_told() {
     let broken = |program: &str| {
-        let settings = Settings::new(program.into(), "/".into());
+        let mut settings = Settings::new(program.into(), "/".into());
+        settings.supervisor = supervisor();
         Session::new(settings)
     };
     let error = cell(&broken("/nowhere/python3"), "1").await.unwrap_err();
@@ -258,6 +259,7 @@ async fn an_interpreter_that_does_not_start_in_time_is_given_up() {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut settings = Settings::new(program, "/".into());
+    settings.supervisor = supervisor();
     settings.start_timeout = Duration::from_millis(200);
     let error = cell(&Session::new(settings), "1").await.unwrap_err();
     assert!(matches!(error, SessionError::NotReady { .. }), "{error}");

@@ -14,5 +14,7 @@ mod looks;
 mod lost;
 mod restore;
 mod sharing;
+#[cfg(target_os = "linux")]
+mod supervised;
 mod terminal;
 mod tools;
