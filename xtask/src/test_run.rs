@@ -214,8 +214,8 @@ fn read_lines(from: impl Read, to: &Sender<Vec<u8>>) -> io::Result<()> {
 }
 
 /// Builds the tests, and with them every binary that a test starts: cargo builds those of a package
-/// that has integration tests. Building the binaries by themselves first would build candle twice,
-/// since tests turn on one more feature below it.
+/// that has integration tests. Building the binaries by themselves first would build some crates twice,
+/// since tests turn on more of their features.
 fn build() -> Result<bool> {
     let status = workspace::cargo()
         .args(["test", "--no-run"])

@@ -1,10 +1,13 @@
-//! Measures the engine on one GGUF file and prints one JSON object: `speed FILE [PROMPT] [REPLY]`.
+//! Measures the engine on one GGUF file and prints one JSON object:
+//! `speed FILE [PROMPT] [REPLY] [INSTRUCTIONS]`, the last as [`Instructions`] are shown.
 //!
 //! Times are in milliseconds. `cargo xtask bench --local` runs this and puts the figures side by
 //! side; by itself it is for whoever works on the engine.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
-use rondo_local::{CONTEXT_TOKENS_MAX, CpuEngine, Engine, LocalError, PREFILL_CHUNK_TOKENS};
+use rondo_local::{
+    CONTEXT_TOKENS_MAX, CpuEngine, Engine, Instructions, LocalError, PREFILL_CHUNK_TOKENS,
+};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,9 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = args.next().ok_or("a GGUF file is wanted")?;
     let mut count = |usual| args.next().map_or(Ok(usual), |text| text.parse());
     let (prompt, reply) = (count(PROMPT)?, count(REPLY)?);
+    let fastest = Instructions::available().next().ok_or("no instructions")?;
+    let instructions = args.next().map_or(Ok(fastest), |name| name.parse())?;
 
     let started = Instant::now();
-    let mut engine = CpuEngine::load(Path::new(&path), CONTEXT_TOKENS_MAX)?;
+    let mut engine = CpuEngine::load_with(instructions, Path::new(&path), CONTEXT_TOKENS_MAX)?;
     let load = started.elapsed();
     let words = words(&engine, prompt + NEW);
     let (first, next) = words.split_at(prompt);
@@ -36,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.truncate(prompt);
     let second = timed(|| prefill(&mut engine, next))?;
     let figures = json!({
+        "instructions": instructions.to_string(),
         "load_ms": ms(load),
         "prompt_tokens": prompt,
         "prompt_ms": ms(first_prefill),

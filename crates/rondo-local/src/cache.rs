@@ -1,62 +1,62 @@
 //! The KV cache: keys and values of the tokens computed so far.
 
-use crate::kernels::Seen;
-use crate::tensors::with_numbers;
-use candle_core::{DType, Device, Result, Tensor};
+use crate::kernels::Room;
 
 /// Positions by which a lane grows; copying at each token would cost more than what it saves.
 const GROWTH: usize = 1024;
 
 /// The keys and values of one layer: `(heads, positions, size)`, with room to grow.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Lane {
-    keys: Tensor,
-    values: Tensor,
+    heads: usize,
+    size: usize,
+    keys: Vec<f32>,
+    values: Vec<f32>,
     capacity: usize,
     length: usize,
 }
 
 impl Lane {
     /// Builds an empty lane.
-    pub(crate) fn new(heads: usize, size: usize) -> Result<Self> {
-        let empty = || Tensor::zeros((heads, GROWTH, size), DType::F32, &Device::Cpu);
-        Ok(Self {
-            keys: empty()?,
-            values: empty()?,
-            capacity: GROWTH,
+    pub(crate) fn new(heads: usize, size: usize) -> Self {
+        Self {
+            heads,
+            size,
+            keys: Vec::new(),
+            values: Vec::new(),
+            capacity: 0,
             length: 0,
-        })
+        }
     }
 
-    /// Appends keys and values of `(heads, new positions, size)`.
-    pub(crate) fn append(&mut self, keys: &Tensor, values: &Tensor) -> Result<()> {
-        let added = keys.dim(1)?;
-        self.reserve(self.length + added)?;
-        self.keys.slice_set(keys, 1, self.length)?;
-        self.values.slice_set(values, 1, self.length)?;
+    /// Appends keys and values of `(new positions, heads * size)`, as many of each.
+    pub(crate) fn append(&mut self, keys: &[f32], values: &[f32]) {
+        let width = (self.heads * self.size).max(1);
+        let added = keys.len() / width;
+        self.reserve(self.length + added);
+        let at = self.length * self.size;
+        let (per_head, size) = (self.capacity * self.size, self.size);
+        for (side, new) in [(&mut self.keys, keys), (&mut self.values, values)] {
+            for (head, side) in side.chunks_exact_mut(per_head).enumerate() {
+                let to = side
+                    .get_mut(at..)
+                    .unwrap_or_default()
+                    .chunks_exact_mut(size);
+                let from = new.chunks_exact(size).skip(head).step_by(self.heads);
+                to.zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+            }
+        }
         self.length += added;
-        Ok(())
     }
 
-    /// Returns views on all keys and values, `(heads, positions, size)`.
-    pub(crate) fn views(&self) -> Result<(Tensor, Tensor)> {
-        let keys = self.keys.narrow(1, 0, self.length)?;
-        Ok((keys, self.values.narrow(1, 0, self.length)?))
-    }
-
-    /// Lends all keys and values, and the room behind them.
-    pub(crate) fn with_room<T>(&self, then: impl FnOnce(&Seen<'_>) -> Result<T>) -> Result<T> {
-        let size = self.keys.dim(2)?;
-        with_numbers(&self.keys, |keys| {
-            with_numbers(&self.values, |values| {
-                then(&Seen {
-                    keys,
-                    values,
-                    per_head: self.capacity * size,
-                    size,
-                })
-            })
-        })
+    /// Returns all keys and values, and the room behind them.
+    pub(crate) fn room(&self) -> Room<'_> {
+        Room {
+            keys: &self.keys,
+            values: &self.values,
+            per_head: self.capacity * self.size,
+            size: self.size,
+        }
     }
 
     /// Returns how many positions there are.
@@ -69,28 +69,23 @@ impl Lane {
         self.length = self.length.min(length);
     }
 
-    /// Copies the lane, so that the copies grow apart. A tensor's own clone shares its memory.
-    pub(crate) fn fork(&self) -> Result<Self> {
-        Ok(Self {
-            keys: self.keys.copy()?,
-            values: self.values.copy()?,
-            ..*self
-        })
-    }
-
-    fn reserve(&mut self, wanted: usize) -> Result<()> {
+    fn reserve(&mut self, wanted: usize) {
         if wanted <= self.capacity {
-            return Ok(());
+            return;
         }
         let capacity = wanted.next_multiple_of(GROWTH);
+        let (old, new) = (self.capacity * self.size, capacity * self.size);
         for side in [&mut self.keys, &mut self.values] {
-            let (heads, _, size) = side.dims3()?;
-            let grown = Tensor::zeros((heads, capacity, size), DType::F32, &Device::Cpu)?;
-            grown.slice_set(&side.contiguous()?, 1, 0)?;
+            let mut grown = vec![0.0; self.heads * new];
+            let heads = grown
+                .chunks_exact_mut(new)
+                .zip(side.chunks_exact(old.max(1)));
+            for (to, from) in heads {
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            }
             *side = grown;
         }
         self.capacity = capacity;
-        Ok(())
     }
 }
 
@@ -98,41 +93,41 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn rows(from: f32, count: usize) -> Tensor {
-        let data: Vec<f32> = (0..count)
-            .flat_map(|row| [from + row as f32, 0.5])
-            .collect();
-        Tensor::from_vec(data, (1, count, 2), &Device::Cpu).unwrap()
+    fn rows(from: f32, count: usize) -> Vec<f32> {
+        (0..count)
+            .flat_map(|row| [from + row as f32, 0.5, -from - row as f32, 0.25])
+            .collect()
     }
 
-    fn first_column(tensor: &Tensor) -> Vec<f32> {
-        let column = tensor.narrow(2, 0, 1).unwrap().flatten_all().unwrap();
-        column.to_vec1().unwrap()
+    /// The first number of each position that a head has.
+    fn column(lane: &Lane, head: usize) -> Vec<f32> {
+        let room = lane.room();
+        let keys = room.keys.chunks(room.per_head).nth(head).unwrap();
+        keys.chunks(2).take(lane.length()).map(|it| it[0]).collect()
     }
 
     #[test]
     fn a_lane_grows_past_its_room_and_keeps_what_it_has() {
-        let mut lane = Lane::new(1, 2).unwrap();
-        lane.append(&rows(0.0, GROWTH - 1), &rows(0.0, GROWTH - 1))
-            .unwrap();
-        lane.append(&rows(5000.0, 3), &rows(0.0, 3)).unwrap();
-        let (keys, _) = lane.views().unwrap();
-        let column = first_column(&keys);
-        assert_eq!(column.len(), GROWTH + 2);
-        assert_eq!(column[GROWTH - 2], (GROWTH - 2) as f32);
-        assert_eq!(column[GROWTH - 1..], [5000.0, 5001.0, 5002.0]);
+        let mut lane = Lane::new(2, 2);
+        let first = rows(0.0, GROWTH - 1);
+        lane.append(&first, &first);
+        lane.append(&rows(5000.0, 3), &rows(0.0, 3));
+        let found = column(&lane, 0);
+        assert_eq!(found.len(), GROWTH + 2);
+        assert_eq!(found[GROWTH - 2], (GROWTH - 2) as f32);
+        assert_eq!(found[GROWTH - 1..], [5000.0, 5001.0, 5002.0]);
+        assert_eq!(column(&lane, 1)[GROWTH..], [-5001.0, -5002.0]);
     }
 
     #[test]
-    fn a_fork_is_independent() {
-        let mut lane = Lane::new(1, 2).unwrap();
-        lane.append(&rows(0.0, 4), &rows(0.0, 4)).unwrap();
-        let mut fork = lane.fork().unwrap();
-        fork.truncate(2);
-        fork.append(&rows(70.0, 1), &rows(0.0, 1)).unwrap();
-        lane.append(&rows(4.0, 1), &rows(0.0, 1)).unwrap();
-        let [forked, kept] = [&fork, &lane].map(|lane| lane.views().unwrap().0);
-        assert_eq!(first_column(&forked), [0.0, 1.0, 70.0]);
-        assert_eq!(first_column(&kept), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    fn a_copy_is_independent() {
+        let mut lane = Lane::new(2, 2);
+        lane.append(&rows(0.0, 4), &rows(0.0, 4));
+        let mut copy = lane.clone();
+        copy.truncate(2);
+        copy.append(&rows(70.0, 1), &rows(0.0, 1));
+        lane.append(&rows(4.0, 1), &rows(0.0, 1));
+        assert_eq!(column(&copy, 0), [0.0, 1.0, 70.0]);
+        assert_eq!(column(&lane, 0), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 }

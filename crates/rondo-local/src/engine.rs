@@ -3,6 +3,7 @@
 use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
+use crate::kernels::{Instructions, Kernels};
 use crate::network::Network;
 use crate::shape::Shape;
 use crate::vocabulary::Vocabulary;
@@ -39,7 +40,7 @@ pub trait Engine: Send {
     fn fork(&self) -> Result<Box<dyn Engine>, LocalError>;
 }
 
-/// The engine on the processor: quantised weights, computed with candle.
+/// The engine on the processor: quantised weights, computed from their file.
 pub struct CpuEngine {
     network: Arc<Network>,
     vocabulary: Arc<Vocabulary>,
@@ -55,25 +56,59 @@ impl CpuEngine {
     /// # Errors
     /// When the file cannot be read, or holds another architecture or tokenizer.
     pub fn load(path: &Path, context_max: usize) -> Result<Self, LocalError> {
+        Self::load_for(Kernels::best(), path, context_max)
+    }
+
+    /// Loads a file as [`load`](Self::load) does, to be computed with chosen instructions instead of
+    /// the fastest that the processor has: for tests and measurements.
+    ///
+    /// # Errors
+    /// As there, and when the processor lacks the instructions.
+    pub fn load_with(
+        instructions: Instructions,
+        path: &Path,
+        context_max: usize,
+    ) -> Result<Self, LocalError> {
+        Self::load_for(Kernels::with(instructions)?, path, context_max)
+    }
+
+    fn load_for(kernels: Kernels, path: &Path, context_max: usize) -> Result<Self, LocalError> {
         let gguf = Gguf::open(path)?;
         let shape = Shape::read(&gguf)?;
         let context = shape.context.min(context_max);
         gguf.bring_in();
-        let (vocabulary, network) = std::thread::scope(|scope| {
-            let vocabulary = scope.spawn(|| Vocabulary::read(&gguf));
-            let network = Network::read(&gguf, shape, context)?;
-            network.prepare()?;
-            let vocabulary = vocabulary.join();
-            let vocabulary = vocabulary.unwrap_or_else(|_| Err(panicked()))?;
-            Ok::<_, LocalError>((vocabulary, network))
-        })?;
+        let network = Network::read(&gguf, shape, kernels)?;
         Ok(Self {
-            lanes: network.new_cache()?,
+            lanes: network.new_cache(),
             network: Arc::new(network),
-            vocabulary,
+            vocabulary: Vocabulary::read(&gguf)?,
             context,
             sequence: Vec::new(),
         })
+    }
+
+    /// Returns a vector that stands for a text: the mean over its tokens of what the last layer makes
+    /// of them. It has as many numbers as the network is wide and is not of length one. What was
+    /// computed of a sequence stays as it is.
+    ///
+    /// # Errors
+    /// When the text has no tokens or more than the context holds.
+    pub fn embed(&self, text: &str) -> Result<Vec<f32>, LocalError> {
+        let tokens = self.vocabulary.encode(text)?;
+        self.check(tokens.len(), 0)?;
+        self.network.mean(&tokens)
+    }
+
+    /// Checks that there are tokens, and that so many fit behind others.
+    fn check(&self, tokens: usize, position: usize) -> Result<(), LocalError> {
+        let needed = position.saturating_add(tokens);
+        if needed > self.context || tokens == 0 {
+            return Err(LocalError::ContextTooLong {
+                needed,
+                context: self.context,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -99,13 +134,7 @@ impl Engine for CpuEngine {
 
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
         let position = self.sequence.len();
-        let needed = position.saturating_add(tokens.len());
-        if needed > self.context || tokens.is_empty() {
-            return Err(LocalError::ContextTooLong {
-                needed,
-                context: self.context,
-            });
-        }
+        self.check(tokens.len(), position)?;
         match self.network.forward(tokens, position, &mut self.lanes) {
             Ok(logits) => {
                 self.sequence.extend_from_slice(tokens);
@@ -113,23 +142,18 @@ impl Engine for CpuEngine {
             }
             Err(err) => {
                 self.truncate(position);
-                Err(err.into())
+                Err(err)
             }
         }
     }
 
     fn fork(&self) -> Result<Box<dyn Engine>, LocalError> {
-        let lanes: Result<Vec<Lane>, _> = self.lanes.iter().map(Lane::fork).collect();
         Ok(Box::new(Self {
             network: Arc::clone(&self.network),
             vocabulary: Arc::clone(&self.vocabulary),
             context: self.context,
-            lanes: lanes?,
+            lanes: self.lanes.clone(),
             sequence: self.sequence.clone(),
         }))
     }
-}
-
-fn panicked() -> LocalError {
-    LocalError::Thread(std::io::Error::other("a thread that loads panicked"))
 }

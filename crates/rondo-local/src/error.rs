@@ -51,13 +51,7 @@ pub enum LocalError {
     Thread(#[source] std::io::Error),
 }
 
-impl From<candle_core::Error> for LocalError {
-    fn from(error: candle_core::Error) -> Self {
-        Self::Inference(first_line(&error.to_string()))
-    }
-}
-
-/// Candle appends a backtrace, which is of no use to a user.
+/// Cuts what follows the first line of another crate's error, which is of no use to a user.
 pub(crate) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }

@@ -2,15 +2,17 @@
 //!
 //! Format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>.
 
-use crate::error::{LocalError, first_line};
+mod header;
+#[cfg(test)]
+mod tests;
+
+use crate::error::LocalError;
 use crate::kernels::Weights;
 use crate::mapped::{self, Held};
-use candle_core::Device;
-use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
-use candle_core::quantized::{QStorage, QTensor, QuantizedType};
+use header::{Header, Tensor, Value};
 use memmap2::Mmap;
 use std::fs::File;
-use std::io::Cursor;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,14 +20,14 @@ use std::sync::Arc;
 pub struct Gguf {
     path: PathBuf,
     map: Arc<Mmap>,
-    content: Content,
+    header: Header,
 }
 
 impl Gguf {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// When it cannot be read, or is not GGUF.
+    /// When it cannot be read, is not GGUF, or ends before its tensors do.
     pub fn open(path: &Path) -> Result<Self, LocalError> {
         let unread = |source| LocalError::Read {
             path: path.to_owned(),
@@ -33,15 +35,14 @@ impl Gguf {
         };
         let file = File::open(path).map_err(unread)?;
         let map = mapped::map(&file).map_err(unread)?;
-        let mut header = Cursor::new(&**map);
-        let content = Content::read(&mut header).map_err(|err| LocalError::Format {
+        let header = header::read(&map).map_err(|message| LocalError::Format {
             path: path.to_owned(),
-            message: first_line(&err.to_string()),
+            message,
         })?;
         Ok(Self {
             path: path.to_owned(),
             map,
-            content,
+            header,
         })
     }
 
@@ -59,8 +60,8 @@ impl Gguf {
     /// Returns a text of the metadata, if it is there and a text.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
-        match self.content.metadata.get(key)? {
-            Value::String(text) => Some(text),
+        match self.header.entries.get(key)? {
+            Value::Text(place) => self.text_at(place),
             _ => None,
         }
     }
@@ -68,105 +69,101 @@ impl Gguf {
     /// Returns a whole number of the metadata.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<usize> {
-        let number = match self.content.metadata.get(key)? {
-            Value::U8(n) => u64::from(*n),
-            Value::U16(n) => u64::from(*n),
-            Value::U32(n) => u64::from(*n),
-            Value::U64(n) => *n,
-            Value::I32(n) => u64::try_from(*n).ok()?,
-            _ => return None,
-        };
-        usize::try_from(number).ok()
+        match self.header.entries.get(key)? {
+            Value::Whole(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
     }
 
     /// Returns a fraction of the metadata.
     #[must_use]
     pub fn fraction(&self, key: &str) -> Option<f32> {
-        match self.content.metadata.get(key)? {
-            Value::F32(number) => Some(*number),
+        match self.header.entries.get(key)? {
+            Value::Fraction(number) => Some(*number),
             _ => None,
         }
     }
 
-    /// Returns a list of texts of the metadata; other elements are left out.
+    /// Returns a list of texts of the metadata, if it is there and all are texts.
     #[must_use]
     pub fn texts(&self, key: &str) -> Option<Vec<&str>> {
-        let Value::Array(values) = self.content.metadata.get(key)? else {
+        let Value::Array(array) = self.header.entries.get(key)? else {
             return None;
         };
-        let texts = values.iter().filter_map(|value| match value {
-            Value::String(text) => Some(text.as_str()),
-            _ => None,
-        });
-        Some(texts.collect())
+        let places = array.texts(&self.map)?;
+        places.iter().map(|place| self.text_at(place)).collect()
     }
 
-    /// Returns a list of small whole numbers of the metadata; other elements are left out.
+    /// Returns a list of whole numbers of the metadata, of four bytes each.
     #[must_use]
     pub fn numbers(&self, key: &str) -> Option<Vec<i64>> {
-        let Value::Array(values) = self.content.metadata.get(key)? else {
-            return None;
-        };
-        let numbers = values.iter().filter_map(|value| match value {
-            Value::I32(number) => Some(i64::from(*number)),
-            Value::U32(number) => Some(i64::from(*number)),
+        match self.header.entries.get(key)? {
+            Value::Array(array) => array.numbers(&self.map),
             _ => None,
-        });
-        Some(numbers.collect())
+        }
     }
 
     /// Returns whether there is a tensor of that name.
     #[must_use]
     pub fn has_tensor(&self, name: &str) -> bool {
-        self.content.tensor_infos.contains_key(name)
+        self.header.tensors.contains_key(name)
     }
 
-    /// Returns one tensor. Quantised ones stay in the file's mapping, others are read.
+    /// Returns a matrix as it lies in the file.
     ///
     /// # Errors
-    /// When it is missing, or the file is shorter than it says.
-    pub fn tensor(&self, name: &str) -> Result<QTensor, LocalError> {
-        self.mapped_or_read(name)
-            .map_err(|err| self.format_error(first_line(&err.to_string())))
-    }
-
-    fn mapped_or_read(&self, name: &str) -> candle_core::Result<QTensor> {
-        if let Some(blocks) = self.blocks(name)?
-            && let Some(info) = self.content.tensor_infos.get(name)
-        {
-            return QTensor::new(QStorage::Cpu(blocks), info.shape.dims());
-        }
-        let mut bytes = Cursor::new(&**self.map);
-        self.content.tensor(&mut bytes, name, &Device::Cpu)
-    }
-
-    /// Returns a matrix as it lies in the file, if its kind and this processor are of those that
-    /// have kernels here.
-    pub(crate) fn weights(&self, name: &str) -> Option<Weights> {
-        let info = self.content.tensor_infos.get(name)?;
-        let (outputs, inputs) = info.shape.dims2().ok()?;
-        let kind = info.ggml_dtype;
-        let bytes = (info.shape.elem_count() / kind.block_size()).checked_mul(kind.type_size())?;
-        let held = Held::new(&self.map, self.start(info), bytes)?;
-        Weights::new(held, kind, outputs, inputs)
-    }
-
-    fn start(&self, info: &TensorInfo) -> usize {
-        let start = self.content.tensor_data_offset.saturating_add(info.offset);
-        usize::try_from(start).unwrap_or(usize::MAX)
-    }
-
-    /// Returns a tensor's blocks where they lie in the file, if it has such.
-    fn blocks(&self, name: &str) -> candle_core::Result<Option<Box<dyn QuantizedType>>> {
-        let Some(info) = self.content.tensor_infos.get(name) else {
-            return Ok(None);
+    /// When it is missing, not a matrix, or of a kind that cannot be computed with.
+    pub(crate) fn matrix(&self, name: &str) -> Result<Weights, LocalError> {
+        let tensor = self.tensor(name)?;
+        let [inputs, outputs] = *tensor.dimensions.as_slice() else {
+            return Err(self.format_error(format!("tensor `{name}` is not a matrix")));
         };
-        mapped::blocks(
-            &self.map,
-            self.start(info),
-            info.shape.elem_count(),
-            info.ggml_dtype,
-        )
+        self.weights(name, tensor, outputs, inputs)
+    }
+
+    /// Returns the numbers of a tensor of one dimension.
+    ///
+    /// # Errors
+    /// When it is missing, has more dimensions, or is of a kind that cannot be computed with.
+    pub(crate) fn vector(&self, name: &str) -> Result<Vec<f32>, LocalError> {
+        let tensor = self.tensor(name)?;
+        let [length] = *tensor.dimensions.as_slice() else {
+            return Err(self.format_error(format!("tensor `{name}` is not a vector")));
+        };
+        let row = self.weights(name, tensor, 1, length)?;
+        let mut numbers = vec![0.0; length];
+        row.row(0, &mut numbers);
+        Ok(numbers)
+    }
+
+    fn tensor(&self, name: &str) -> Result<&Tensor, LocalError> {
+        let tensor = self.header.tensors.get(name);
+        tensor.ok_or_else(|| self.format_error(format!("it has no tensor `{name}`")))
+    }
+
+    fn weights(
+        &self,
+        name: &str,
+        tensor: &Tensor,
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Weights, LocalError> {
+        let kind = tensor.kind.map_err(|kind| {
+            let message = format!("tensor `{name}` is of kind {kind}, which is not supported");
+            self.format_error(message)
+        })?;
+        let place = &tensor.place;
+        Held::new(&self.map, place.start, place.len())
+            .and_then(|held| Weights::new(held, kind, outputs, inputs))
+            .ok_or_else(|| {
+                self.format_error(format!("rows of tensor `{name}` are not whole blocks"))
+            })
+    }
+
+    fn text_at(&self, place: &Range<usize>) -> Option<&str> {
+        let text = std::str::from_utf8(self.map.get(place.clone())?).ok()?;
+        // Some converters write the zero that ends texts in C.
+        Some(text.trim_end_matches('\0'))
     }
 
     /// Builds the error for metadata that is missing or of the wrong kind.

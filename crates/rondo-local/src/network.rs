@@ -1,20 +1,14 @@
 //! The network: embeddings, attention and feed-forward layers over quantised weights.
 //!
-//! Candle's own model files append to their cache and can neither cut it nor copy it, and they
-//! dequantise the embeddings, which takes 0.9 GB at 1.5 B parameters. Here one token table stays
-//! quantised, and the cache is a value of its own ([`Lane`]).
+//! All of it is plain slices of floats, rows of numbers one after another. One token table stays
+//! quantised in its file, and the cache is a value of its own ([`Lane`]), which can be cut and copied.
 
-use crate::attention::attend;
 use crate::cache::Lane;
 use crate::error::LocalError;
 use crate::gguf::Gguf;
-use crate::matrix::Matrix;
-use crate::shape::{Architecture, Shape};
-use candle_core::quantized::QTensor;
-use candle_core::utils::barrier_pool;
-use candle_core::{Device, Result as CandleResult, Tensor};
-use candle_nn::ops::rms_norm;
-use candle_nn::rotary_emb::{rope, rope_i};
+use crate::kernels::{Kernels, Weights};
+use crate::rotation::Rotation;
+use crate::shape::Shape;
 
 /// The table of the tokens' own vectors.
 const EMBEDDINGS: &str = "token_embd.weight";
@@ -23,231 +17,322 @@ const HEAD: &str = "output.weight";
 
 /// A network with its weights.
 pub(crate) struct Network {
+    kernels: Kernels,
     shape: Shape,
-    embeddings: QTensor,
+    embeddings: Weights,
     layers: Vec<Layer>,
-    norm: Tensor,
-    head: Matrix,
-    /// Cosine and sine of every position's angles, `(context, head size / 2)`.
-    cosines: Tensor,
-    sines: Tensor,
+    norm: Vec<f32>,
+    head: Weights,
 }
 
 struct Layer {
-    attention_norm: Tensor,
+    attention_norm: Vec<f32>,
     query: Projection,
     key: Projection,
     value: Projection,
-    output: Matrix,
-    feed_norm: Tensor,
-    gate: Matrix,
-    up: Matrix,
-    down: Matrix,
+    output: Weights,
+    feed_norm: Vec<f32>,
+    gate: Weights,
+    up: Weights,
+    down: Weights,
 }
 
 struct Projection {
-    weight: Matrix,
-    bias: Option<Tensor>,
+    weight: Weights,
+    bias: Option<Vec<f32>>,
 }
 
 impl Projection {
-    fn shift(&self, output: Tensor) -> CandleResult<Tensor> {
-        match &self.bias {
-            Some(bias) => output.broadcast_add(bias),
-            None => Ok(output),
+    fn shift(&self, rows: &mut [f32]) {
+        if let Some(bias) = &self.bias {
+            for row in rows.chunks_exact_mut(bias.len()) {
+                add(row, bias);
+            }
         }
     }
 }
 
+/// What is computed in between, kept from layer to layer so that its memory is.
+#[derive(Default)]
+struct Scratch {
+    normed: Vec<f32>,
+    query: Vec<f32>,
+    key: Vec<f32>,
+    value: Vec<f32>,
+    /// The queries by heads.
+    split: Vec<f32>,
+    mixed: Vec<f32>,
+    hidden: Vec<f32>,
+    product: Vec<f32>,
+}
+
 impl Network {
-    /// Reads the weights, for at most `context` positions.
+    /// Reads the weights.
     ///
     /// # Errors
     /// When tensors are missing or do not fit.
-    pub(crate) fn read(gguf: &Gguf, shape: Shape, context: usize) -> Result<Self, LocalError> {
-        let embeddings = gguf.tensor(EMBEDDINGS)?;
+    pub(crate) fn read(gguf: &Gguf, shape: Shape, kernels: Kernels) -> Result<Self, LocalError> {
+        let reader = Reader {
+            gguf,
+            shape: &shape,
+        };
+        let width = shape.width;
+        let embeddings = reader.rows_of(EMBEDDINGS, width)?;
         // Small models use one table at both ends.
         let has_head = gguf.has_tensor(HEAD);
-        let head = Matrix::read(gguf, if has_head { HEAD } else { EMBEDDINGS })?;
-        let layers = (0..shape.layers)
-            .map(|index| Layer::read(gguf, index))
-            .collect::<Result<_, _>>()?;
-        let (cosines, sines) = angles(&shape, context)?;
+        let head = reader.rows_of(if has_head { HEAD } else { EMBEDDINGS }, width)?;
+        let layers = (0..shape.layers).map(|index| reader.layer(index));
         Ok(Self {
+            kernels,
             embeddings,
-            layers,
-            norm: vector(gguf, "output_norm.weight")?,
+            layers: layers.collect::<Result<_, _>>()?,
+            norm: reader.vector("output_norm.weight", width)?,
             head,
-            cosines,
-            sines,
             shape,
         })
     }
 
-    /// Makes the copies of the weights that prompts are computed from, on all processors at once.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
-    pub(crate) fn prepare(&self) -> CandleResult<()> {
-        let workers = barrier_pool().n_workers() + 1;
-        let share = self.layers.len().div_ceil(workers).max(1);
-        std::thread::scope(|scope| {
-            let shares = self.layers.chunks(share);
-            let threads: Vec<_> = shares
-                .map(|layers| scope.spawn(|| layers.iter().try_for_each(Layer::prepare)))
-                .collect();
-            threads.into_iter().try_for_each(|thread| {
-                let ended = thread.join();
-                ended.unwrap_or_else(|_| Err(candle_core::Error::msg("a thread panicked")))
-            })
-        })
-    }
-
     /// Returns an empty cache.
-    pub(crate) fn new_cache(&self) -> CandleResult<Vec<Lane>> {
+    pub(crate) fn new_cache(&self) -> Vec<Lane> {
         let (heads, size) = (self.shape.key_value_heads, self.shape.head_size);
         self.layers.iter().map(|_| Lane::new(heads, size)).collect()
     }
 
     /// Computes `tokens`, which begin at `position`, and returns the logits after the last one.
+    ///
+    /// # Errors
+    /// When a token is not in the table.
     pub(crate) fn forward(
         &self,
         tokens: &[u32],
         position: usize,
         cache: &mut [Lane],
-    ) -> CandleResult<Vec<f32>> {
-        let ids = Tensor::new(tokens, &Device::Cpu)?;
-        let mut state = self.embeddings.embedding(&ids)?;
-        let angles = RotaryAngles {
-            cosines: self.cosines.narrow(0, position, tokens.len())?,
-            sines: self.sines.narrow(0, position, tokens.len())?,
-        };
-        let mut scratch = Vec::new();
-        for (layer, lane) in self.layers.iter().zip(cache) {
-            state = self.layer(layer, &state, &angles, lane, &mut scratch)?;
+    ) -> Result<Vec<f32>, LocalError> {
+        let states = self.states(tokens, position, cache)?;
+        let last = states.chunks_exact(self.shape.width).next_back();
+        let last = self.normed(last.unwrap_or_default());
+        let mut logits = Vec::new();
+        let products = &mut [&mut logits];
+        self.kernels.multiply(&[&self.head], &last, products)?;
+        Ok(logits)
+    }
+
+    /// Computes `tokens` by themselves and returns the mean of what stands for each.
+    ///
+    /// # Errors
+    /// When a token is not in the table.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a context has far fewer tokens than a float counts exactly"
+    )]
+    pub(crate) fn mean(&self, tokens: &[u32]) -> Result<Vec<f32>, LocalError> {
+        let states = self.states(tokens, 0, &mut self.new_cache())?;
+        let mut mean = vec![0.0; self.shape.width];
+        for row in self.normed(&states).chunks_exact(self.shape.width) {
+            add(&mut mean, row);
         }
-        let last = state.narrow(0, tokens.len() - 1, 1)?.contiguous()?;
-        let last = rms_norm(&last, &self.norm, self.shape.norm_epsilon)?;
-        self.head.forward(&last)?.squeeze(0)?.to_vec1()
+        let share = (tokens.len().max(1) as f32).recip();
+        mean.iter_mut().for_each(|number| *number *= share);
+        Ok(mean)
+    }
+
+    fn normed(&self, rows: &[f32]) -> Vec<f32> {
+        let mut normed = Vec::new();
+        normalise(rows, &self.norm, self.shape.norm_epsilon, &mut normed);
+        normed
+    }
+
+    /// Returns what the last layer makes of each token.
+    fn states(
+        &self,
+        tokens: &[u32],
+        position: usize,
+        cache: &mut [Lane],
+    ) -> Result<Vec<f32>, LocalError> {
+        let mut state = vec![0.0; tokens.len() * self.shape.width];
+        for (token, row) in tokens.iter().zip(state.chunks_exact_mut(self.shape.width)) {
+            let found = usize::try_from(*token).ok();
+            found
+                .and_then(|token| self.embeddings.row(token, row))
+                .ok_or_else(|| LocalError::Inference(format!("there is no token {token}")))?;
+        }
+        let rotation = Rotation::new(&self.shape, position, tokens.len());
+        let mut scratch = Scratch::default();
+        for (layer, lane) in self.layers.iter().zip(cache) {
+            self.layer(layer, &mut state, &rotation, lane, &mut scratch)?;
+        }
+        Ok(state)
     }
 
     fn layer(
         &self,
         layer: &Layer,
-        input: &Tensor,
-        angles: &RotaryAngles,
+        state: &mut [f32],
+        rotation: &Rotation,
         lane: &mut Lane,
-        scratch: &mut Vec<f32>,
-    ) -> CandleResult<Tensor> {
+        scratch: &mut Scratch,
+    ) -> Result<(), LocalError> {
         let epsilon = self.shape.norm_epsilon;
-        let normed = rms_norm(input, &layer.attention_norm, epsilon)?;
-        let state = (input + self.attention(layer, &normed, angles, lane)?)?;
-        let normed = rms_norm(&state, &layer.feed_norm, epsilon)?;
-        let feed = [&layer.gate, &layer.up, &layer.down];
-        state + Matrix::feed_forward(feed, &normed, scratch)?
+        normalise(state, &layer.attention_norm, epsilon, &mut scratch.normed);
+        self.attention(layer, rotation, lane, scratch)?;
+        add(state, &scratch.product);
+        let Scratch {
+            normed,
+            hidden,
+            product,
+            ..
+        } = scratch;
+        normalise(state, &layer.feed_norm, epsilon, normed);
+        self.kernels.gated(&layer.gate, &layer.up, normed, hidden)?;
+        self.kernels
+            .multiply(&[&layer.down], hidden, &mut [product])?;
+        add(state, product);
+        Ok(())
     }
 
     fn attention(
         &self,
         layer: &Layer,
-        input: &Tensor,
-        angles: &RotaryAngles,
+        rotation: &Rotation,
         lane: &mut Lane,
-    ) -> CandleResult<Tensor> {
-        let shape = &self.shape;
-        let entrance = [&layer.query, &layer.key, &layer.value];
-        let [query, key, value] = Matrix::forward_all(entrance.map(|it| &it.weight), input)?;
-        let query = self.rotate(
-            &self.split(&layer.query.shift(query)?, shape.heads)?,
-            angles,
-        )?;
-        let key_value_heads = shape.key_value_heads;
-        let key = self.split(&layer.key.shift(key)?, key_value_heads)?;
-        let value = self.split(&layer.value.shift(value)?, key_value_heads)?;
-        lane.append(&self.rotate(&key, angles)?, &value)?;
-        let mixed = attend(&query, lane)?;
-        layer.output.forward(&mixed)
-    }
-
-    /// Turns `(count, heads * size)` into `(heads, count, size)`.
-    fn split(&self, flat: &Tensor, heads: usize) -> CandleResult<Tensor> {
-        flat.reshape((flat.dim(0)?, heads, self.shape.head_size))?
-            .transpose(0, 1)?
-            .contiguous()
-    }
-
-    fn rotate(&self, heads: &Tensor, angles: &RotaryAngles) -> CandleResult<Tensor> {
-        let batch = heads.unsqueeze(0)?;
-        let rotated = match self.shape.architecture {
-            Architecture::Qwen2 => rope(&batch, &angles.cosines, &angles.sines)?,
-            Architecture::Llama => rope_i(&batch, &angles.cosines, &angles.sines)?,
-        };
-        rotated.squeeze(0)
+        scratch: &mut Scratch,
+    ) -> Result<(), LocalError> {
+        let Scratch {
+            normed,
+            query,
+            key,
+            value,
+            split,
+            mixed,
+            product,
+            ..
+        } = scratch;
+        let heads = self.shape.heads;
+        let weights = [&layer.query, &layer.key, &layer.value].map(|it| &it.weight);
+        self.kernels
+            .multiply(&weights, normed, &mut [query, key, value])?;
+        layer.query.shift(query);
+        layer.key.shift(key);
+        layer.value.shift(value);
+        rotation.turn(query, heads);
+        rotation.turn(key, self.shape.key_value_heads);
+        let position = lane.length();
+        lane.append(key, value);
+        by_heads(query, heads, self.shape.head_size, split);
+        self.kernels
+            .attend(split, heads, position, &lane.room(), mixed)?;
+        self.kernels
+            .multiply(&[&layer.output], mixed, &mut [product])
     }
 }
 
-/// The angles by which queries and keys are turned: where in the sequence their tokens stand.
-struct RotaryAngles {
-    cosines: Tensor,
-    sines: Tensor,
+/// Turns `(count, heads * size)` into `(heads, count, size)`.
+fn by_heads(rows: &[f32], heads: usize, size: usize, split: &mut Vec<f32>) {
+    split.clear();
+    for head in 0..heads {
+        let theirs = rows.chunks_exact(size).skip(head).step_by(heads);
+        theirs.for_each(|row| split.extend_from_slice(row));
+    }
 }
 
+fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+/// Divides each row by the root of its mean square, and weighs its numbers.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "positions and sizes are far below what a float holds exactly"
+    reason = "rows have a few thousand numbers"
 )]
-fn angles(shape: &Shape, context: usize) -> CandleResult<(Tensor, Tensor)> {
-    let size = shape.head_size as f32;
-    let frequencies: Vec<f32> = (0..shape.head_size)
-        .step_by(2)
-        .map(|index| shape.rope_base.powf(-(index as f32) / size))
-        .collect();
-    let angles: Vec<f32> = (0..context)
-        .flat_map(|position| frequencies.iter().map(move |one| position as f32 * one))
-        .collect();
-    let angles = Tensor::from_vec(angles, (context, frequencies.len()), &Device::Cpu)?;
-    Ok((angles.cos()?, angles.sin()?))
+fn normalise(rows: &[f32], weights: &[f32], epsilon: f32, normed: &mut Vec<f32>) {
+    normed.clear();
+    for row in rows.chunks_exact(weights.len()) {
+        let mean = sum_of_squares(row) / weights.len() as f32;
+        let scale = (mean + epsilon).sqrt().recip();
+        let weighed = row.iter().zip(weights);
+        normed.extend(weighed.map(|(number, weight)| number * scale * weight));
+    }
 }
 
-impl Layer {
-    fn read(gguf: &Gguf, index: usize) -> Result<Self, LocalError> {
-        let name = |part: &str| format!("blk.{index}.{part}");
-        let matrix = |part: &str| -> Result<Matrix, LocalError> {
-            Matrix::read(gguf, &name(&format!("{part}.weight")))
-        };
-        let projection = |part: &str| -> Result<Projection, LocalError> {
-            let bias = name(&format!("{part}.bias"));
-            let has_bias = gguf.has_tensor(&bias);
-            Ok(Projection {
-                weight: matrix(part)?,
-                bias: has_bias.then(|| vector(gguf, &bias)).transpose()?,
+fn sum_of_squares(row: &[f32]) -> f32 {
+    let mut sums = [0.0; 16];
+    let (vectors, rest) = row.as_chunks::<16>();
+    for vector in vectors {
+        for (sum, number) in sums.iter_mut().zip(vector) {
+            *sum += number * number;
+        }
+    }
+    let rest: f32 = rest.iter().map(|number| number * number).sum();
+    sums.iter().sum::<f32>() + rest
+}
+
+/// Reads tensors whose sizes the shape tells.
+struct Reader<'a> {
+    gguf: &'a Gguf,
+    shape: &'a Shape,
+}
+
+impl Reader<'_> {
+    fn layer(&self, index: usize) -> Result<Layer, LocalError> {
+        let Shape {
+            width,
+            heads,
+            key_value_heads,
+            head_size,
+            ..
+        } = *self.shape;
+        let name = |part: &str| format!("blk.{index}.{part}.weight");
+        let projection = |part: &str, heads: usize| {
+            let outputs = heads.saturating_mul(head_size);
+            let bias = format!("blk.{index}.{part}.bias");
+            let has_bias = self.gguf.has_tensor(&bias);
+            Ok::<_, LocalError>(Projection {
+                weight: self.matrix(&name(part), outputs, width)?,
+                bias: has_bias.then(|| self.vector(&bias, outputs)).transpose()?,
             })
         };
-        Ok(Self {
-            attention_norm: vector(gguf, &name("attn_norm.weight"))?,
-            query: projection("attn_q")?,
-            key: projection("attn_k")?,
-            value: projection("attn_v")?,
-            output: matrix("attn_output")?,
-            feed_norm: vector(gguf, &name("ffn_norm.weight"))?,
-            gate: matrix("ffn_gate")?,
-            up: matrix("ffn_up")?,
-            down: matrix("ffn_down")?,
+        let query = projection("attn_q", heads)?;
+        let gate = self.rows_of(&name("ffn_gate"), width)?;
+        Ok(Layer {
+            attention_norm: self.vector(&name("attn_norm"), width)?,
+            output: self.matrix(&name("attn_output"), width, query.weight.outputs())?,
+            query,
+            key: projection("attn_k", key_value_heads)?,
+            value: projection("attn_v", key_value_heads)?,
+            feed_norm: self.vector(&name("ffn_norm"), width)?,
+            up: self.matrix(&name("ffn_up"), gate.outputs(), width)?,
+            down: self.matrix(&name("ffn_down"), width, gate.outputs())?,
+            gate,
         })
     }
-}
 
-impl Layer {
-    fn prepare(&self) -> CandleResult<()> {
-        let entrance = [&self.query.weight, &self.key.weight, &self.value.weight];
-        let rest = [&self.output, &self.gate, &self.up, &self.down];
-        entrance
-            .into_iter()
-            .chain(rest)
-            .try_for_each(Matrix::prepare)
+    /// Reads a matrix of any number of rows.
+    fn rows_of(&self, name: &str, inputs: usize) -> Result<Weights, LocalError> {
+        let matrix = self.gguf.matrix(name)?;
+        if matrix.inputs() != inputs {
+            return Err(self.misfit(name, matrix.inputs(), inputs));
+        }
+        Ok(matrix)
     }
-}
 
-fn vector(gguf: &Gguf, name: &str) -> Result<Tensor, LocalError> {
-    Ok(gguf.tensor(name)?.dequantize(&Device::Cpu)?)
+    fn matrix(&self, name: &str, outputs: usize, inputs: usize) -> Result<Weights, LocalError> {
+        let matrix = self.rows_of(name, inputs)?;
+        if matrix.outputs() != outputs {
+            return Err(self.misfit(name, matrix.outputs(), outputs));
+        }
+        Ok(matrix)
+    }
+
+    fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, LocalError> {
+        let vector = self.gguf.vector(name)?;
+        if vector.len() != length {
+            return Err(self.misfit(name, vector.len(), length));
+        }
+        Ok(vector)
+    }
+
+    fn misfit(&self, name: &str, found: usize, wanted: usize) -> LocalError {
+        let message = format!("tensor `{name}` has {found} where the rest needs {wanted}");
+        self.gguf.format_error(message)
+    }
 }

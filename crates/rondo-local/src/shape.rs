@@ -20,6 +20,8 @@ pub(crate) enum Architecture {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) architecture: Architecture,
+    /// Numbers that stand for a token between layers.
+    pub(crate) width: usize,
     pub(crate) layers: usize,
     pub(crate) heads: usize,
     pub(crate) key_value_heads: usize,
@@ -53,6 +55,7 @@ impl Shape {
         let epsilon = key("attention.layer_norm_rms_epsilon");
         Ok(Self {
             architecture,
+            width,
             layers: number("block_count")?,
             heads,
             key_value_heads,

@@ -1,24 +1,36 @@
-//! No processor of this architecture has kernels here.
+//! No processor of this architecture has kernels of its own here.
 
-use super::Kind;
+use super::{Inputs, Instructions, Seen};
+use crate::blocks::Kind;
 
 /// There is none.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Arch {}
 
 /// Numbers to multiply with. They cannot be built here, since no [`Arch`] exists on this processor.
-pub(super) struct Numbers;
+pub(super) enum Numbers {}
 
 impl Arch {
-    pub(super) fn detect() -> Option<Self> {
+    pub(super) fn find(_: Instructions) -> Option<Self> {
         None
+    }
+
+    pub(super) fn rounds(self, _: Kind) -> bool {
+        match self {}
     }
 
     pub(super) fn numbers(self, _: &[f32], _: usize) -> Numbers {
         match self {}
     }
 
-    pub(super) fn multiply(self, _: Kind, _: &[u8], _: &Numbers, _: &mut [&mut [f32]]) {
+    pub(super) fn multiply(
+        self,
+        _: Kind,
+        _: &[u8],
+        _: Option<&Numbers>,
+        _: &Inputs<'_>,
+        _: &mut [&mut [f32]],
+    ) {
         match self {}
     }
 
@@ -26,14 +38,7 @@ impl Arch {
         match self {}
     }
 
-    pub(super) fn attend(
-        self,
-        _: usize,
-        _: &[f32],
-        _: (&[f32], &[f32]),
-        _: usize,
-        _: &mut [&mut [f32]],
-    ) {
+    pub(super) fn attend(self, _: &[f32], _: Seen<'_>, _: &mut [&mut [f32]]) {
         match self {}
     }
 }

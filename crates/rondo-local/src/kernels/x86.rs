@@ -1,89 +1,108 @@
-//! The kernels of x86-64 processors with AVX-512 VNNI (Intel since Cascade Lake, AMD since Zen 4).
+//! The kernels of x86-64 processors.
 
-mod attend;
-mod gate;
-mod headers;
-mod lanes;
+mod avx2;
+mod avx512;
+mod memory;
 mod numbers;
-mod panel;
-mod row;
 
-use super::Kind;
+use super::{Inputs, Instructions, Seen};
+use crate::blocks::Kind;
+use avx2::Avx2;
+use avx512::Avx512;
 pub(super) use numbers::Numbers;
 
-/// A processor that has the instructions: holding this value shows that they may be used.
+/// How far ahead weights are asked for, in bytes: 2 to 4 KiB did equally well, 1 and 8 less.
+const AHEAD: usize = 3 << 10;
+
+/// The kinds of blocks that meet numbers rounded to bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arch(());
+enum Rounded {
+    Q4K,
+    Q6K,
+}
 
-#[expect(
-    unsafe_code,
-    reason = "whether a processor has the instructions is found out when the program runs"
-)]
+impl Rounded {
+    fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Q4K => Some(Self::Q4K),
+            Kind::Q6K => Some(Self::Q6K),
+            _ => None,
+        }
+    }
+}
+
+/// Instructions that this processor has: holding a value shows that they may be used.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Arch {
+    /// What AVX-512 has no kernel for is left to AVX2.
+    Avx512(Avx512, Avx2),
+    Avx2(Avx2),
+}
+
 impl Arch {
-    /// Looks at the processor.
-    pub(super) fn detect() -> Option<Self> {
-        let has_all = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vnni")
-            && is_x86_feature_detected!("f16c")
-            && is_x86_feature_detected!("fma");
-        has_all.then_some(Self(()))
+    pub(super) fn find(instructions: Instructions) -> Option<Self> {
+        match instructions {
+            Instructions::Avx512Vnni => Some(Self::Avx512(Avx512::detect()?, Avx2::detect()?)),
+            Instructions::Avx2 => Avx2::detect().map(Self::Avx2),
+            Instructions::Portable => None,
+        }
     }
 
-    /// Rounds rows of `width` numbers each to bytes.
+    /// Returns whether weights of a kind meet numbers that were rounded to bytes.
+    pub(super) fn rounds(self, kind: Kind) -> bool {
+        Rounded::of(kind).is_some()
+    }
+
+    /// Rounds rows of `width` numbers each, which are whole blocks.
     pub(super) fn numbers(self, rows: &[f32], width: usize) -> Numbers {
-        Numbers::new(rows, width, |block| {
-            // SAFETY: `detect` has found the instructions.
-            unsafe { numbers::round(block) }
-        })
+        match self {
+            Self::Avx512(arch, _) => arch.numbers(rows, width),
+            Self::Avx2(arch) => arch.numbers(rows, width),
+        }
     }
 
-    /// Multiplies all rows of numbers with one unit of weights; `outs` has a piece of each row.
+    /// Multiplies all rows of numbers, rounded ones if there are such, with one unit of weights;
+    /// `outs` has a piece of each row.
     pub(super) fn multiply(
         self,
         kind: Kind,
         bytes: &[u8],
-        numbers: &Numbers,
+        rounded: Option<&Numbers>,
+        inputs: &Inputs<'_>,
         outs: &mut [&mut [f32]],
     ) {
-        // SAFETY: `detect` has found the instructions.
-        unsafe {
-            match (numbers, kind) {
-                (Numbers::Singles(rows), _) => {
-                    for (row, out) in rows.iter().zip(outs) {
-                        match kind {
-                            Kind::Q4K => row::q4k(bytes, row, out),
-                            Kind::Q6K => row::q6k(bytes, row, out),
-                        }
-                    }
-                }
-                (Numbers::Batch(batch), Kind::Q4K) => panel::q4k(bytes, batch, outs),
-                (Numbers::Batch(batch), Kind::Q6K) => panel::q6k(bytes, batch, outs),
+        match (self, Rounded::of(kind).zip(rounded)) {
+            (Self::Avx512(arch, _), Some((kind, numbers))) => {
+                arch.multiply(kind, bytes, numbers, outs);
+            }
+            (Self::Avx2(arch), Some((kind, numbers))) => arch.multiply(kind, bytes, numbers, outs),
+            (Self::Avx512(_, arch) | Self::Avx2(arch), None) => {
+                arch.multiply_floats(kind, bytes, inputs.width, inputs.rows, outs);
             }
         }
     }
 
     /// Multiplies each number's `x / (1 + exp(-x))` with the other number.
     pub(super) fn gate(self, numbers: &mut [f32], by: &[f32]) {
-        // SAFETY: `detect` has found the instructions.
-        unsafe { gate::gate(numbers, by) }
+        match self {
+            Self::Avx512(arch, _) => arch.gate(numbers, by),
+            Self::Avx2(arch) => arch.gate(numbers, by),
+        }
     }
 
-    /// Mixes the values for each query of a head, whose size is one of [`super::HEAD_SIZES`].
-    pub(super) fn attend(
-        self,
-        size: usize,
-        queries: &[f32],
-        (keys, values): (&[f32], &[f32]),
-        seen: usize,
-        outs: &mut [&mut [f32]],
-    ) {
-        // SAFETY: `detect` has found the instructions.
-        unsafe {
-            match size {
-                64 => attend::attend::<4>(queries, keys, values, seen, outs),
-                _ => attend::attend::<8>(queries, keys, values, seen, outs),
+    /// Mixes the values for each query of a head, as [`super::attend`] says.
+    pub(super) fn attend(self, queries: &[f32], seen: Seen<'_>, outs: &mut [&mut [f32]]) {
+        let room = seen.keys.len() / seen.size.max(1);
+        let (both, position) = ((seen.keys, seen.values), seen.position);
+        match self {
+            Self::Avx512(arch, _)
+                if avx512::HEAD_SIZES.contains(&seen.size)
+                    && room.is_multiple_of(avx512::POSITIONS) =>
+            {
+                arch.attend(seen.size, queries, both, position, outs);
+            }
+            Self::Avx512(_, arch) | Self::Avx2(arch) => {
+                arch.attend(seen.size, queries, both, position, outs);
             }
         }
     }

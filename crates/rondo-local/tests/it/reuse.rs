@@ -1,7 +1,7 @@
 //! However a sequence came about, its logits are the same within a tolerance.
 
-use crate::support::{engine, top};
-use rondo_local::{Engine, LocalError};
+use crate::support::{engine, top, weights};
+use rondo_local::{CpuEngine, Engine, Instructions, LocalError};
 
 /// How far two logits of one token may differ: other chunks are other matrix shapes, which are
 /// summed in another order and quantised in other rows.
@@ -37,6 +37,46 @@ fn chunks_agree_with_the_whole() {
     }
     assert_eq!(chunked.sequence(), whole.sequence());
     assert_alike(&expected, &logits);
+}
+
+#[test]
+fn all_instructions_that_the_processor_has_agree() {
+    let mut fastest = engine();
+    let tokens = tokens(fastest.as_ref());
+    let expected = fastest.extend(&tokens).unwrap();
+    for instructions in Instructions::available() {
+        let mut engine = CpuEngine::load_with(instructions, &weights(), 64).unwrap();
+        let (last, before) = tokens.split_last().unwrap();
+        engine.extend(before).unwrap();
+        assert_alike(&expected, &engine.extend(&[*last]).unwrap());
+    }
+}
+
+#[test]
+fn texts_of_one_meaning_have_vectors_that_are_nearer_than_others() {
+    let engine = CpuEngine::load(&weights(), 64).unwrap();
+    let embed = |text: &str| {
+        let vector = engine.embed(text).unwrap();
+        let length = vector.iter().map(|it| it * it).sum::<f32>().sqrt();
+        vector.iter().map(|it| it / length).collect::<Vec<f32>>()
+    };
+    let likeness =
+        |left: &[f32], right: &[f32]| left.iter().zip(right).map(|(a, b)| a * b).sum::<f32>();
+    let [dog, puppy, tax] = [
+        "The dog sleeps on the sofa.",
+        "A dog is asleep on the couch.",
+        "Taxes are due at the end of the quarter.",
+    ]
+    .map(embed);
+    assert!((likeness(&dog, &embed("The dog sleeps on the sofa.")) - 1.0).abs() < 1e-4);
+    assert!(likeness(&dog, &puppy) > likeness(&dog, &tax) + 0.01);
+    assert!(engine.sequence().is_empty());
+    let refused = engine.embed("").unwrap_err();
+    assert!(matches!(
+        refused,
+        LocalError::ContextTooLong { needed: 0, .. }
+    ));
+    assert!(engine.embed(&"word ".repeat(65)).is_err());
 }
 
 #[test]

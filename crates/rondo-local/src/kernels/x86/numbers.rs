@@ -1,8 +1,7 @@
 //! Numbers rounded to bytes, a scale for every 256, as the kernels want them.
 
-use super::super::{BLOCK, SINGLES_MAX, on_all_processors};
-use super::lanes::{load_floats, store_quarter};
-use std::arch::x86_64::*;
+use super::super::{BLOCK, SINGLES_MAX};
+use crate::pool::on_all_processors;
 
 /// Rows of numbers.
 pub(in super::super) enum Numbers {
@@ -22,15 +21,11 @@ pub(in super::super) struct Batch {
     marks: Vec<Marks>,
 }
 
-/// Rows whose sums are in registers together, twice over: 24 of the 32 there are. Of what is left,
-/// fewer are, and then each alone.
-pub(super) const MOST: usize = 12;
-pub(super) const SOME: usize = 4;
-
-/// Returns the first row that is computed together with a row, and how many are.
-fn together(rows: usize, row: usize) -> (usize, usize) {
+/// Returns the first row that is computed together with a row, and how many are: as many as the first
+/// size says as long as there are as many, then as the second, then each alone.
+fn together(sizes: [usize; 2], rows: usize, row: usize) -> (usize, usize) {
     let mut start = 0;
-    for size in [MOST, SOME] {
+    for size in sizes {
         let end = start + (rows - start) / size * size;
         if row < end {
             return (start + (row - start) / size * size, size);
@@ -77,18 +72,27 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         sums_of_32: [0.0; 8],
         sums_of_16: [0.0; 16],
         scale: 0.0,
     };
+
+    /// Sums up every 32 bytes from the sums of every 16.
+    pub(super) fn sum_up(&mut self) {
+        let pairs = self.sums_of_16.as_chunks().0;
+        for (sum, [one, two]) in self.sums_of_32.iter_mut().zip(pairs) {
+            *sum = one + two;
+        }
+    }
 }
 
 impl Numbers {
-    /// Rounds rows of `width` numbers, which are whole blocks.
+    /// Rounds rows of `width` numbers, which are whole blocks; `sizes` are those of [`together`].
     pub(super) fn new(
         rows: &[f32],
         width: usize,
+        sizes: [usize; 2],
         round: impl Fn(&[f32; BLOCK]) -> Block + Sync,
     ) -> Self {
         let count = rows.len() / width;
@@ -110,7 +114,7 @@ impl Numbers {
             let blocks = blocks.iter().skip(place).step_by(columns);
             for (row, (block, marks)) in blocks.zip(marks).enumerate() {
                 let block = round(block);
-                let (first, size) = together(count, row);
+                let (first, size) = together(sizes, count, row);
                 let theirs = quarters[first * 16..].iter_mut();
                 let own = theirs.skip(row - first).step_by(size);
                 own.zip(block.fours).for_each(|(to, four)| *to = four);
@@ -153,32 +157,4 @@ impl Column {
             nibbles,
         }
     }
-}
-
-/// Rounds a block.
-#[target_feature(enable = "avx512f")]
-pub(super) fn round(numbers: &[f32; BLOCK]) -> Block {
-    let vectors = numbers.as_chunks().0;
-    let mut largest = _mm512_setzero_ps();
-    for vector in vectors {
-        largest = _mm512_max_ps(largest, _mm512_abs_ps(load_floats(vector)));
-    }
-    let largest = _mm512_reduce_max_ps(largest);
-    let up = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-    let mut fours = [[0; 4]; 16];
-    let mut marks = Marks {
-        scale: largest / 127.0,
-        ..Marks::NONE
-    };
-    let sums = fours.iter_mut().zip(&mut marks.sums_of_16);
-    for (vector, (bytes, sum)) in vectors.iter().zip(sums) {
-        let whole = _mm512_cvtps_epi32(_mm512_mul_ps(load_floats(vector), _mm512_set1_ps(up)));
-        store_quarter(bytes, _mm512_cvtepi32_epi8(whole));
-        *sum = _mm512_reduce_add_epi32(whole) as f32;
-    }
-    let pairs = marks.sums_of_16.as_chunks().0;
-    for (sum, [one, two]) in marks.sums_of_32.iter_mut().zip(pairs) {
-        *sum = one + two;
-    }
-    Block { fours, marks }
 }

@@ -4,17 +4,22 @@
 //! lane of a vector is a row: then one instruction (`vpdpbusd`) takes four numbers of one row of
 //! numbers to all 16. Unpacking costs about as much as four rows of numbers do.
 
+use super::super::memory::{at, fetch_ahead, load_words};
+use super::super::numbers::{Batch, Marks};
 use super::headers::Headers;
-use super::lanes::{
-    Line, at, fetch_ahead, load_each, load_words, store_floats, transpose, transpose_quarters,
-};
-use super::numbers::{Batch, MOST, Marks, SOME};
+use super::lanes::{Line, load_each, store_floats, transpose, transpose_quarters};
 use crate::kernels::{BATCH_MAX, UNIT_MAX};
 use std::arch::x86_64::*;
 
 /// Rows of weights in a panel: the lanes of a vector.
 const LANES: usize = 16;
 const PANELS: usize = UNIT_MAX / LANES;
+
+/// Rows of numbers whose sums are in registers together, twice over: 24 of the 32 there are. Of what
+/// is left, fewer are, and then each alone.
+const MOST: usize = 12;
+const SOME: usize = 4;
+pub(super) const TOGETHER: [usize; 2] = [MOST, SOME];
 
 struct Panel {
     /// Four bytes of each row, for the 64 fours of a block.

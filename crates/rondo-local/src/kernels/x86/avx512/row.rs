@@ -4,16 +4,14 @@
 //! by making words (`vpmaddubsw`) and applying the factors as they are added up (`vpdpwssd`), which
 //! are the fewest instructions; and sixteen blocks have their headers read together.
 
-use super::headers::Headers;
-use super::lanes::{
-    at, fetch_ahead, load, load_floats, load_fours, load_half, load_quarter, load_quarter_words,
-    load_words, store_eights, store_floats,
+use super::super::AHEAD;
+use super::super::memory::{
+    at, fetch_ahead, load_half, load_quarter, load_quarter_words, load_words,
 };
-use super::numbers::{Column, Single};
+use super::super::numbers::{Column, Single};
+use super::headers::Headers;
+use super::lanes::{load, load_floats, load_fours, store_eights, store_floats};
 use std::arch::x86_64::*;
-
-/// How far ahead weights are asked for, in bytes: 2 to 4 KiB did equally well, 1 and 8 less.
-const AHEAD: usize = 3 << 10;
 
 /// Makes words of a chosen byte for the lower lanes, and of another for the higher ones.
 const fn pick(low: u8, high: u8) -> [u8; 64] {

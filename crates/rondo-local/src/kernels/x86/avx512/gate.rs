@@ -1,19 +1,9 @@
 //! The gate of a feed-forward layer.
 
 use super::lanes::{load_floats, store_floats};
+use crate::kernels::portable::SERIES;
 use std::arch::x86_64::*;
-use std::f32::consts::{LN_2, LOG2_E};
-
-/// What the powers of two between -0.5 and 0.5 are a series of: `ln(2)^n / n!`, from the sixth down.
-const SERIES: [f32; 7] = [
-    1.540_353e-4,
-    1.333_355_8e-3,
-    9.618_129e-3,
-    5.550_411e-2,
-    0.240_226_5,
-    LN_2,
-    1.0,
-];
+use std::f32::consts::LOG2_E;
 
 /// Multiplies each number's `x / (1 + exp(-x))` with the other number. Both are of one length.
 #[target_feature(enable = "avx512f")]

@@ -1,10 +1,12 @@
-//! Loads and stores with their lengths checked, and the shuffles that several kernels need.
+//! Vectors of 64 bytes: loads and stores with their lengths checked, and the shuffles that several
+//! kernels need.
 
 #![expect(
     unsafe_code,
     reason = "the instructions that load and store take bare pointers"
 )]
 
+use super::super::memory::{at, load_quarter};
 use std::arch::x86_64::*;
 
 /// A vector in memory.
@@ -39,13 +41,6 @@ impl Line {
     pub(super) fn set_floats(&mut self, to: __m512) {
         self.set(_mm512_castps_si512(to));
     }
-}
-
-/// A part of a block, at a place that is a constant and so is checked when the program is built.
-#[inline]
-pub(super) fn at<T, const N: usize>(block: &[T], start: usize) -> &[T; N] {
-    let part = block.get(start..).and_then(<[T]>::first_chunk);
-    part.expect("the parts of a block are within it")
 }
 
 #[inline]
@@ -83,38 +78,6 @@ pub(super) fn store_eights(to: &mut [i64; 8], from: __m512i) {
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), from) }
 }
 
-#[inline]
-#[target_feature(enable = "avx")]
-pub(super) fn load_half(from: &[u8; 32]) -> __m256i {
-    // SAFETY: see `load`.
-    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx")]
-pub(super) fn load_words(from: &[i16; 16]) -> __m256i {
-    // SAFETY: see `load`.
-    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
-}
-
-#[inline]
-pub(super) fn load_quarter(from: &[u8; 16]) -> __m128i {
-    // SAFETY: see `load`. Every x86-64 processor has this one.
-    unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
-}
-
-#[inline]
-pub(super) fn load_quarter_words(from: &[i16; 8]) -> __m128i {
-    // SAFETY: see `load_quarter`.
-    unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
-}
-
-#[inline]
-pub(super) fn store_quarter(to: &mut [i32; 4], from: __m128i) {
-    // SAFETY: see `load_quarter`.
-    unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), from) }
-}
-
 /// Loads the same part of 16 blocks. (A loop, as `map` cannot put the
 /// closures of such functions in line: it is built without the instructions.)
 #[inline]
@@ -125,17 +88,6 @@ pub(super) fn load_each<const N: usize>(blocks: &[&[u8; N]; 16], start: usize) -
         *vector = load(at(block.as_slice(), start));
     }
     vectors
-}
-
-/// Asks for the block of weights that is `distance` bytes on. Processors fetch ahead by themselves,
-/// but not across the end of a page, which here is after every 28 blocks.
-#[inline]
-#[target_feature(enable = "sse")]
-pub(super) fn fetch_ahead<const N: usize>(block: &[u8; N], distance: usize) {
-    for line in (0..N).step_by(64) {
-        let line = block.as_ptr().wrapping_add(distance + line);
-        _mm_prefetch::<_MM_HINT_T1>(line.cast());
-    }
 }
 
 /// Turns 16 rows of 16 fours into their columns.
