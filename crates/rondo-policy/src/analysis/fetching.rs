@@ -67,8 +67,7 @@ fn runs_fetcher(analysis: &Analysis) -> bool {
         let program = base(program);
         let has = |word: &&str| rest.iter().any(|it| it == word);
         let known = WITH_SUBCOMMANDS.iter().find(|(name, _)| *name == program);
-        FETCHERS.contains(&program)
-            || known.is_some_and(|(_, words)| words.iter().any(|it| has(it)))
+        FETCHERS.contains(&program) || known.is_some_and(|(_, words)| words.iter().any(has))
     })
 }
 
