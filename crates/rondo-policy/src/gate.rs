@@ -4,7 +4,7 @@ use crate::analysis::{AllowedDirs, Analysis, Judgement, analyse};
 use crate::environment::CommandEnvironment;
 use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, SettledNames};
 use crate::question::{question, shortened};
 use crate::rules::{Decision, PATH_ARGUMENT, Rules};
 use crate::terms;
@@ -67,6 +67,7 @@ struct Judge {
     grants: Grants,
     /// What is allowed for ever, by the rules.
     granted: Grants,
+    settled: SettledNames,
 }
 
 /// The options of the gate.
@@ -269,6 +270,7 @@ impl StandardGate {
             granted: Grants::new(options.rules.grants().iter().cloned()),
             rules: options.rules,
             grants: options.grants,
+            settled: SettledNames::default(),
         })))
     }
 
@@ -474,6 +476,7 @@ impl Judge {
             rules: &self.environment,
             variables: variables.as_ref(),
             dirs,
+            settled: &self.settled,
         };
         terms::of_command(tool, call, analysis, &lookup)
     }
@@ -623,6 +626,7 @@ impl Judge {
             rules: &self.environment,
             variables: variables.as_ref(),
             dirs,
+            settled: &self.settled,
         };
         lookup.refusal(&analysis.names())
     }

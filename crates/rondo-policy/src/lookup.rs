@@ -5,8 +5,10 @@ use crate::analysis::AllowedDirs;
 use crate::environment::CommandEnvironment;
 use crate::unix::{self, Way};
 use crate::workdir::Variables;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Variables that say where the shell is, which the hash of a call has by itself.
 const OF_PLACE: [&str; 6] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"];
@@ -58,6 +60,63 @@ pub(crate) struct Lookup<'a> {
     /// The variables; those of this process where there are none.
     pub(crate) variables: Option<&'a Variables>,
     pub(crate) dirs: &'a AllowedDirs,
+    pub(crate) settled: &'a SettledNames,
+}
+
+/// The most names that are remembered.
+const NAMES_MAX: usize = 256;
+
+/// Names of programs that a search path finds outside of the allowed directories, by directories that no link and
+/// nothing inside is a part of. They are not looked for again: whoever can change what lies there could put a program
+/// there that is not looked at either.
+#[derive(Debug, Default)]
+pub(crate) struct SettledNames(Mutex<Settled>);
+
+#[derive(Debug, Default)]
+struct Settled {
+    search_path: OsString,
+    /// Its directories that are so.
+    entries: HashSet<PathBuf>,
+    names: HashSet<String>,
+}
+
+impl SettledNames {
+    fn has(&self, search_path: &OsStr, name: &str) -> bool {
+        self.of(search_path, |it| it.names.contains(name))
+    }
+
+    fn add(&self, search_path: &OsStr, name: &str) {
+        self.of(search_path, |it| {
+            if it.names.len() < NAMES_MAX {
+                it.names.insert(name.to_owned());
+            }
+        });
+    }
+
+    /// Returns whether a directory of the search path is known to be so, or is found to be.
+    fn has_entry(&self, search_path: &OsStr, entry: &Path, find: impl FnOnce() -> bool) -> bool {
+        if self.of(search_path, |it| it.entries.contains(entry)) {
+            return true;
+        }
+        // The disk may take its time, with which no other judgement has to wait.
+        let is_found = find();
+        if is_found {
+            self.of(search_path, |it| it.entries.insert(entry.to_owned()));
+        }
+        is_found
+    }
+
+    /// Looks at what is settled for a search path, which replaces that for another one.
+    fn of<T>(&self, search_path: &OsStr, look: impl FnOnce(&mut Settled) -> T) -> T {
+        let mut settled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if settled.search_path != search_path {
+            *settled = Settled {
+                search_path: search_path.to_owned(),
+                ..Settled::default()
+            };
+        }
+        look(&mut settled)
+    }
 }
 
 impl Lookup<'_> {
@@ -103,10 +162,16 @@ impl Lookup<'_> {
         let Some(search_path) = self.get("PATH") else {
             return false;
         };
+        if self.settled.has(&search_path, name) {
+            return false;
+        }
+        let mut is_settled = true;
         for entry in std::env::split_paths(&search_path) {
             if entry.is_relative() && moves {
                 return true;
             }
+            let is_plain = || entry.is_absolute() && self.is_plainly_outside(&entry);
+            is_settled &= self.settled.has_entry(&search_path, &entry, is_plain);
             let place = self.dirs.current().join(&entry);
             let found = place.join(name);
             // A link that leads nowhere, or what cannot be looked at, may be something later.
@@ -117,10 +182,23 @@ impl Lookup<'_> {
                 return true;
             }
             if found.is_file() {
+                if is_settled && self.is_plainly_outside(&found) {
+                    self.settled.add(&search_path, name);
+                }
                 return false;
             }
         }
         false
+    }
+
+    /// Returns whether an absolute path lies outside of the allowed directories with no link on its way, be it that
+    /// nothing is there.
+    fn is_plainly_outside(&self, path: &Path) -> bool {
+        match unix::way(Path::new("/"), path) {
+            Way::To(real) => real == path && !self.dirs.contains(&real),
+            Way::Ends(last) => path.starts_with(&last) && !self.dirs.contains(path),
+            Way::Differs | Way::Unknown => false,
+        }
     }
 
     /// Returns whether a program, or its directory, is inside the allowed ones, by whatever links.

@@ -1,4 +1,5 @@
 use rondo_core::ports::{Gate, GateRequest, Verdict};
+use rondo_policy::rules::Decision;
 use rondo_policy::{AllowedDirs, Confined, GateOptions, StandardGate, Variables, Workdir};
 use rondo_types::{CallId, Effects, ToolKind, ToolSpec};
 use serde_json::{Value, json};
@@ -518,4 +519,46 @@ async fn variables_that_have_a_program_load_something_are_asked_about() {
             "{name}={value}"
         );
     }
+}
+
+/// A search path with a directory outside, which has a program of that name and a link to it by way of the workspace.
+#[tokio::test]
+async fn a_program_that_was_found_outside_is_looked_for_again_where_the_workspace_can_lead_elsewhere()
+ {
+    let mut fixture = Fixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    let (real, by_link) = (outside.path().join("real"), outside.path().join("by-link"));
+    std::fs::create_dir(&real).unwrap();
+    std::fs::create_dir(&by_link).unwrap();
+    std::fs::write(real.join("ls"), "").unwrap();
+    let work = std::fs::canonicalize(fixture.work.path()).unwrap();
+    let within = work.join("link");
+    std::os::unix::fs::symlink(real.join("ls"), &within).unwrap();
+    std::os::unix::fs::symlink(&within, by_link.join("ls")).unwrap();
+    let workdir = Workdir::new(work.clone());
+    fixture.options.workdir = Some(workdir.clone());
+    let gate = StandardGate::new(fixture.options.clone()).unwrap();
+    let path = |entries: &[&std::path::Path]| {
+        let value = std::env::join_paths(entries).unwrap();
+        workdir.set_environment([(OsString::from("PATH"), value)].into_iter().collect());
+    };
+    let decision = || gate.explain("exec", "ls").pop().unwrap().decision;
+    // Once found plainly outside, and still so whatever is beside it.
+    path(&[&real]);
+    assert_eq!(decision(), Decision::Allow);
+    assert_eq!(decision(), Decision::Allow);
+    // By a link that the workspace can turn elsewhere.
+    path(&[&by_link]);
+    assert_eq!(decision(), Decision::Allow);
+    std::fs::remove_file(&within).unwrap();
+    std::fs::write(work.join("own"), "").unwrap();
+    std::os::unix::fs::symlink(work.join("own"), &within).unwrap();
+    assert_eq!(decision(), Decision::Ask);
+    // A directory of the workspace comes first, and is empty at first.
+    let bin = work.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    path(&[&bin, &real]);
+    assert_eq!(decision(), Decision::Allow);
+    std::fs::write(bin.join("ls"), "").unwrap();
+    assert_eq!(decision(), Decision::Ask);
 }
