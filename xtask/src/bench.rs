@@ -16,8 +16,10 @@
 //! - `journal`: what the journal costs, next to a bare `fdatasync`.
 //! - `policy`: how long a command is judged.
 //! - `sandbox`: what the sandbox costs a command.
+//! - `call`: what a command costs under its supervisor.
 //! - `python`: what a call into a live Python session costs.
 
+mod call;
 mod decode;
 mod figures;
 mod journal;
@@ -82,6 +84,9 @@ pub(crate) struct Args {
     /// Measure only what the sandbox costs a command
     #[arg(long, conflicts_with = "decode")]
     sandbox: bool,
+    /// Measure only what a command costs under its supervisor
+    #[arg(long, conflicts_with = "decode")]
+    call: bool,
     /// Measure only what a call into a live Python session costs
     #[arg(long, conflicts_with = "decode")]
     python: bool,
@@ -107,6 +112,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     }
     if args.sandbox {
         print!("{}", sandbox::measure()?);
+        return Ok(true);
+    }
+    if args.call {
+        print!("{}", call::measure()?);
         return Ok(true);
     }
     if args.policy {

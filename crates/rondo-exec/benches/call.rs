@@ -13,8 +13,8 @@
 
 use rondo_core::redact::Secrets;
 use rondo_exec::SupervisorCommand;
-use rondo_exec::supervisor::{CallSpec, CommandEvent, PtySize, Supervised};
-use rondo_launch::unix::{open_pair, own_session};
+use rondo_exec::supervisor::{CallSpec, CallStatus, CommandEvent, PtySize, Supervised};
+use rondo_launch::unix::{open_pair, own_session, stat_fields};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
@@ -178,24 +178,22 @@ impl Calls {
 
     /// Returns the bytes of the supervisor and its guard that no other process shares.
     async fn memory_while_running(&mut self) -> u64 {
-        let show = "read -r _ _ _ guard _ < /proc/$PPID/stat; cat /proc/$PPID/smaps_rollup /proc/$guard/smaps_rollup";
-        let mut started = self.start(show).await;
-        let status = loop {
-            if let CommandEvent::Status(status) = started.next().await.unwrap() {
-                break status;
-            }
+        let mut started = self.start("echo up; exec sleep 1000").await;
+        let CommandEvent::Output(_) = started.next().await.unwrap() else {
+            panic!("the command ended");
         };
-        let private = status
-            .stdout
-            .lines()
-            .filter(|line| line.starts_with("Private_"));
-        let kilobytes = private.map(|line| {
-            line.split_whitespace()
-                .nth(1)
-                .unwrap()
-                .parse::<u64>()
-                .unwrap()
-        });
-        kilobytes.sum::<u64>() * 1024
+        let status = CallStatus::read(&self.spec.state_dir, &self.spec.key).unwrap();
+        let supervisor = status.unwrap().pid;
+        // Behind the state, which is the first.
+        let guard = stat_fields(supervisor).unwrap()[1].parse().unwrap();
+        [supervisor, guard].map(private_bytes).iter().sum()
     }
+}
+
+fn private_bytes(process: u32) -> u64 {
+    let all = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap();
+    let private = all.lines().filter(|line| line.starts_with("Private_"));
+    let kilobytes = private.map(|line| line.split_whitespace().nth(1).unwrap());
+    let kilobytes: u64 = kilobytes.map(|it| it.parse::<u64>().unwrap()).sum();
+    kilobytes * 1024
 }

@@ -670,8 +670,12 @@ fn stat_field(pid: u32, field: usize) -> Option<String> {
 /// Returns the fields of `/proc/PID/stat` after the name.
 #[cfg(target_os = "linux")]
 pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat).into_owned();
+    use std::io::Read as _;
+    // The kernel gives all of it at once, which is 52 numbers and a name of 64 bytes at most.
+    let mut stat = [0; 2048];
+    let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+    let length = file.read(&mut stat).ok()?;
+    let stat = String::from_utf8_lossy(stat.get(..length)?).into_owned();
     let (_, after_name) = stat.rsplit_once(") ")?;
     let fields = after_name.split_ascii_whitespace();
     Some(fields.map(str::to_owned).collect())
