@@ -91,7 +91,7 @@ async fn an_agents_own_python_runs_in_the_sandbox_and_changes_nothing_outside() 
         "open('made.txt', 'w').write('a')\ntry:\n    open({target:?}, 'w').write('b')\nexcept OSError as e:\n    print('refused', e.errno)"
     );
     let server = serve(vec![
-        calls("run_code", &json!({"code": code})),
+        calls("eval_expr", &json!({"expr": format!("exec({code:?})")})),
         says("Done."),
     ])
     .await;
