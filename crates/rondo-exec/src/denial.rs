@@ -114,7 +114,7 @@ mod tests {
         status.undone = vec![undone; NAMED_MAX];
         let text = said(&status).unwrap();
         assert!(text.contains("yours is `/a/.envrc.refused` now"), "{text}");
-        assert!(!text.contains("more,"), "{text}");
+        assert!(!text.contains("and 1 more"), "{text}");
         status.undone.push(status.undone[0].clone());
         assert!(said(&status).unwrap().contains("and 1 more"));
     }

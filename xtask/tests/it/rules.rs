@@ -33,7 +33,7 @@ const DEVELOPMENT: [&str; 3] = [
     "xtask/",
 ];
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     Rule {
         what: "only the driver, the transport's timers, process control and the program read the time",
         words: &["Instant::now", "SystemTime::now"],
@@ -48,6 +48,7 @@ const RULES: [Rule; 14] = [
             "crates/rondo-launch/",
             "crates/rondo-otel/src/clock",
             "crates/rondo-runtime/src/calls",
+            "crates/rondo-runtime/src/scratch",
         ],
         sample: "let now = std::time::Instant::now();",
     },
@@ -62,7 +63,7 @@ const RULES: [Rule; 14] = [
             "crates/rondo-exec/src/shell/",
             "crates/rondo-launch/",
             "crates/rondo-python/src/unix",
-            "crates/rondo-sandbox/src/lib.rs",
+            "crates/rondo-sandbox/src/support.rs",
             "crates/rondo-cli/src/commands/editor",
             "crates/rondo-runtime/src/target",
             "crates/rondo-runtime/src/weights/index",
@@ -146,6 +147,14 @@ const RULES: [Rule; 14] = [
         only_in: &[],
         not_in: &[],
         sample: "#[allow(dead_code)]",
+    },
+    Rule {
+        what: "no `git` is started: what a repository configures would run outside of the gate and the sandbox",
+        words: &["Command::new(\"git\")", "program(\"git\")"],
+        view: View::Strings,
+        only_in: &[],
+        not_in: &[],
+        sample: "std::process::Command::new(\"git\").arg(\"status\")",
     },
     Rule {
         what: "wire names stay in rondo-wire",
