@@ -5,7 +5,8 @@ use crate::settings::Settings;
 use crate::values::{ApprovalMode, SandboxChoice};
 use rondo_policy::Confined;
 use rondo_sandbox::{
-    Enforcement, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots, support,
+    Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, Support, readable_roots,
+    support,
 };
 use std::path::{Path, PathBuf};
 
@@ -115,7 +116,10 @@ pub(crate) fn spec(
 
 /// Returns what those commands may reach that run because they only look: these directories, to read.
 pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSpec {
-    reading(settings, SandboxMode::ReadOnly, directories)
+    SandboxSpec {
+        network: NetworkAccess::Nothing,
+        ..reading(settings, SandboxMode::ReadOnly, directories)
+    }
 }
 
 /// Says what does not hold here that a sandbox promises; none where it all does.

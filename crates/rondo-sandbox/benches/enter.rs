@@ -9,7 +9,7 @@
     reason = "a benchmark talks on the terminal and fails like a test does"
 )]
 
-use rondo_sandbox::{SandboxMode, SandboxSpec, confine, readable_roots};
+use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec, confine, readable_roots};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,11 +26,22 @@ fn main() {
     for file in [".git/config", "AGENTS.md"] {
         std::fs::write(project.join(file), "").unwrap();
     }
-    for (name, mode) in [
-        ("read-only", SandboxMode::ReadOnly),
-        ("workspace-write", SandboxMode::WorkspaceWrite),
+    let looking = (SandboxMode::ReadOnly, NetworkAccess::Nothing);
+    for (name, (mode, network)) in [
+        ("only looks", looking),
+        (
+            "read-only",
+            (SandboxMode::ReadOnly, NetworkAccess::Loopback),
+        ),
+        (
+            "workspace-write",
+            (SandboxMode::WorkspaceWrite, NetworkAccess::Loopback),
+        ),
     ] {
-        let spec = spec(mode, project);
+        let spec = SandboxSpec {
+            network,
+            ..spec(mode, project)
+        };
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             with.push(time(Some(&spec), project));

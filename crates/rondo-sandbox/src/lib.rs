@@ -66,6 +66,19 @@ pub enum Enforcement {
     Partial,
 }
 
+/// What the sockets of a command reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkAccess {
+    /// What those of the user do.
+    Host,
+    /// A loopback of its own, where there are namespaces; otherwise there are no sockets.
+    #[default]
+    Loopback,
+    /// There are no sockets, but pairs of them. Entering is a third faster than with a loopback.
+    Nothing,
+}
+
 /// What a command may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
@@ -84,8 +97,9 @@ pub struct SandboxSpec {
     /// there. It may write it in each mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<PathBuf>,
-    /// Whether it has the network; otherwise it has a loopback of its own.
-    pub has_network: bool,
+    /// What its sockets reach.
+    #[serde(default)]
+    pub network: NetworkAccess,
 }
 
 impl SandboxSpec {
@@ -99,7 +113,7 @@ impl SandboxSpec {
             readable: Vec::new(),
             home: None,
             scratch: None,
-            has_network: false,
+            network: NetworkAccess::Loopback,
         }
     }
 }

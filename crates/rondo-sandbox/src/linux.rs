@@ -8,7 +8,7 @@ use crate::files::FileRules;
 use crate::filter::FilterOptions;
 use crate::nested::GIT;
 use crate::protection::Protected;
-use crate::{Enforcement, SandboxMode, SandboxSpec, filter};
+use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter};
 use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 use std::ffi::{CStr, CString};
@@ -62,7 +62,7 @@ struct Namespaces {
     /// What is bound over itself, and whether it is read-only then.
     bound: Vec<(CString, bool)>,
     directory: Option<PathBuf>,
-    has_network: bool,
+    has_loopback: bool,
     uid_map: String,
     gid_map: String,
 }
@@ -81,7 +81,11 @@ impl Entry {
         let private = namespaces.as_ref().map_or(&[][..], |it| &it.private);
         let files = FileRules::new(spec, writable, private)?;
         let filters = filter::programs(FilterOptions {
-            has_sockets: namespaces.is_some() || spec.has_network,
+            has_sockets: match spec.network {
+                NetworkAccess::Host => true,
+                NetworkAccess::Loopback => namespaces.is_some(),
+                NetworkAccess::Nothing => false,
+            },
             scopes_signals: files.scopes_signals(),
         })?;
         Ok(Self {
@@ -139,7 +143,7 @@ impl Namespaces {
             private,
             kept,
             directory: directory.map(Path::to_owned),
-            has_network: spec.has_network,
+            has_loopback: spec.network == NetworkAccess::Loopback,
             uid_map: format!("{0} {0} 1\n", uid.as_raw()),
             gid_map: format!("{0} {0} 1\n", gid.as_raw()),
         })
@@ -152,14 +156,14 @@ impl Namespaces {
 
     fn begin(&self) -> io::Result<()> {
         let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
-        if !self.has_network {
+        if self.has_loopback {
             flags |= libc::CLONE_NEWNET;
         }
         unshare(flags)?;
         std::fs::write("/proc/self/setgroups", "deny")?;
         std::fs::write("/proc/self/uid_map", &self.uid_map)?;
         std::fs::write("/proc/self/gid_map", &self.gid_map)?;
-        if !self.has_network {
+        if self.has_loopback {
             start_loopback()?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! show the language, which has no documentation; it is deprecated, and everything that confines itself there uses it.
 
 use crate::roots::{PROTECTED, PROTECTED_OF_GIT};
-use crate::{SandboxMode, SandboxSpec};
+use crate::{NetworkAccess, SandboxMode, SandboxSpec};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -59,9 +59,10 @@ pub(crate) fn profile(spec: &SandboxSpec, real: impl Fn(&Path) -> PathBuf) -> St
         r#"(deny file-write* (regex #"/\.git/({names})(/|$)"))"#
     );
     let _ = writeln!(text, r#"(deny file-write-create (regex #"/\.git$"))"#);
-    text.push_str(match spec.has_network {
-        true => "(allow network*)\n",
-        false => LOOPBACK,
+    text.push_str(match spec.network {
+        NetworkAccess::Host => "(allow network*)\n",
+        NetworkAccess::Loopback => LOOPBACK,
+        NetworkAccess::Nothing => "",
     });
     text
 }

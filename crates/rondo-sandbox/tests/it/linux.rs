@@ -1,7 +1,9 @@
 //! What the kernel refuses to a command in the sandbox, and what still works in it.
 
 use crate::place::{self, Place};
-use rondo_sandbox::{Enforcement, PROTECTED, SandboxMode, SandboxSpec, confine, probe};
+use rondo_sandbox::{
+    Enforcement, NetworkAccess, PROTECTED, SandboxMode, SandboxSpec, confine, probe,
+};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
@@ -298,6 +300,26 @@ fn work_goes_on_inside() {
     place.works("chmod 755 test_a.py && touch -d 1999-01-01 test_a.py");
     place.works("ls | sort | xargs cat > /dev/null; kill -0 $$; (sleep 0.01 & wait)");
     place.works("mkdir -p c/src && cd c && printf '[package]\\nname=\"c\"\\nversion=\"0.1.0\"\\nedition=\"2021\"\\n[workspace]\\n' > Cargo.toml && echo 'fn main() {}' > src/main.rs && CARGO_TARGET_DIR=target cargo build -q --offline && target/debug/c");
+}
+
+#[test]
+fn there_are_no_sockets_where_none_are_needed() {
+    if !is_enforced() {
+        return;
+    }
+    let mut place = Place::new(SandboxMode::ReadOnly);
+    place.network = NetworkAccess::Nothing;
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    place.refused(&format!(
+        "socket.create_connection(('127.0.0.1', {port}), 2)"
+    ));
+    for family in ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"] {
+        place.refused(&format!(
+            "socket.socket(socket.{family}, socket.SOCK_DGRAM)"
+        ));
+    }
+    place.works("ls | sort; git --version; python3 -c 'import socket; socket.socketpair()'");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A workspace and what lies outside of it, for commands in the sandbox.
 
 use rondo_sandbox::{
-    Enforcement, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots,
+    Enforcement, NetworkAccess, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots,
 };
 use std::cell::RefCell;
 use std::fs;
@@ -16,6 +16,7 @@ pub(crate) struct Place {
     pub(crate) scratch: PathBuf,
     mode: SandboxMode,
     pub(crate) enforcement: Enforcement,
+    pub(crate) network: NetworkAccess,
     /// What was put back after the latest command.
     pub(crate) undone: RefCell<Vec<Undone>>,
 }
@@ -34,6 +35,7 @@ impl Place {
             _root: root,
             mode,
             enforcement: Enforcement::Full,
+            network: NetworkAccess::Loopback,
             undone: RefCell::default(),
         };
         fs::create_dir(&place.workspace).unwrap();
@@ -65,6 +67,7 @@ impl Place {
         let search_path = std::env::var_os("PATH");
         let spec = SandboxSpec {
             enforcement: self.enforcement,
+            network: self.network,
             readable: readable_roots(home.as_deref(), search_path.as_deref()),
             home,
             scratch: (self.mode == SandboxMode::WorkspaceWrite).then(|| self.scratch.clone()),
