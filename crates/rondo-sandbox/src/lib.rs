@@ -26,6 +26,8 @@ mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
 mod support;
+#[cfg(target_os = "linux")]
+mod worktree;
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 use elsewhere as system;
@@ -75,7 +77,7 @@ pub enum NetworkAccess {
     /// A loopback of its own, where there are namespaces; otherwise there are no sockets.
     #[default]
     Loopback,
-    /// There are no sockets, but pairs of them. Entering is a third faster than with a loopback.
+    /// There are no sockets, but pairs of them. Entering is faster than with a loopback.
     Nothing,
 }
 

@@ -8,6 +8,7 @@ use crate::files::FileRules;
 use crate::filter::FilterOptions;
 use crate::nested::GIT;
 use crate::protection::Protected;
+use crate::worktree::Worktree;
 use crate::{Enforcement, NetworkAccess, SandboxMode, SandboxSpec, filter};
 use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
@@ -27,7 +28,17 @@ const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 pub(crate) fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     let real = |path: &PathBuf| path.canonicalize();
     let writable: Vec<PathBuf> = spec.writable.iter().map(real).collect::<io::Result<_>>()?;
-    let protected = Protected::find(spec.mode, &writable);
+    let worktrees: Vec<Worktree> = match spec.enforcement {
+        Enforcement::Full => writable
+            .iter()
+            .filter_map(|it| Worktree::find(it))
+            .collect(),
+        // What is written of it could not be told from what is put back.
+        Enforcement::Partial => Vec::new(),
+    };
+    let protected = Protected::find(spec.mode, &writable, &worktrees);
+    let repositories = worktrees.iter().map(|it| it.common.clone());
+    let writable: Vec<PathBuf> = writable.into_iter().chain(repositories).collect();
     let entry = Entry::new(spec, &writable, &protected, command.get_current_dir())?;
     let protection = Protection::new(spec, protected)?;
     enter_before_exec(command, entry);
@@ -134,7 +145,7 @@ impl Namespaces {
         let mountable = protected.paths.iter();
         let mountable = mountable.filter(|path| protected.can_be_mounted(path));
         let bound = mountable.map(|path| {
-            let is_place = path.ends_with(GIT) && path.is_dir();
+            let is_place = path.ends_with(GIT) && path.is_dir() || protected.own.contains(path);
             Ok((c_path(path)?, !is_place))
         });
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());

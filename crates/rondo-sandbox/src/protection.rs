@@ -7,7 +7,8 @@
 
 use crate::content::{Budget, Content, is_absent};
 use crate::nested::{self, GIT};
-use crate::roots::{PROTECTED, PROTECTED_OF_GIT};
+use crate::roots::{PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_WORKTREE};
+use crate::worktree::Worktree;
 use crate::{Enforcement, SandboxMode, SandboxSpec, Undone};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use std::collections::HashMap;
@@ -34,6 +35,10 @@ pub(crate) struct Protected {
     roots: Vec<PathBuf>,
     /// Parents first, whether they exist or not.
     pub(crate) paths: Vec<PathBuf>,
+    /// The directories of worktrees, which may be written inside of what may not.
+    pub(crate) own: Vec<PathBuf>,
+    /// Repositories outside of the writable directories that are written too.
+    repositories: Vec<PathBuf>,
     nested: Nested,
 }
 
@@ -44,11 +49,17 @@ type Identity = (u64, u64);
 
 impl Protected {
     /// Looks for it; there is nothing to protect from a command that may only read.
-    pub(crate) fn find(mode: SandboxMode, roots: &[PathBuf]) -> Self {
-        let roots = match mode {
-            SandboxMode::ReadOnly => Vec::new(),
-            SandboxMode::WorkspaceWrite => roots.to_vec(),
+    pub(crate) fn find(mode: SandboxMode, roots: &[PathBuf], worktrees: &[Worktree]) -> Self {
+        let (roots, worktrees) = match mode {
+            SandboxMode::ReadOnly => (Vec::new(), &[][..]),
+            SandboxMode::WorkspaceWrite => (roots.to_vec(), worktrees),
         };
+        let of_worktrees = worktrees.iter().flat_map(|it| {
+            let shared = PROTECTED_OF_GIT.map(|name| it.common.join(name));
+            let own = PROTECTED_OF_WORKTREE.map(|name| it.own.join(name));
+            let own = std::iter::once(it.own.clone()).chain(own);
+            shared.into_iter().chain(own).collect::<Vec<_>>()
+        });
         let found: Vec<PathBuf> = roots.iter().flat_map(|root| nested::find(root)).collect();
         let own = roots
             .iter()
@@ -58,7 +69,9 @@ impl Protected {
             std::iter::once(git.clone()).chain(inside)
         });
         Self {
-            paths: own.chain(of_nested).collect(),
+            paths: own.chain(of_nested).chain(of_worktrees).collect(),
+            own: worktrees.iter().map(|it| it.own.clone()).collect(),
+            repositories: worktrees.iter().map(|it| it.common.clone()).collect(),
             nested: found
                 .into_iter()
                 .filter_map(|path| Some((identity(&path)?, path)))
@@ -69,8 +82,9 @@ impl Protected {
 
     /// Returns whether what is at a path can be covered by a mount: a link can, by what it leads to.
     pub(crate) fn can_be_mounted(&self, path: &Path) -> bool {
+        let mut roots = self.roots.iter().chain(&self.repositories);
         path.canonicalize()
-            .is_ok_and(|real| self.roots.iter().any(|root| real.starts_with(root)))
+            .is_ok_and(|real| roots.any(|root| real.starts_with(root)))
     }
 }
 
@@ -79,6 +93,7 @@ impl Protected {
 #[must_use = "what is protected and did not exist is only protected by `restore`"]
 pub struct Protection {
     roots: Vec<PathBuf>,
+    repositories: Vec<PathBuf>,
     before: Vec<(PathBuf, Before)>,
     nested: Nested,
 }
@@ -110,6 +125,7 @@ impl Protection {
         }
         Ok(Self {
             roots: protected.roots,
+            repositories: protected.repositories,
             before,
             nested: protected.nested,
         })
@@ -198,7 +214,8 @@ impl Protection {
     /// Gives what is at a path a name that nothing reads, and returns it. Where all names are taken, which no work
     /// comes to, it is removed.
     fn set_aside(&self, path: &Path) -> io::Result<Option<PathBuf>> {
-        let root = self.roots.iter().find(|root| path.starts_with(root));
+        let mut roots = self.roots.iter().chain(&self.repositories);
+        let root = roots.find(|root| path.starts_with(root));
         let (Some(root), Some(parent), Some(name)) = (root, path.parent(), path.file_name()) else {
             return Ok(None);
         };
@@ -311,7 +328,7 @@ mod tests {
                 enforcement,
                 ..SandboxSpec::new(SandboxMode::WorkspaceWrite, vec![self.root.clone()])
             };
-            let found = Protected::find(spec.mode, &spec.writable);
+            let found = Protected::find(spec.mode, &spec.writable, &[]);
             Protection::new(&spec, found).unwrap()
         }
 

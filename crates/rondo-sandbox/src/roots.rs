@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
 /// writable directory, whether it exists or not. `.git` itself cannot be moved away either.
-pub const PROTECTED: [&str; 20] = [
+pub const PROTECTED: [&str; 23] = [
     ".git",
+    ".git/commondir",
     ".git/config",
+    ".git/config.worktree",
     ".git/hooks",
     ".git/modules",
+    ".git/worktrees",
     ".rondo",
     ".agents",
     ".codex",
@@ -28,8 +31,18 @@ pub const PROTECTED: [&str; 20] = [
     ".gitconfig",
 ];
 
-/// What is protected of a repository further down, in its `.git`.
-pub(crate) const PROTECTED_OF_GIT: [&str; 3] = ["config", "hooks", "modules"];
+/// What is protected of a repository further down, in its `.git`: what programs it starts, and where else `git` looks
+/// for that.
+pub(crate) const PROTECTED_OF_GIT: [&str; 6] = [
+    "commondir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "modules",
+    "worktrees",
+];
+/// What is protected of the directory that a repository has for one of its worktrees.
+pub(crate) const PROTECTED_OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 
 /// Of the system.
 const SYSTEM: [&str; 14] = [

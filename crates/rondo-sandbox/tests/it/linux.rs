@@ -209,6 +209,56 @@ fn a_repository_further_down_is_protected_as_the_one_at_the_top_is() {
 }
 
 #[test]
+fn git_is_led_to_no_other_configuration() {
+    if !is_enforced() {
+        return;
+    }
+    let place = Place::with_repository();
+    place.works(
+        "cp -r .git evil && git config -f evil/config core.fsmonitor 'touch pwned' && echo ../evil > .git/commondir",
+    );
+    assert!(!place.workspace.join(".git/commondir").exists());
+    let status = Command::new("git")
+        .arg("status")
+        .current_dir(&place.workspace)
+        .output();
+    assert!(status.unwrap().status.success());
+    assert!(!place.workspace.join("pwned").exists());
+}
+
+#[test]
+fn work_goes_on_in_a_linked_worktree_and_its_repository_is_protected() {
+    if !is_enforced() {
+        return;
+    }
+    let place = workspace_write();
+    let main = place.outside.join("main");
+    let setup = "git init -q -b main $OUTSIDE/main && cd $OUTSIDE/main && git -c user.name=A -c user.email=a@b \
+                 commit -q --allow-empty -m a && git worktree add -q --force $WORKSPACE";
+    let done = Command::new("bash")
+        .args(["-ec", setup])
+        .env("OUTSIDE", &place.outside)
+        .env("WORKSPACE", &place.workspace)
+        .status();
+    assert!(done.unwrap().success());
+    place.works("git status && echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm a");
+    for script in [
+        "echo a > $OUTSIDE/main/.git/hooks/pre-commit",
+        "git config core.fsmonitor x",
+        "echo a > $OUTSIDE/main/a",
+        "mv $OUTSIDE/main/.git $OUTSIDE/main/moved",
+        "echo evil > $OUTSIDE/main/.git/worktrees/workspace/commondir",
+        "mv $OUTSIDE/main/.git/worktrees/workspace $OUTSIDE/main/.git/moved",
+        "mkdir $OUTSIDE/main/.git/worktrees/other",
+        "echo a > .git",
+    ] {
+        place.fails(script);
+    }
+    place.works("echo evil > $OUTSIDE/main/.git/commondir");
+    assert!(!main.join(".git/commondir").exists(), "{:?}", place.undone);
+}
+
+#[test]
 fn no_socket_leads_out() {
     if !is_enforced() {
         return;
