@@ -321,10 +321,15 @@ fn place(
     new: &NewMemory,
 ) -> Result<(String, String, String), MemoryError> {
     if new.scope != Scope::Chat && !new.origin.from_outside {
-        let before = folder.read_text(MAIN_FILE)?;
-        let after = notes::with_memory(&before, text, &new.origin);
-        if start::has_room_for(&after) {
-            return Ok((MAIN_FILE.to_owned(), before, after));
+        match folder.read_text(MAIN_FILE) {
+            Ok(before) => {
+                let after = notes::with_memory(&before, text, &new.origin);
+                if start::has_room_for(&after) {
+                    return Ok((MAIN_FILE.to_owned(), before, after));
+                }
+            }
+            Err(MemoryError::TooLarge { .. }) => {}
+            Err(err) => return Err(err),
         }
     }
     let saved = new.origin.saved.unwrap_or_default();

@@ -55,7 +55,8 @@ pub(crate) fn parse(scope: Scope, file: &str, content: &str) -> Vec<Memory> {
         if text.is_empty() || is_ornament(text) {
             continue;
         }
-        let titles: Vec<&str> = headings.iter().map(|(_, title)| title.as_str()).collect();
+        let titles = headings.iter().map(|(_, title)| title.as_str());
+        let titles: Vec<&str> = titles.filter(|it| *it != OWN_HEADING).collect();
         found.push(Memory {
             id: id(scope, text),
             scope,

@@ -104,7 +104,7 @@ impl Origin {
 }
 
 fn written(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+    time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 fn in_words<S: Serializer>(time: &Option<DateTime<Utc>>, to: S) -> Result<S::Ok, S::Error> {

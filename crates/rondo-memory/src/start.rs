@@ -86,8 +86,6 @@ pub(crate) fn has_room_for(content: &str) -> bool {
 
 fn shown(scope: Scope, content: &str, hidden_since: TimeMs) -> String {
     let found = notes::parse(scope, MAIN_FILE, content);
-    // Times in comments have seconds.
-    let hidden_since = TimeMs(hidden_since.0 / 1000 * 1000);
     let is_hidden = |origin: &Origin| {
         origin.from_outside || origin.saved_ms().is_some_and(|saved| saved >= hidden_since)
     };
@@ -162,7 +160,7 @@ mod tests {
             !before.contains("since") && !before.contains("outside"),
             "{before}"
         );
-        assert!(shown(Scope::User, &content, TimeMs(2_001_000)).contains("since"));
+        assert!(shown(Scope::User, &content, TimeMs(2_000_001)).contains("since"));
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
+//! - [`memory`]: where memories are, and what a session is shown of them when it begins.
 //! - [`compaction`]: turns that only sum up.
 //! - [`parking`]: questions that wait for an answer.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
@@ -49,6 +50,7 @@ pub mod files;
 mod front_matter;
 pub mod granting;
 mod ids;
+pub mod memory;
 pub mod models;
 pub mod notices;
 pub mod parking;

@@ -2,6 +2,7 @@
 //! tools to run again.
 
 use crate::error::Result;
+use crate::memory;
 use crate::python::LivePython;
 use crate::settings::Settings;
 use crate::system_prompt;
@@ -9,6 +10,7 @@ use crate::tools::{self, Toolset, ToolsetOptions};
 use crate::{profiles, secrets};
 use rondo_core::ports::{Gate, Record, RecordBody};
 use rondo_core::replay::{Changes, Rerun, rerun};
+use rondo_memory::Outside;
 use rondo_types::{Effects, Profile, SessionId, ToolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +28,12 @@ pub fn profile_changes(name: &str, settings: &Settings) -> Result<Changes> {
     let toolset = toolset(&wanted, &profile, &SessionId::new(NO_SESSION), settings)?;
     let secrets = secrets::of_env(settings);
     Ok(Changes {
-        system: Some(system_prompt::build(&profile, settings, &secrets)),
+        system: Some(system_prompt::build(
+            &profile,
+            settings,
+            &secrets,
+            Vec::new(),
+        )),
         tools: Some(toolset.tools.specs()),
         profile: Some(profile),
     })
@@ -97,14 +104,16 @@ fn toolset(
     session: &SessionId,
     settings: &Settings,
 ) -> Result<Toolset> {
+    let secrets = secrets::of_env(settings);
+    let memories = memory::memories(settings, &secrets, Some(session))?;
     tools::toolset(ToolsetOptions {
         names,
         keys: &[],
         profile,
         settings,
         session,
-        live: &[],
-        secrets: &secrets::of_env(settings),
+        live: &memory::tools(&memories, Outside::never()),
+        secrets: &secrets,
         workdir: None,
         python: &LivePython::default(),
     })

@@ -4,7 +4,7 @@
 use crate::settings::Settings;
 use crate::skills::{SKILL_TOOL, Skills};
 use crate::tools;
-use rondo_context::{Environment, InstructionFile, InstructionSource, Parts};
+use rondo_context::{Environment, InstructionFile, InstructionSource, MemoryFile, Parts};
 use rondo_core::redact::Secrets;
 use rondo_tools::{RepositoryInstructions, instruction_file, repository_instructions};
 use rondo_types::Profile;
@@ -20,9 +20,14 @@ Answer with the plan: numbered steps, each with the files to change and the comm
 worked. It is carried out once the user has approved it.";
 
 /// Returns the blocks of the system prompt in order, with the secrets redacted. With a prompt from the
-/// settings (`system_prompt`), the environment, the skills and the instruction files are left out.
+/// settings (`system_prompt`), the environment, the skills, the instruction files and the memories are left out.
 #[must_use]
-pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<String> {
+pub fn build(
+    profile: &Profile,
+    settings: &Settings,
+    secrets: &Secrets,
+    memories: Vec<MemoryFile>,
+) -> Vec<String> {
     let mut parts = Parts {
         profile: profile.system_prompt.clone(),
         appended: appended(settings),
@@ -37,6 +42,7 @@ pub fn build(profile: &Profile, settings: &Settings, secrets: &Secrets) -> Vec<S
         {
             parts.skills = Skills::find(settings).listed();
         }
+        parts.memories = memories;
         parts.environment = Some(environment(&settings.directory, found.root.as_deref()));
     }
     let blocks = parts.blocks().into_iter();

@@ -248,6 +248,10 @@ settings! {
     output_format: OutputFormat, Some("RONDO_OUTPUT_FORMAT"), Some("output-format"), FromUntrusted::Ignored;
     #[doc = "Whether records survive a power loss"]
     durability: DurabilityLevel, Some("RONDO_DURABILITY"), Some("durability"), FromUntrusted::Ignored;
+    #[doc = "Whether to remember and recall across sessions"]
+    memory: bool, Some("RONDO_MEMORY"), None, FromUntrusted::MayOnlyBe(false);
+    #[doc = "Model that makes vectors of memories, as `provider/model`; they are sent to it"]
+    embedding_model: String, Some("RONDO_EMBEDDING_MODEL"), None, FromUntrusted::Ignored;
     #[doc = "Do not keep this session"]
     ephemeral: bool, Some("RONDO_EPHEMERAL"), Some("ephemeral"), FromUntrusted::Ignored;
     #[doc = "Exit with code 3 if the answer is degraded"]

@@ -57,6 +57,16 @@ impl ModelTarget {
         Self::of(named, explicit, &providers, settings)
     }
 
+    /// Chooses the model with this name, as the settings would name one; an explicit address is not for it.
+    ///
+    /// # Errors
+    /// When its provider is unknown.
+    pub(crate) fn named(spec: &str, settings: &Settings) -> Result<Self> {
+        let providers = Providers::load(&settings.values.providers)?;
+        let named = parse_model(spec, None, &providers, settings)?;
+        Self::of(named, None, &providers, settings)
+    }
+
     /// Returns the fallback models of the settings, in order and without duplicates.
     ///
     /// An explicit address applies only to fallbacks at the same provider as this model.

@@ -4,6 +4,7 @@ use crate::calls;
 use crate::confined;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
+use crate::memory;
 use crate::python::{self, LivePython};
 use crate::scratch;
 use crate::secrets;
@@ -15,6 +16,7 @@ use crate::web;
 use rondo_core::redact::Secrets;
 use rondo_core::{Gate, Tool, Toolbox};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
+use rondo_memory::TOOL_NAMES;
 use rondo_policy::{
     AllowedDirs, CommandEnvironment, GateOptions, LookingCalls, StandardGate, Workdir,
 };
@@ -69,6 +71,7 @@ pub fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
         .iter()
         .filter(|name| !forbidden.contains(&name.as_str()) && !forbidden.contains(&ALL))
         .filter(|name| *name != subagent::NAME || subagent::max_depth(settings) > 0)
+        .filter(|name| memory::is_on(settings) || !TOOL_NAMES.contains(&name.as_str()))
         .cloned()
         .collect()
 }
@@ -87,6 +90,7 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
                 || rondo_tools::TOOL_NAMES.contains(name)
                 || OPTIONAL.contains(name)
                 || web::has(name)
+                || rondo_memory::TOOL_NAMES.contains(name)
                 || python::has(name);
             *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })

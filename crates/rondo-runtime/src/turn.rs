@@ -6,6 +6,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
+use crate::memory;
 use crate::parking::SessionApprover;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::runtime::Runtime;
@@ -16,6 +17,7 @@ use crate::system_prompt;
 use crate::todo::TodoTool;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use rondo_agent::{NewTurn, TurnParts};
+use rondo_context::MemoryFile;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
@@ -24,6 +26,7 @@ use rondo_core::{
     resume_turn, run_turn,
 };
 use rondo_journal::Store;
+use rondo_memory::{Memories, Outside};
 use rondo_policy::{GateOptions, Workdir};
 use rondo_types::{Message, SessionId, Transcript, TurnId};
 use serde_json::Value;
@@ -143,7 +146,13 @@ impl TurnContext<'_> {
             ..host
         };
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
-        let live = self.live(&host, parent.as_ref());
+        let memories = memory::memories(settings, &secrets, Some(&conversation.session))?;
+        let mut live = self.live(&host, parent.as_ref());
+        let outside = outside_text.clone();
+        live.extend(memory::tools(
+            &memories,
+            Outside::new(move || outside.is_present()),
+        ));
         let toolset = self.toolset(plan, &live, host.workdir, &secrets)?;
         let session = conversation.session.clone();
         tracing::info!(
@@ -178,7 +187,12 @@ impl TurnContext<'_> {
                 self.runtime.request_limits(),
             )?,
             gate,
-            system: system_prompt::build(profile, settings, &secrets),
+            system: system_prompt::build(
+                profile,
+                settings,
+                &secrets,
+                self.remembered(plan, &memories),
+            ),
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
             tool_sources: extensions.tool_sources,
@@ -231,6 +245,18 @@ impl TurnContext<'_> {
             shared.note();
         }
         shared
+    }
+
+    /// Returns what the session is shown of its memories when it begins.
+    fn remembered(&self, plan: &TurnPlan, memories: &Memories) -> Vec<MemoryFile> {
+        if !(plan.profile.context && memory::is_on(self.settings)) {
+            return Vec::new();
+        }
+        let (files, problems) = memory::at_start(memories, self.conversation.began);
+        for problem in problems {
+            self.runtime.notices().note(&problem);
+        }
+        files
     }
 
     /// Returns what children of the turn have of it; none where it has no tool to start them.

@@ -176,6 +176,8 @@ const RULES: [Rule; 15] = [
             "\"search_files\"",
             "\"eval_expr\"",
             "\"run_code\"",
+            "\"save_memory\"",
+            "\"search_memory\"",
         ],
         view: View::Strings,
         only_in: &[],
@@ -183,6 +185,7 @@ const RULES: [Rule; 15] = [
         // built-in model is shown an example of a call.
         not_in: &[
             "crates/rondo-exec/",
+            "crates/rondo-memory/",
             "crates/rondo-python/",
             "crates/rondo-tools/",
             "crates/rondo-designs/",

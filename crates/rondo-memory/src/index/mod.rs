@@ -130,7 +130,7 @@ impl Index {
         })
     }
 
-    /// Runs work on the connection. Where the file fails, it is made anew once, and then an index in memory is used.
+    /// Runs work on the connection. A damaged file is made anew once; where it cannot be used, an index in memory is.
     fn with<T>(
         &mut self,
         work: impl Fn(&mut Connection, &mut Option<Quantised>) -> Result<T, MemoryError>,
@@ -143,7 +143,7 @@ impl Index {
             match done {
                 Err(MemoryError::Index(err)) if attempt < 2 => {
                     tracing::warn!(error = %err, attempt, "the index of memories is made anew");
-                    self.start_over(attempt);
+                    self.start_over(attempt == 0 && is_damaged(&err));
                 }
                 done => return done,
             }
@@ -164,19 +164,35 @@ impl Index {
         Ok(())
     }
 
-    fn start_over(&mut self, attempt: usize) {
+    /// Removes the file, or leaves it to others and goes on in memory.
+    fn start_over(&mut self, removes: bool) {
         self.connection = None;
         self.quantised = None;
-        if attempt > 0 {
-            self.path = None;
-        }
-        if let Some(path) = &self.path {
+        let Some(path) = self.path.take() else {
+            return;
+        };
+        if removes {
             for suffix in ["", "-wal", "-shm", "-journal"] {
                 let mut name = path.as_os_str().to_owned();
                 name.push(suffix);
                 let _ = fs::remove_file(PathBuf::from(name));
             }
+            self.path = Some(path);
         }
+    }
+}
+
+/// Returns whether the file itself is the problem. One that is busy, read-only or on a full disk is another process's
+/// good index.
+fn is_damaged(err: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    match err {
+        // Tables of another version.
+        rusqlite::Error::InvalidQuery => true,
+        _ => matches!(
+            err.sqlite_error_code(),
+            Some(DatabaseCorrupt | NotADatabase | Unknown)
+        ),
     }
 }
 

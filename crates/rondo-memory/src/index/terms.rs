@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 const WORDS_MAX: usize = 32;
 /// The bound on parts of words that are searched for.
 const PARTS_MAX: usize = 64;
+/// The bound on parts that no index finds: each is a look at all memories.
+const SHORT_MAX: usize = 16;
 /// The shortest part that an index of three characters in a row finds.
 pub(super) const PART_CHARS: usize = 3;
 /// The shortest stem, in characters.
@@ -90,6 +92,7 @@ impl Terms {
             list.retain(|it| seen.insert(it.clone()));
             list.truncate(PARTS_MAX);
         }
+        terms.short.truncate(SHORT_MAX);
         terms
     }
 

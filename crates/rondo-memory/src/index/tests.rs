@@ -137,3 +137,26 @@ fn an_index_that_cannot_be_written_is_kept_in_memory() {
     assert_eq!(scene.find("tabs").len(), 1);
     assert_eq!(scene.index.path, None);
 }
+
+#[test]
+fn an_index_that_is_busy_or_on_a_full_disk_is_left_alone() {
+    use rusqlite::ffi;
+    let failed = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+    for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_ERROR] {
+        assert!(is_damaged(&failed(code)), "{code}");
+    }
+    for code in [
+        ffi::SQLITE_BUSY,
+        ffi::SQLITE_FULL,
+        ffi::SQLITE_READONLY,
+        ffi::SQLITE_CANTOPEN,
+        ffi::SQLITE_IOERR,
+    ] {
+        assert!(!is_damaged(&failed(code)), "{code}");
+    }
+    let mut scene = Scene::new("- tabs\n");
+    assert_eq!(scene.find("tabs").len(), 1);
+    let path = scene.home.path().join("cache/index.db");
+    scene.index.start_over(false);
+    assert!(path.exists() && scene.find("tabs").len() == 1);
+}

@@ -69,18 +69,17 @@ impl Tool for SaveMemory {
         let scopes: Vec<&str> = self.memories.scopes().map(Scope::as_str).collect();
         ToolSpec {
             name: SAVE_MEMORY.to_owned(),
-            description: "Remembers a fact for later sessions: what the user asks to remember, a preference, a decision \
-                          and its reason. One fact a call, complete in itself. No secrets, and nothing that the files \
-                          of the project say."
+            description: "Remembers a fact for later sessions: what the user asks to remember, a \
+                          preference, a decision and its reason. One complete fact a call; no secrets."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "text": {"type": "string", "description": format!("The fact, at most {MEMORY_BYTES_MAX} bytes.")},
+                    "text": {"type": "string", "description": format!("At most {MEMORY_BYTES_MAX} bytes.")},
                     "scope": {
                         "type": "string",
                         "enum": scopes,
-                        "description": "user: holds everywhere (default). project: only in this project, in its own files. chat: only in this conversation."
+                        "description": "user (default): everywhere. project: this project only, in its files. chat: this conversation only."
                     }
                 },
                 "required": ["text"],

@@ -46,14 +46,15 @@ impl Tool for SearchMemory {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: SEARCH_MEMORY.to_owned(),
-            description: "Searches what was remembered in earlier sessions, by words and parts of words. Use it before \
-                          asking the user what they may have said before."
-                .to_owned(),
+            description:
+                "Searches what was remembered in earlier sessions. Try it before asking the \
+                          user what they may have said before."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "query": {"type": "string", "description": "Words to look for."},
-                    "limit": {"type": "number", "description": format!("How many memories at most, from 1 to {RESULTS_MAX}. Default {LIMIT}.")}
+                    "query": {"type": "string"},
+                    "limit": {"type": "number", "description": format!("At most {RESULTS_MAX}; default {LIMIT}.")}
                 },
                 "required": ["query"],
                 "additionalProperties": false

@@ -14,7 +14,7 @@ use rondo_core::history::History;
 use rondo_core::ports::{Commit, Fence, MemoryJournal, Record, RecordBody, Seq};
 use rondo_journal::{Entry, NewSession, SessionInfo, Store};
 use rondo_policy::Grants;
-use rondo_types::{Outcome, Profile, Question, SessionId, Transcript, TurnId};
+use rondo_types::{Outcome, Profile, Question, SessionId, TimeMs, Transcript, TurnId};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Conversation {
     pub journal: Arc<Watched>,
     /// The messages of all turns, without those of an interrupted last turn.
     pub history: Transcript,
+    /// When it began.
+    pub(crate) began: TimeMs,
     /// The messages of all turns, the interrupted one included.
     with_open_turn: Transcript,
     /// The number of its latest turn; 0 before the first.
@@ -108,6 +110,7 @@ impl Conversation {
         taken.history = history.before_open_turn();
         taken.todo = TodoList::new(history.todo().to_vec());
         taken.turns = history.turns();
+        taken.began = info.created;
         taken.lost_end = info.lost_end;
         taken.grants = grants(store, info, &history)?;
         taken.outside_text = OutsideText::new(history.has_outside_text());
@@ -187,6 +190,7 @@ impl Conversation {
             session,
             journal,
             history: Transcript::new(),
+            began: Clock::system().now(),
             with_open_turn: Transcript::new(),
             turns: 0,
             lost_end: false,

@@ -1,0 +1,207 @@
+//! Where the memories of a session are, how they are searched, and what a session is shown when it begins.
+
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::paths::Paths;
+use crate::project;
+use crate::sessions;
+use crate::settings::Settings;
+use crate::target::ModelTarget;
+use crate::transport;
+use async_trait::async_trait;
+use rondo_context::{MemoryFile, MemorySource};
+use rondo_core::Tool;
+use rondo_core::clock::Clock;
+use rondo_core::ports::{Embedder, EmbeddingUse};
+use rondo_core::redact::Secrets;
+use rondo_http::HttpEmbedder;
+use rondo_memory::{Author, NewMemory, Options, Origin, Outside, SaveMemory, SearchMemory};
+pub use rondo_memory::{Memories, Memory, MemoryError, Scope};
+use rondo_types::{ErrorClass, ModelError, SessionId, TimeMs};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// The directory of the index in the cache.
+const INDEX: &str = "memory/index.db";
+
+/// Returns the memories of the user, of the project that the working directory is in, and of a session's chat.
+///
+/// # Errors
+/// When `embedding_model` names no known provider, or one of its own weights.
+pub fn memories(
+    settings: &Settings,
+    secrets: &Secrets,
+    session: Option<&SessionId>,
+) -> Result<Memories> {
+    let directory = &settings.directory;
+    let project = project::folder_of(directory).unwrap_or_else(|_| directory.clone());
+    let is_kept = settings.values.ephemeral != Some(true);
+    Ok(Memories::new(Options {
+        data: Some(settings.paths.data.clone()),
+        project: Some(project),
+        session: session.filter(|_| is_kept).cloned(),
+        index: Some(settings.paths.cache.join(INDEX)),
+        secrets: secrets.clone(),
+        embedder: embedder(settings)?,
+    }))
+}
+
+/// Returns whether memories are used at all.
+#[must_use]
+pub fn is_on(settings: &Settings) -> bool {
+    settings.values.memory != Some(false)
+}
+
+/// Saves what the user asks to remember, and returns what became of it in a line.
+///
+/// # Errors
+/// When the text is empty or too long, or the disk fails.
+pub fn remember(
+    memories: &Memories,
+    text: &str,
+    scope: Scope,
+    session: Option<&SessionId>,
+) -> Result<String> {
+    let origin = Origin {
+        session: session.map(ToString::to_string),
+        ..Origin::new(Author::User, Clock::system().now())
+    };
+    let text = text.to_owned();
+    let saved = memories.save(&NewMemory {
+        text,
+        scope,
+        origin,
+    })?;
+    let id = saved.memory.id.get(..8).unwrap_or_default();
+    Ok(match saved.is_new {
+        true => format!("remembered as {id} in {}", saved.path.display()),
+        false => format!("known already as {id} in {}", saved.path.display()),
+    })
+}
+
+/// Finds the session whose chat is meant: an id, a prefix of one, or `latest`.
+///
+/// # Errors
+/// When none or several match.
+pub fn session(settings: &Settings, name: &str) -> Result<SessionId> {
+    let store = sessions::open_to_read(settings)?;
+    Ok(sessions::find(&store, name)?.id)
+}
+
+/// Removes the memories of a chat whose session was removed. If they cannot be removed, they stay.
+pub fn forget_chat(paths: &Paths, session: &SessionId) {
+    if let Err(err) = Memories::forget_chat(&paths.data, session) {
+        tracing::warn!(
+            session = session.as_str(),
+            error = err.line(),
+            "memories stay"
+        );
+    }
+}
+
+/// Returns the tools over memories.
+pub(crate) fn tools(memories: &Memories, outside: Outside) -> [Arc<dyn Tool>; 2] {
+    [
+        Arc::new(SearchMemory::new(memories.clone())),
+        Arc::new(SaveMemory::new(memories.clone(), outside)),
+    ]
+}
+
+/// Returns what a session is shown when it begins, and why files are left out.
+pub(crate) fn at_start(memories: &Memories, began: TimeMs) -> (Vec<MemoryFile>, Vec<String>) {
+    let (files, problems) = memories.at_start(began);
+    let shown = files.into_iter().map(|file| MemoryFile {
+        path: file.path.display().to_string(),
+        text: file.text,
+        source: match file.scope {
+            Scope::Project => MemorySource::Project,
+            Scope::User | Scope::Chat => MemorySource::User,
+        },
+    });
+    (shown.collect(), problems)
+}
+
+impl From<MemoryError> for SetupError {
+    fn from(error: MemoryError) -> Self {
+        let kind = match &error {
+            MemoryError::Empty
+            | MemoryError::TooLong { .. }
+            | MemoryError::EmptyQuery
+            | MemoryError::QueryTooLong { .. }
+            | MemoryError::BadName { .. }
+            | MemoryError::NoScope { .. } => SetupErrorKind::Usage,
+            MemoryError::Unknown { .. } | MemoryError::Ambiguous { .. } => SetupErrorKind::Input,
+            _ => SetupErrorKind::Other,
+        };
+        let hint = match &error {
+            MemoryError::Unknown { .. } => Some(
+                "`rondo memory list` shows the ids; at least 4 of their digits name a memory, and they change when its text is edited",
+            ),
+            MemoryError::Ambiguous { .. } => Some("give more digits of the id"),
+            MemoryError::NotRegular { .. } => Some("move the file itself to that place"),
+            MemoryError::TooLong { .. } => {
+                Some("say it shorter, or write it into a file of the project")
+            }
+            _ => None,
+        };
+        let error = Self::caused(kind, error);
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
+fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>> {
+    let Some(name) = &settings.values.embedding_model else {
+        return Ok(None);
+    };
+    let target = ModelTarget::named(name, settings)?;
+    if target.weights.is_some() {
+        let message =
+            format_args!("`embedding_model = \"{name}\"`: weights that run here make no vectors");
+        return Err(SetupError::new(SetupErrorKind::Config, message).hint(
+            "name a model of a provider, such as `openai/text-embedding-3-small` or `ollama/nomic-embed-text`",
+        ));
+    }
+    Ok(Some(Arc::new(ProviderEmbedder {
+        name: target.full_name(),
+        target,
+        settings: settings.clone(),
+        connected: OnceCell::new(),
+    })))
+}
+
+/// A provider's model that makes vectors, connected when it is first used: its key may be printed by a command.
+struct ProviderEmbedder {
+    name: String,
+    target: ModelTarget,
+    settings: Settings,
+    connected: OnceCell<HttpEmbedder>,
+}
+
+impl ProviderEmbedder {
+    async fn connect(&self) -> Result<HttpEmbedder> {
+        let key = self.target.key(&self.settings).await?;
+        let dialect = self.target.dialect();
+        let model = transport::http_model(&self.target, key, dialect, false, &self.settings)?;
+        Ok(HttpEmbedder::new(model))
+    }
+}
+
+#[async_trait]
+impl Embedder for ProviderEmbedder {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    async fn embed(
+        &self,
+        texts: &[String],
+        used: EmbeddingUse,
+    ) -> std::result::Result<Vec<Vec<f32>>, ModelError> {
+        let connected = self.connected.get_or_try_init(|| self.connect()).await;
+        let connected =
+            connected.map_err(|err| ModelError::new(ErrorClass::BadRequest, err.line()))?;
+        connected.embed(texts, used).await
+    }
+}
