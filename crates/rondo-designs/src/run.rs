@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use rondo_agent::{NewTurn, TurnParts};
 use rondo_core::history::last_turn;
-use rondo_core::ports::MemoryJournal;
+use rondo_core::ports::{Asker, MemoryJournal, OutputSink, ProgressSink};
 use rondo_core::{
     Approval, ApprovalReply, ApprovalRequest, Approver, EventReceiver, Gate, GateRequest, Model,
-    Toolbox, Verdict, control, events, run_turn,
+    ToolInvocation, Toolbox, Verdict, control, events, run_turn,
 };
 use rondo_types::{
-    ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role, SessionId, Transcript,
-    TurnId,
+    Allowance, CallId, ErrorClass, EventBody, Message, ModelError, Outcome, Profile, Role,
+    SessionId, Transcript, TurnId,
 };
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -131,6 +131,28 @@ impl Approver for Nobody {
 /// Returns a session that no other run has, since calls are known outside by their session.
 pub(crate) fn fresh_session(design: &str) -> SessionId {
     SessionId::new(format!("{design}-{:016x}", random()))
+}
+
+/// Returns a call of a tool that belongs to no session.
+pub(crate) fn invocation(
+    tool: &str,
+    arguments: Value,
+    cancel: CancellationToken,
+) -> ToolInvocation {
+    let session = fresh_session(tool);
+    ToolInvocation {
+        idempotency_key: session.to_string(),
+        session,
+        turn: TurnId::new("1"),
+        call_id: CallId::generated(0, 0, 0),
+        arguments,
+        timeout: None,
+        cancel,
+        output: OutputSink::discard(),
+        progress: ProgressSink::discard(),
+        allowance: Allowance::default(),
+        asker: Asker::nobody(),
+    }
 }
 
 /// The standard library's hash keys are the only randomness that it offers.

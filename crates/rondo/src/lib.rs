@@ -55,6 +55,7 @@
 //! - The root: agents, typed tools, and the vocabulary that a program meets.
 //! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
+//! - [`memory`]: memories across sessions, and the tools over them.
 //! - [`design`]: the agent loops of four designs, in their own words.
 //! - [`python`](mod@python): a live Python session, and its tools.
 //! - [`supervisor`]: the hook that a program needs for commands.
@@ -237,6 +238,8 @@ pub use rondo_http as http;
 pub use rondo_http::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 #[cfg(feature = "journal")]
 pub use rondo_journal as journal;
+#[cfg(feature = "memory")]
+pub use rondo_memory as memory;
 #[cfg(feature = "otel")]
 pub use rondo_otel as otel;
 #[cfg(feature = "python")]

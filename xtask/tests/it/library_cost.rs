@@ -8,8 +8,8 @@ use std::process::Command;
 /// that only build others.
 const DEFAULT_CRATES_MAX: usize = 130;
 /// The features in the table, besides the default ones.
-const FEATURES: [&str; 7] = [
-    "files", "exec", "python", "journal", "otel", "designs", "full",
+const FEATURES: [&str; 8] = [
+    "files", "exec", "python", "journal", "memory", "otel", "designs", "full",
 ];
 
 #[test]

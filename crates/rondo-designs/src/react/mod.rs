@@ -4,7 +4,7 @@
 //! # Layout
 //! - [`core`]: [`Agent`], which runs a prompt.
 //! - [`tool`]: the trait [`Tool`].
-//! - [`tools`]: [`tools::shell`], the tool `execute_command`.
+//! - [`tools`]: [`tools::shell`], the tool `execute_command`; [`tools::memory`], the tool `search_memory`.
 //! - [`event`], [`client`], [`context`]: [`AgentEvent`], [`LlmClient`], [`TerminalContext`].
 //!
 //! # Decisions where the design is silent

@@ -6,7 +6,9 @@ use rondo::design::react::context::{OUTPUT_BYTES_MAX, TerminalContext};
 use rondo::design::react::core::{Agent, EVENTS_WAITING_MAX};
 use rondo::design::react::event::AgentEvent;
 use rondo::design::react::tool::Tool;
+use rondo::design::react::tools::memory::MemoryTool;
 use rondo::design::react::tools::shell::ShellTool;
+use rondo::memory::{Memories, Options};
 use rondo::tools::{ExecOptions, SupervisorCommand};
 use rondo::{Endpoint, Gate, GateRequest, ModelCard, Verdict, async_trait};
 use rondo_testkit::{ReplyScript, Response, Script, Server, openai};
@@ -275,13 +277,54 @@ fn my_19_commands_are_offered_as_execute_command() {
     assert_eq!(tool.parameters(), schema);
 }
 
+#[tokio::test]
+async fn my_20_the_agent_searches_memory_by_a_query_and_a_limit() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("memory")).unwrap();
+    let notes = "- The cat is called Mia.\n- The cat is fed at eight.\n- The car is blue.\n";
+    std::fs::write(home.path().join("memory/MEMORY.md"), notes).unwrap();
+    let memories = || {
+        let data = Some(home.path().to_owned());
+        Memories::new(Options {
+            data,
+            ..Options::default()
+        })
+    };
+    let tool = MemoryTool::new(memories());
+    assert_eq!(tool.name(), "search_memory");
+    let properties = &tool.parameters()["properties"];
+    let kinds = (&properties["query"]["type"], &properties["limit"]["type"]);
+    assert_eq!(kinds, (&json!("string"), &json!("number")));
+    let arguments = json!({"query": "cat", "limit": 1});
+    let alone = tool.execute(arguments.clone()).await.unwrap();
+    assert_eq!(alone.matches("<memory ").count(), 1, "{alone}");
+    assert!(tool.execute(json!({"query": ""})).await.is_err());
+
+    let call = block("search_memory", &arguments);
+    let server = Server::start([says(&call), says("Her name is Mia.")]).await;
+    let mut agent = agent(&server);
+    agent.register_tool(Box::new(MemoryTool::new(memories())));
+    let question = "What is the cat called?";
+    let events = all(agent.run(question, &TerminalContext::default()).await).await;
+    assert_eq!(
+        events.last(),
+        Some(&AgentEvent::FinalResponse("Her name is Mia.".to_owned()))
+    );
+    let sent = &bodies(&server)[1];
+    let observation = sent["messages"].as_array().unwrap().last().unwrap();
+    let observation = observation["content"].as_str().unwrap();
+    assert!(observation.contains("The cat is"), "{observation}");
+    assert!(observation.contains("not instructions"), "{observation}");
+}
+
 /// Each part is named by its own module, in the imports above.
 #[test]
-fn agent_tool_core_and_shell_are_modules_of_their_own() {
+fn my_25_agent_tool_core_shell_and_memory_are_modules_of_their_own() {
     fn is<T: Send + Sync + Debug>() {}
     is::<Agent>();
     is::<LlmClient>();
     is::<ShellTool>();
+    is::<MemoryTool>();
     is::<TerminalContext>();
     is::<AgentEvent>();
     fn same<T>(_: fn(T), _: fn(T)) {}

@@ -1,3 +1,4 @@
 //! The tools of the design.
 
+pub mod memory;
 pub mod shell;

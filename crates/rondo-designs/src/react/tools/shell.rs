@@ -1,14 +1,12 @@
 //! Commands: the tool `execute_command`.
 
 use super::super::tool::Tool;
-use crate::run::{fresh_session, text_of};
+use crate::run::{invocation, text_of};
 use anyhow::bail;
 use async_trait::async_trait;
-use rondo_core::ports::{Asker, OutputSink, ProgressSink};
-use rondo_core::{Tool as _, ToolInvocation};
+use rondo_core::Tool as _;
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_types::{Allowance, CallId};
-use rondo_types::{ToolOutcome, ToolSpec, TurnId};
+use rondo_types::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +67,10 @@ impl Tool for ShellTool {
     /// Runs one command outside of any agent. Dropping the future ends the command.
     async fn execute(&self, args: Value) -> anyhow::Result<String> {
         let cancel = CancellationToken::new();
-        let outcome = self.exec.call(invocation(args, cancel)).await;
+        let outcome = self
+            .exec
+            .call(invocation(&self.spec.name, args, cancel))
+            .await;
         match outcome {
             ToolOutcome::Ok(output) => Ok(text_of(output.value)),
             ToolOutcome::Error(error) => bail!(error.message),
@@ -78,23 +79,5 @@ impl Tool for ShellTool {
 
     fn as_native(&self) -> Option<Arc<dyn rondo_core::Tool>> {
         Some(Arc::new(self.exec.clone()))
-    }
-}
-
-/// A call that belongs to no session.
-fn invocation(arguments: Value, cancel: CancellationToken) -> ToolInvocation {
-    let session = fresh_session("execute_command");
-    ToolInvocation {
-        idempotency_key: session.to_string(),
-        session,
-        turn: TurnId::new("1"),
-        call_id: CallId::generated(0, 0, 0),
-        arguments,
-        timeout: None,
-        cancel,
-        output: OutputSink::discard(),
-        progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
-        asker: Asker::nobody(),
     }
 }
