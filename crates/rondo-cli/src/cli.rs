@@ -5,6 +5,7 @@ mod attach;
 mod config;
 mod fork;
 mod line;
+mod memory;
 mod policy;
 mod repl;
 mod replay;
@@ -16,6 +17,7 @@ pub(crate) use attach::AttachArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
+pub(crate) use memory::{MemoryArgs, MemoryCommand};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use repl::{ModeName, ReplArgs};
 pub(crate) use replay::{ChangeArgs, ReplayArgs, TestArgs, ToolResults};
@@ -107,6 +109,8 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Show the rules of calls, and what they say about a command
     Policy(PolicyArgs),
+    /// List, search and change what is remembered across sessions
+    Memory(MemoryArgs),
     /// Check the configuration, and optionally a provider
     Doctor(DoctorArgs),
     /// Generate a shell completion script

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod editor;
 mod fork;
+mod memory;
 mod models;
 mod policy;
 mod profiles;

@@ -7,6 +7,7 @@ use crate::output::Output;
 use rondo_core::clock::Clock;
 use rondo_journal::{Report, Retention, SessionInfo, Store, StoreError};
 use rondo_runtime::calls;
+use rondo_runtime::memory;
 use rondo_runtime::paths::Paths;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::sessions;
@@ -37,6 +38,7 @@ pub(super) fn remove(
     for info in infos {
         store.remove(&info.id)?;
         calls::forget(paths, &info.id);
+        memory::forget_chat(paths, &info.id);
         let _ = writeln!(text, "removed {}", info.id);
     }
     if !text.is_empty() {
@@ -108,6 +110,7 @@ pub(super) fn prune(
             match store.remove(&info.id) {
                 Ok(()) => {
                     calls::forget(paths, &info.id);
+                    memory::forget_chat(paths, &info.id);
                     let _ = writeln!(text, "removed {}  {}", info.id, cell(&info.title));
                 }
                 Err(StoreError::HasForks { .. }) => kept.push(info),

@@ -39,6 +39,7 @@ impl Repl {
             Command::Model => self.choose_model(rest),
             Command::Profile => self.choose_profile(rest),
             Command::Memory => self.choose_memory(rest),
+            Command::Remember => self.remember(rest),
             Command::Approve => self.approve(rest),
             Command::Clear => self.clear(),
             Command::Compact => return self.compact(rest).await,

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::repl::{After, Repl, named_session};
 use rondo_core::ports::Seq;
 use rondo_journal::SessionInfo;
+use rondo_runtime::memory::{self, Scope};
 use rondo_runtime::plan::other_answers;
 use rondo_runtime::sessions::{self, LastAsked};
 
@@ -16,6 +17,17 @@ impl Repl {
     pub(super) fn clear(&mut self) -> Result<()> {
         self.talk.clear();
         self.print("a new conversation\n")
+    }
+
+    pub(super) fn remember(&mut self, text: &str) -> Result<()> {
+        if text.is_empty() {
+            return Err(CliError::new(Exit::Usage, "`/remember` takes a text"));
+        }
+        let session = &self.talk.session;
+        let id = session.conversation().map(|it| it.session.clone());
+        let memories = memory::memories(&session.settings, &self.talk.secrets, id.as_ref())?;
+        let told = memory::remember(&memories, text, Scope::User, id.as_ref())?;
+        self.print(&format!("{told}\n"))
     }
 
     pub(super) async fn compact(&mut self, focus: &str) -> Result<After> {

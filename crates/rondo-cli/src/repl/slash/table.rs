@@ -10,6 +10,7 @@ pub(super) enum Command {
     Model,
     Profile,
     Memory,
+    Remember,
     Approve,
     Include,
     Skill,
@@ -81,6 +82,12 @@ const TABLE: &[Entry] = &[
         "memory",
         "[on|off]",
         "whether a question includes the conversation before it",
+    ),
+    entry(
+        Command::Remember,
+        "remember",
+        "TEXT",
+        "remember something in all later sessions",
     ),
     entry(
         Command::Approve,

@@ -1,0 +1,96 @@
+//! Arguments of `rondo memory`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use rondo_runtime::memory::Scope;
+
+/// Arguments of `rondo memory`.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    pub(crate) command: MemoryCommand,
+    /// Include the memories of this session's chat: an id, a prefix of one, or `latest`
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+/// Actions on memories. A memory is named by its id, of which 4 digits are enough where they are unique.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// List memories: the user's, and those of the project in this directory
+    List {
+        /// List only this scope
+        #[arg(long, value_name = "SCOPE")]
+        scope: Option<ScopeName>,
+        /// Print as JSON, one object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Search memories by words and parts of words
+    Search {
+        /// Words to search for
+        #[arg(value_name = "QUERY", required = true)]
+        query: Vec<String>,
+        /// Maximum number to print
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=20))]
+        limit: u8,
+        /// Print as JSON, one object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a memory and where it came from
+    Show {
+        /// Memory: its id, or the beginning of it
+        id: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save a memory
+    Add {
+        /// Text of the memory
+        #[arg(value_name = "TEXT", required = true)]
+        text: Vec<String>,
+        /// Where it applies
+        #[arg(long, value_name = "SCOPE", default_value = "user")]
+        scope: ScopeName,
+    },
+    /// Edit a file of memories in your editor
+    Edit {
+        /// File to edit [default: MEMORY.md]
+        #[arg(value_name = "FILE")]
+        file: Option<String>,
+        /// Whose file to edit
+        #[arg(long, value_name = "SCOPE", default_value = "user")]
+        scope: ScopeName,
+    },
+    /// Remove memories from their files and from the index
+    Forget {
+        /// Memories: their ids, or the beginnings of them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Do not ask for confirmation
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+/// Scopes of memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeName {
+    /// In every project.
+    User,
+    /// In this project, among its files.
+    Project,
+    /// In one session.
+    Chat,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::User => Self::User,
+            ScopeName::Project => Self::Project,
+            ScopeName::Chat => Self::Chat,
+        }
+    }
+}
