@@ -14,7 +14,7 @@ use rondo_core::ports::{
 };
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
 use rondo_journal::Store;
-use rondo_types::{Answer, AnswerValue, Question, SessionId, TimeMs};
+use rondo_types::{Answer, AnswerValue, CallId, Question, SessionId, TimeMs};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -240,11 +240,17 @@ impl Parked {
     /// Returns the arguments of the call that a question is about; null where they are not known.
     #[must_use]
     pub fn arguments(&self, question: &Question) -> Value {
-        let transcript = self.history.transcript();
-        let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
-        let call = calls.find(|it| question.call.as_ref() == Some(&it.id));
-        call.and_then(|it| serde_json::from_str(&it.arguments).ok())
-            .unwrap_or_default()
+        let Some(child) = &question.child else {
+            let call = question.call.as_ref().map(CallId::as_str);
+            return arguments_of(&self.history, call.unwrap_or_default());
+        };
+        // The question is about a call of the child, by whose name it goes there.
+        let own = question.id.0.strip_prefix(child.as_str());
+        let own = own.and_then(|it| it.strip_prefix(':'));
+        match (own, self.store.history(child)) {
+            (Some(own), Ok(history)) => arguments_of(&history, own),
+            _ => Value::Null,
+        }
     }
 
     /// Keeps an answer until the turn takes it; once this returns, no crash loses it. What is left open is in
@@ -306,6 +312,15 @@ impl Parked {
         self.open = open;
         Ok(())
     }
+}
+
+/// Returns the arguments of a call; null where it is not known.
+fn arguments_of(history: &History, call: &str) -> Value {
+    let transcript = history.transcript();
+    let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
+    let call = calls.find(|it| it.id.as_str() == call);
+    call.and_then(|it| serde_json::from_str(&it.arguments).ok())
+        .unwrap_or_default()
 }
 
 /// An answer that waits in a session's mailbox.

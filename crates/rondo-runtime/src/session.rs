@@ -230,15 +230,15 @@ impl Session {
         }
     }
 
-    /// A new one, whose record begins under this id in a journal that is open already.
+    /// A new one, whose record begins under this id, in a journal that is open already where it is kept.
     pub(crate) fn new_as(
         id: SessionId,
         runtime: Runtime,
         settings: Settings,
-        store: Store,
+        store: Option<Store>,
     ) -> Self {
         Self {
-            store: Some(store),
+            store,
             id: Some(id),
             ..Self::new(runtime, settings)
         }
@@ -311,7 +311,7 @@ impl Session {
     pub fn begin(&mut self, title: String) -> Result<&Conversation> {
         let conversation = match self.conversation.take() {
             Some(conversation) => conversation,
-            None if self.is_ephemeral() => Conversation::ephemeral(),
+            None if self.is_ephemeral() => Conversation::ephemeral(self.id.take()),
             None => {
                 let directory = self.settings.directory.clone();
                 let store = self.store()?.clone();

@@ -135,16 +135,9 @@ impl TurnContext<'_> {
         host: TurnHost<'_>,
     ) -> Result<Turn> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
+        let host = self.extended(host);
         let secrets = host.secrets.with(connected.key.clone());
-        let extensions = self.runtime.extensions().with(host.extensions.clone());
-        let outside_text = self.outside_text(host.outside_text.as_ref());
-        let host = TurnHost {
-            outside_text: Some(outside_text.clone()),
-            // Questions of the turn and of those that it starts are put one at a time.
-            approver: Arc::new(OneAtATime::new(Arc::clone(&host.approver))),
-            extensions,
-            ..host
-        };
+        let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let memories = memory::memories(settings, &secrets, Some(&conversation.session))?;
         let mut live = self.live(&host, parent.as_ref());
@@ -221,6 +214,23 @@ impl TurnContext<'_> {
             history: conversation.history.clone(),
             toolset,
         })
+    }
+
+    /// Returns the host with what the runtime adds to all turns.
+    fn extended<'a>(&self, host: TurnHost<'a>) -> TurnHost<'a> {
+        let extensions = host.extensions;
+        let outside_text = self.outside_text(host.outside_text.as_ref());
+        TurnHost {
+            outside_text: Some(outside_text),
+            // Questions of the turn and of those that it starts are put one at a time.
+            approver: Arc::new(OneAtATime::new(host.approver)),
+            extensions: match host.depth {
+                0 => self.runtime.extensions().with(extensions),
+                // It has them from its parent.
+                _ => extensions,
+            },
+            ..host
+        }
     }
 
     fn approver(&self, start: &TurnStart, host: Arc<dyn Approver>) -> SessionApprover {

@@ -328,8 +328,8 @@ impl ToolOutcome {
     #[must_use]
     pub fn used(&self) -> Option<Used> {
         match self {
-            Self::Ok(output) => output.used,
-            Self::Error(error) => error.used,
+            Self::Ok(output) => output.used.as_deref().copied(),
+            Self::Error(error) => error.used.as_deref().copied(),
         }
     }
 
@@ -374,7 +374,7 @@ pub struct ToolOutput {
     pub from_outside: bool,
     /// What the turns that the call started have used; it counts against the limits of the turn that made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Used>,
+    pub used: Option<Box<Used>>,
     /// The session's to-do list from now on, where the call changed it; at most [`TodoItem::COUNT_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<TodoItem>>,
@@ -639,7 +639,7 @@ pub struct ToolError {
     pub details: Value,
     /// What the turns that the call started have used; as [`ToolOutput::used`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Used>,
+    pub used: Option<Box<Used>>,
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use crate::screen::Screen;
 use rondo_core::shown::visible;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_types::{
-    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, MediaInfo, ToolErrorCode,
-    TurnEvent,
+    CallId, CompactionKind, ErrorClass, EventBody, InDoubtDecision, MediaInfo, TodoItem,
+    ToolErrorCode, TurnEvent,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -241,6 +241,20 @@ impl TextView {
         self.spinner.pause(false);
         if let (Some(call), Some(arguments)) = (self.calls.get_mut(id), changed) {
             call.arguments = arguments;
+        }
+    }
+
+    fn todo_changed(&mut self, items: &[TodoItem]) {
+        for line in child::todo_lines(items, self.output.columns()) {
+            self.aside(&line);
+        }
+    }
+
+    fn in_child(&mut self, event: &TurnEvent) {
+        match child::of_event(event, self.output.columns()) {
+            Shown::Now(what) => self.spinner.label(&what),
+            Shown::Line(line) => self.aside(&line),
+            Shown::Nothing => {}
         }
     }
 
@@ -473,18 +487,8 @@ impl View for TextView {
                 "{} changed the arguments to {arguments}",
                 by.join(", ")
             )),
-            EventBody::TodoChanged { items } => {
-                for line in child::todo_lines(&items, self.output.columns()) {
-                    self.aside(&line);
-                }
-            }
-            EventBody::ChildEvent { event, .. } => {
-                match child::of_event(&event, self.output.columns()) {
-                    Shown::Now(what) => self.spinner.label(&what),
-                    Shown::Line(line) => self.aside(&line),
-                    Shown::Nothing => {}
-                }
-            }
+            EventBody::TodoChanged { items } => self.todo_changed(&items),
+            EventBody::ChildEvent { event, .. } => self.in_child(&event),
             EventBody::ArgumentsRepaired { .. }
             | EventBody::ToolsChanged { .. }
             | EventBody::ToolProgress { .. }

@@ -51,8 +51,8 @@ mod service;
 mod sessions;
 mod signals;
 mod skills;
-#[cfg(feature = "otel")]
 mod subagents;
+#[cfg(feature = "otel")]
 mod telemetry;
 mod terminal;
 mod versions;

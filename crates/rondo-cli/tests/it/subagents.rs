@@ -90,13 +90,10 @@ impl Killed {
             "--yolo",
             "go",
         ];
-        // It asks nothing before its process is known.
-        let mut known = self.pid.lock().unwrap();
         let child = self.env.command(&args).spawn().unwrap();
-        *known = child.id();
-        let pid = child.id().unwrap().to_string();
-        self.env.write("agent", pid);
-        drop(known);
+        // The server is a task of this thread: it is asked nothing before the process is known.
+        *self.pid.lock().unwrap() = child.id();
+        self.env.write("agent", child.id().unwrap().to_string());
         self.env.wait(child).await
     }
 
@@ -301,22 +298,15 @@ async fn a_spent_budget_parks_the_turn_and_says_which() {
         ask(&["--max-daily-tokens", "100000", "hi"]).await.code,
         Some(0)
     );
-    let shown = ask(&["--max-daily-tokens", "20", "hi"]).await;
+    env.user_config("max_daily_tokens = 20");
+    let shown = ask(&["hi"]).await;
     assert_eq!(shown.code, Some(47), "{shown:?}");
     let spent = "the budget of 20 tokens for today is spent";
     assert!(shown.stderr.contains(spent), "{shown:?}");
     assert_eq!(server.requests().len(), 1);
     let url = server.url("/v1");
     let shown = env
-        .run(&[
-            "answer",
-            "--base-url",
-            &url,
-            "--max-daily-tokens",
-            "20",
-            "latest",
-            "y",
-        ])
+        .run(&["answer", "--base-url", &url, "latest", "y"])
         .await;
     assert_eq!(
         (shown.code, shown.stdout.as_str()),

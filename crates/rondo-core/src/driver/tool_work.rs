@@ -23,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 /// How long a call is given to end even where the turn has no time left for it.
 const GRACE_MIN: Duration = Duration::from_millis(250);
 
+/// What the model reads of a call that began too late.
+const NO_TIME: &str = "there was no time left";
+
 /// A call that waits for a session that it started.
 pub(super) struct Waiting {
     pub(super) call: PlannedCall,
@@ -147,8 +150,8 @@ impl ToolWork {
         let ended = self.begin().map(RunningCall::ended);
         async move {
             let ended = match ended {
-                Ok(running) => running.await,
-                Err(none) => CallEnd::Done(none),
+                Some(running) => running.await,
+                None => CallEnd::Done(ToolOutcome::error(ToolErrorCode::NotRun, NO_TIME)),
             };
             let outcome = match ended {
                 CallEnd::Done(outcome) => marked(outcome, kind),
@@ -181,12 +184,11 @@ impl ToolWork {
         }
     }
 
-    /// Returns the call ready to be polled, or what it ends with where there is no time for it.
-    fn begin(self) -> Result<RunningCall, ToolOutcome> {
+    /// Returns the call ready to be polled; none where there is no time for it.
+    fn begin(self) -> Option<RunningCall> {
         // The journal may have taken all the time there was: no effect begins after it.
         if self.call.end_by.is_some_and(|end| self.clock.now() >= end) {
-            let none = "there was no time left";
-            return Err(ToolOutcome::error(ToolErrorCode::NotRun, none));
+            return None;
         }
         // The tool has a token of its own, so that a timeout can fire it without the turn's.
         let own = CancellationToken::new();
@@ -210,7 +212,7 @@ impl ToolWork {
         };
         let tool = self.tool;
         let work = super::guarded(async move { tool.run(invocation).await });
-        Ok(RunningCall {
+        Some(RunningCall {
             work: Box::pin(work),
             own,
             turn: self.cancel,

@@ -710,7 +710,7 @@ fn take(entry: &Entry) -> Result<Session> {
             settings.values.model = model.or(settings.values.model);
             keeps(entry, &mut settings)?;
             let (id, store) = (entry.id.clone(), store.clone());
-            Ok(Session::new_as(id, runtime.clone(), settings, store))
+            Ok(Session::new_as(id, runtime.clone(), settings, Some(store)))
         }
         Err(error) => Err(sessions::failed(error)),
     }

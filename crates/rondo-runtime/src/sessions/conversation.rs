@@ -70,10 +70,11 @@ pub struct CutOff {
 }
 
 impl Conversation {
-    /// Begins a session that is not recorded.
-    pub fn ephemeral() -> Self {
+    /// Begins a session that is not recorded, under an id or a new one.
+    pub fn ephemeral(id: Option<SessionId>) -> Self {
         let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
-        Self::new(new_session(Clock::system().now()), journal)
+        let id = id.unwrap_or_else(|| new_session(Clock::system().now()));
+        Self::new(id, journal)
     }
 
     /// Begins a session that exists on disk from its first record on, under an id or a new one.

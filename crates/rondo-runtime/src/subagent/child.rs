@@ -68,6 +68,12 @@ impl Child<'_> {
             return Ok(None);
         };
         match store.session(&self.id) {
+            // A file could be imported under the id of a call that is yet to come.
+            Ok(info) if info.imported => {
+                let id = &self.id;
+                let message = format!("session `{id}` was imported, and is not the call's own");
+                Err(SetupError::new(SetupErrorKind::Journal, message))
+            }
             Ok(info) => Ok(Some((store, info))),
             Err(StoreError::Unknown { .. }) => Ok(None),
             Err(error) => Err(sessions::failed(error)),
@@ -136,15 +142,12 @@ impl Child<'_> {
     async fn ready(&self, task: &Task, tools: ChildTools, left: Allowance) -> Result<Ready> {
         let parent = self.parent;
         let stored = self.stored()?.map(|(store, info)| (store.clone(), info));
-        let mut session = match &parent.store {
-            Some(store) => Session::new_as(
-                self.id.clone(),
-                parent.runtime.clone(),
-                parent.settings.clone(),
-                store.clone(),
-            ),
-            None => Session::new(parent.runtime.clone(), parent.settings.clone()),
-        };
+        let mut session = Session::new_as(
+            self.id.clone(),
+            parent.runtime.clone(),
+            parent.settings.clone(),
+            parent.store.clone(),
+        );
         let (plan, start) = match &stored {
             None => {
                 let mut plan = parent.plan(self.agent, &tools);

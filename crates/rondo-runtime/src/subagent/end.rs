@@ -22,7 +22,7 @@ pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> Tool
             value: succeeded(child, outcome, seen, used),
             child: Some(child.clone()),
             from_outside: seen.from_outside,
-            used: Some(used),
+            used: Some(Box::new(used)),
             ..ToolOutput::default()
         }),
         false => ToolOutcome::Error(failed(child, outcome, seen, used)),
@@ -88,7 +88,7 @@ fn failed(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> Tool
             "spent": spent(used),
             "session": child.as_str(),
         }),
-        used: Some(used),
+        used: Some(Box::new(used)),
     }
 }
 

@@ -22,13 +22,17 @@ struct Asked {
 impl Asked {
     fn of(request: &Recorded) -> Self {
         let body = request.json();
-        let messages = body["messages"].as_array().unwrap().clone();
+        let messages = body.get("messages").and_then(Value::as_array).unwrap();
         let of = |role: &str| -> Vec<String> {
             let messages = messages.iter().filter(|it| it["role"] == role);
             messages.map(|it| it["content"].to_string()).collect()
         };
-        let tools = body["tools"].as_array().into_iter().flatten();
-        let tools = tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned());
+        let tools = body.get("tools").and_then(Value::as_array);
+        let tools = tools.into_iter().flatten();
+        let tools = tools.map(|it| {
+            let name = it.pointer("/function/name").and_then(Value::as_str);
+            name.unwrap().to_owned()
+        });
         Self {
             task: of("user").remove(0),
             results: of("tool"),
@@ -47,6 +51,14 @@ fn script(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) -> Script
 
 fn text(text: &str) -> Response {
     openai::streamed(&ReplyScript::text([text]).usage(100, 10))
+}
+
+/// A reply that does not begin before the gate opens.
+fn held(text: &str, gate: &Gate) -> Response {
+    let reply = ReplyScript::text([text]).usage(100, 10);
+    let response = Response::sse(Vec::<Vec<u8>>::new()).step(Step::Gate(gate.clone()));
+    let frames = openai::frames(&reply).into_iter();
+    frames.fold(response, Response::send)
 }
 
 fn calls(calls: &[(&str, Value)]) -> Response {
@@ -111,15 +123,7 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
             if begun.fetch_add(1, Ordering::SeqCst) == 2 {
                 gate.open();
             }
-            let mut frames = openai::frames(
-                &ReplyScript::text([format!("about {}", asked.task)]).usage(100, 10),
-            );
-            let rest = frames.split_off(0);
-            let mut response = Response::sse(frames).step(Step::Gate(gate.clone()));
-            for frame in rest {
-                response = response.send(frame);
-            }
-            response
+            held(&format!("about {}", asked.task), &gate)
         }
     }))
     .await;
@@ -514,4 +518,35 @@ async fn a_budget_of_the_session_counts_its_children_and_another_process_sees_it
         [3, 1]
     );
     assert_eq!(sums[0].usage.total(), 330);
+}
+
+#[tokio::test]
+async fn a_session_that_was_imported_under_a_calls_id_is_not_its_child() {
+    let world = World::new(script(|asked| match asked.is("Delegate") {
+        true if asked.results.is_empty() => calls(&[task("go")]),
+        true => text("Over."),
+        false => text("Forged."),
+    }))
+    .await;
+    let service = world.service();
+    let other = service.new_session(world.options());
+    let mut listener = other.subscribe(Cursor::START);
+    ask(&other, "Forge").await;
+    until(&mut listener, is_result).await;
+    service.close().await;
+    let dir = world.home.path().join("data/sessions");
+    let store = rondo_journal::Store::open(&dir, rondo_journal::Options::default()).unwrap();
+    let mut file = Vec::new();
+    store.export(other.id(), &mut file).unwrap();
+    let forged = SessionId::new("mine.r00100100");
+    store.import(&mut &file[..], Some(&forged)).unwrap();
+
+    let service = world.service();
+    let session = service.session(SessionId::new("mine"), world.options());
+    let mut listener = session.subscribe(Cursor::START);
+    ask(&session, "Delegate").await;
+    let told = until(&mut listener, is_result).await;
+    let (code, result, _) = ends(&told).remove(0);
+    assert_eq!(code, Some(ToolErrorCode::Failed), "{result}");
+    assert!(result.contains("was imported"), "{result}");
 }

@@ -177,14 +177,14 @@ fn what_turns_of_calls_used_counts_against_every_limit() {
         change(&mut sim);
         sim.tool = Box::new(move |_| match used.steps % 2 {
             0 => ToolOutcome::Ok(ToolOutput {
-                used: Some(used),
+                used: Some(Box::new(used)),
                 ..ToolOutput::default()
             }),
             _ => ToolOutcome::Error(ToolError {
                 code: ToolErrorCode::Failed,
                 message: "no".to_owned(),
                 details: serde_json::Value::Null,
-                used: Some(used),
+                used: Some(Box::new(used)),
             }),
         });
         let outcome = sim.run().outcome;
