@@ -17,7 +17,6 @@ use crate::system_prompt;
 use crate::todo::TodoTool;
 use crate::tools::{self, Toolset, ToolsetOptions};
 use rondo_agent::{NewTurn, TurnParts};
-use rondo_context::MemoryFile;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
@@ -139,13 +138,7 @@ impl TurnContext<'_> {
         let secrets = host.secrets.with(connected.key.clone());
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
-        let memories = memory::memories(settings, &secrets, Some(&conversation.session))?;
-        let mut live = self.live(&host, parent.as_ref());
-        let outside = outside_text.clone();
-        live.extend(memory::tools(
-            &memories,
-            Outside::new(move || outside.is_present()),
-        ));
+        let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
         let toolset = self.toolset(plan, &live, host.workdir, &secrets)?;
         let session = conversation.session.clone();
         tracing::info!(
@@ -180,12 +173,7 @@ impl TurnContext<'_> {
                 self.runtime.request_limits(),
             )?,
             gate,
-            system: system_prompt::build(
-                profile,
-                settings,
-                &secrets,
-                self.remembered(plan, &memories),
-            ),
+            system: self.system(plan, &secrets)?,
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
             tool_sources: extensions.tool_sources,
@@ -257,16 +245,23 @@ impl TurnContext<'_> {
         shared
     }
 
-    /// Returns what the session is shown of its memories when it begins.
-    fn remembered(&self, plan: &TurnPlan, memories: &Memories) -> Vec<MemoryFile> {
-        if !(plan.profile.context && memory::is_on(self.settings)) {
-            return Vec::new();
+    /// Returns the system prompt, with what the session is shown of its memories.
+    fn system(&self, plan: &TurnPlan, secrets: &Secrets) -> Result<Vec<String>> {
+        let (profile, settings) = (&plan.profile, self.settings);
+        let mut files = Vec::new();
+        if profile.context && memory::is_on(settings) {
+            let memories = self.memories(secrets)?;
+            let (found, problems) = memory::at_start(&memories, self.conversation.began);
+            files = found;
+            for problem in problems {
+                self.runtime.notices().note(&problem);
+            }
         }
-        let (files, problems) = memory::at_start(memories, self.conversation.began);
-        for problem in problems {
-            self.runtime.notices().note(&problem);
-        }
-        files
+        Ok(system_prompt::build(profile, settings, secrets, files))
+    }
+
+    fn memories(&self, secrets: &Secrets) -> Result<Memories> {
+        memory::memories(self.settings, secrets, Some(&self.conversation.session))
     }
 
     /// Returns what children of the turn have of it; none where it has no tool to start them.
@@ -306,14 +301,23 @@ impl TurnContext<'_> {
     }
 
     /// Returns the tools that belong to this turn alone: the host's, and those that know its session.
-    fn live(&self, host: &TurnHost<'_>, parent: Option<&Arc<ParentTurn>>) -> Vec<Arc<dyn Tool>> {
+    fn live(
+        &self,
+        host: &TurnHost<'_>,
+        parent: Option<&Arc<ParentTurn>>,
+        secrets: &Secrets,
+        outside_text: &OutsideText,
+    ) -> Result<Vec<Arc<dyn Tool>>> {
         let mut live = host.live.clone();
         live.push(Arc::new(TodoTool(self.conversation.todo.clone())));
         if let Some(parent) = parent {
             let parent = Some(Arc::clone(parent));
             live.push(Arc::new(SubagentTool { parent }));
         }
-        live
+        let outside = outside_text.clone();
+        let outside = Outside::new(move || outside.is_present());
+        live.extend(memory::tools(&self.memories(secrets)?, outside));
+        Ok(live)
     }
 
     fn toolset(
