@@ -1,4 +1,4 @@
-//! Tool arguments: JSON Schema validation and deterministic repair.
+//! Tool arguments: JSON Schema validation and deterministic repair, and schemas that every provider takes.
 //!
 //! Models write arguments that are nearly right. [`prepare`] turns the raw text into an object that
 //! fits the tool's schema, or into a message that tells the model what to change. It is a pure
@@ -13,6 +13,7 @@ mod coerce;
 mod describe;
 mod integers;
 mod lenient;
+mod portable;
 mod prepare;
 mod repair;
 mod scalars;
@@ -20,6 +21,7 @@ mod text;
 mod validator;
 
 pub use args::{ArgsError, validate_tool_args};
+pub use portable::{NotPortable, PORTABLE_BYTES_MAX, portable};
 pub use prepare::{Prepared, RAW_BYTES_MAX, prepare};
 pub use repair::{REPAIRS_MAX, Repair, RepairKind};
 pub use validator::{SchemaError, VIOLATIONS_MAX, Validator, Violation};
