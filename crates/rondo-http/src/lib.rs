@@ -12,6 +12,7 @@
 //! - `limit`: the bound on concurrent requests.
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
 //! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
+//!   `raw`: requests of protocols that are not a model's.
 //! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
 //! - `embeddings`: the port to models that make vectors of texts.
 //! - [`probe`], `listing`: finds out what a provider supports, and its models.
@@ -35,6 +36,7 @@ mod model;
 mod network;
 mod pieces;
 pub mod probe;
+mod raw;
 mod secret;
 mod transport;
 mod unix;
@@ -49,5 +51,6 @@ pub use limit::RequestLimit;
 pub use listing::list_models;
 pub use model::{HttpModel, without_credentials};
 pub use network::{CONNECT_TIMEOUT, Network, Proxies};
+pub use raw::{RawRequest, RawResponse};
 pub use secret::Secret;
 pub use transport::{ByProxy, Transport};
