@@ -6,7 +6,7 @@ use crate::grants::{Grants, changes_only_inside};
 use crate::looking::LookingCalls;
 use crate::lookup::{Lookup, SettledNames};
 use crate::question::{question, shortened};
-use crate::rules::{Decision, PATH_ARGUMENT, Rules};
+use crate::rules::{Decision, PATH_ARGUMENT, Rules, names_tool};
 use crate::terms;
 use crate::workdir::Workdir;
 use async_trait::async_trait;
@@ -221,7 +221,7 @@ impl Pattern {
     }
 
     fn names(&self, tool: &str) -> bool {
-        self.tool == tool || self.tool == "*"
+        names_tool(&self.tool, tool)
     }
 
     fn begins(&self, words: &[&str]) -> bool {

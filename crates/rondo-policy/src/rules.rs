@@ -83,7 +83,7 @@ pub struct RuleSpec {
     /// A name for it, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The names of tools; `*` is any.
+    /// The names of tools; `*` is any, and at the end of a name any rest of it, as in `mcp__git__*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<AnyOf>,
     /// The words that a command begins with; the first one is the program's name.
@@ -177,6 +177,19 @@ pub struct Ruling {
     pub reason: String,
     /// Whether it holds where all calls are allowed, too.
     pub holds_always: bool,
+}
+
+/// Returns whether a name in a rule or a setting means a tool: it is the tool's own, or what stands before a `*` at its
+/// end is how the tool's begins. `mcp__git` means all tools of that server.
+pub(crate) fn names_tool(name: &str, tool: &str) -> bool {
+    if let Some(begin) = name.strip_suffix('*') {
+        return tool.starts_with(begin);
+    }
+    let of_server = || {
+        tool.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with("__"))
+    };
+    name == tool || name.starts_with("mcp__") && of_server()
 }
 
 impl Rules {
@@ -456,7 +469,7 @@ impl Rule {
 
     fn names(&self, tool: &str) -> bool {
         let names = self.spec.tool.as_ref();
-        names.is_none_or(|names| names.has(tool) || names.has("*"))
+        names.is_none_or(|names| names.texts().iter().any(|it| names_tool(it, tool)))
     }
 
     fn ruling(&self) -> Ruling {
@@ -602,4 +615,27 @@ fn path_pattern(text: &str, dirs: RuleDirs<'_>) -> Result<Pattern, String> {
 fn below(directory: &Path, pattern: &str) -> String {
     let directory = Pattern::escape(&directory.to_string_lossy());
     format!("{}/{pattern}", directory.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_tool_a_beginning_or_all_tools_of_a_server() {
+        for (name, tool, expected) in [
+            ("*", "anything", true),
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "ab", true),
+            ("mcp__git__*", "mcp__git__push", true),
+            ("mcp__git__*", "mcp__github__push", false),
+            ("mcp__git", "mcp__git__push", true),
+            ("mcp__git", "mcp__github__push", false),
+            ("mcp__git", "mcp__git", true),
+            ("git", "git__push", false),
+        ] {
+            assert_eq!(names_tool(name, tool), expected, "{name} {tool}");
+        }
+    }
 }
