@@ -24,8 +24,8 @@ const LAYERS: [&[&str]; 9] = [
         "rondo-python",
         "rondo-tools",
     ],
-    // Telemetry goes over the same connections as requests, and the web with their proxies and certificates.
-    &["rondo-agent", "rondo-otel", "rondo-web"],
+    // Telemetry and servers go over the same connections as requests, and the web with their proxies and certificates.
+    &["rondo-agent", "rondo-mcp", "rondo-otel", "rondo-web"],
     &["rondo-designs", "rondo-runtime"],
     &["rondo"],
     &["rondo-cli"],

@@ -1,0 +1,245 @@
+//! Begins a connection, in the lifecycle that the server speaks.
+
+use super::handler::{Handler, Shared};
+use super::http::{HttpClient, MESSAGE_BYTES_MAX};
+use super::program::{Program, ProgramSpec, StartPrograms};
+use crate::config::{Connection, Origin, Server};
+use crate::offer::Era;
+use futures_util::FutureExt as _;
+use hyper::header::{HeaderName, HeaderValue};
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, QuitReason, RoleClient, RunningService,
+    RunningServiceCancellationToken, serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rondo_http::Transport;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// The bound on one message of a program, in bytes.
+const LINE_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// How often a stream that broke off is opened again.
+const STREAM_RETRIES_MAX: usize = 5;
+/// The longest time between two such attempts.
+const STREAM_RETRY_MAX: Duration = Duration::from_secs(30);
+/// How long a program may take to end once its input is closed.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// What of a program's standard error is shown, in characters.
+const STDERR_CHARS_MAX: usize = 400;
+
+/// A connection that works.
+pub(crate) struct Live {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) era: Era,
+    ending: RunningServiceCancellationToken,
+    service: JoinHandle<Result<QuitReason, tokio::task::JoinError>>,
+    program: Option<Box<dyn Program>>,
+}
+
+impl Live {
+    /// Waits until the server is gone.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(crate) async fn gone(&mut self) {
+        let _ = (&mut self.service).await;
+    }
+
+    /// Returns the end of what its program wrote to its standard error, on one line.
+    pub(crate) fn last_words(&self) -> String {
+        self.program
+            .as_ref()
+            .map(|it| last_words(&**it))
+            .unwrap_or_default()
+    }
+
+    /// Ends the connection, and the program.
+    pub(crate) async fn end(mut self) {
+        self.ending.cancel();
+        if !self.service.is_finished() {
+            drop(tokio::time::timeout(END_GRACE, &mut self.service).await);
+        }
+        self.service.abort();
+        if let Some(program) = self.program.take() {
+            program.end(END_GRACE).await;
+        }
+    }
+}
+
+/// Begins a connection. A server that was known to speak one lifecycle and does not any more is asked which.
+///
+/// # Errors
+/// Says why there is none, in a sentence without secrets.
+pub(crate) async fn connect(
+    server: &Server,
+    transport: &Transport,
+    programs: &Arc<dyn StartPrograms>,
+    known: Option<Era>,
+) -> Result<Live, String> {
+    let first = attempt(server, transport, programs, known).await;
+    match (first, known) {
+        (Err(_), Some(_)) => attempt(server, transport, programs, None).await,
+        (first, _) => first,
+    }
+}
+
+async fn attempt(
+    server: &Server,
+    transport: &Transport,
+    programs: &Arc<dyn StartPrograms>,
+    known: Option<Era>,
+) -> Result<Live, String> {
+    let shared = Arc::new(Shared::new(&server.name));
+    let handler = Handler(Arc::clone(&shared));
+    let mut program = None;
+    let served = match &server.connection {
+        Connection::Stdio {
+            command,
+            arguments,
+            variables,
+            directory,
+        } => {
+            let spec = ProgramSpec {
+                server: server.name.clone(),
+                command: command.clone(),
+                arguments: arguments.clone(),
+                variables: variables.clone().into_iter().collect(),
+                directory: directory.clone(),
+                is_confined: matches!(server.origin, Origin::Project(_)),
+            };
+            let started = program.insert(programs.start(&spec).await?);
+            let streams = started.take_streams();
+            let (input, output) = streams.ok_or("its streams were taken")?;
+            let pipes =
+                AsyncRwTransport::new_client(output, input).with_max_line_length(LINE_BYTES_MAX);
+            serve_client_with_lifecycle(handler, pipes, lifecycle(known))
+                .boxed()
+                .await
+        }
+        Connection::Http { url, headers } => {
+            let config = http_config(url.expose(), headers)?;
+            let client = HttpClient(transport.clone());
+            let http = StreamableHttpClientTransport::with_client(client, config);
+            serve_client_with_lifecycle(handler, http, lifecycle(known))
+                .boxed()
+                .await
+        }
+    };
+    match served {
+        Ok(service) => Ok(live(service, shared, program)),
+        Err(err) => {
+            let mut why = reason(&err);
+            if let Some(program) = program {
+                let words = last_words(&*program);
+                program.end(Duration::from_millis(100)).await;
+                if !words.is_empty() {
+                    why = format!("{why}; it wrote: {words}");
+                }
+            }
+            Err(why)
+        }
+    }
+}
+
+fn live(
+    service: RunningService<RoleClient, Handler>,
+    shared: Arc<Shared>,
+    program: Option<Box<dyn Program>>,
+) -> Live {
+    let peer = service.peer().clone();
+    let info = peer.peer_info();
+    let is_old = info.is_none_or(|it| it.protocol_version.has_initialize());
+    Live {
+        era: match is_old {
+            true => Era::Initialize,
+            false => Era::Discover,
+        },
+        ending: service.cancellation_token(),
+        service: tokio::spawn(service.waiting()),
+        peer,
+        shared,
+        program,
+    }
+}
+
+fn lifecycle(known: Option<Era>) -> ClientLifecycleMode {
+    let preferred_versions = vec![ProtocolVersion::LATEST];
+    match known {
+        Some(Era::Initialize) => ClientLifecycleMode::Initialize,
+        Some(Era::Discover) => ClientLifecycleMode::Discover { preferred_versions },
+        None => ClientLifecycleMode::Auto {
+            preferred_versions,
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+    }
+}
+
+fn http_config(
+    url: &str,
+    headers: &std::collections::BTreeMap<String, rondo_http::Secret>,
+) -> Result<StreamableHttpClientTransportConfig, String> {
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let wrong = || {
+            format!(
+                "the header `{}` cannot be sent",
+                rondo_core::shown::line(name)
+            )
+        };
+        let key = HeaderName::try_from(name).map_err(|_| wrong())?;
+        let mut value = HeaderValue::try_from(value.expose()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        custom.insert(key, value);
+    }
+    let mut retries = ExponentialBackoff::default();
+    retries.max_times = Some(STREAM_RETRIES_MAX);
+    retries.max_delay = Some(STREAM_RETRY_MAX);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(custom)
+        .max_json_response_size(MESSAGE_BYTES_MAX)
+        .max_sse_event_size(MESSAGE_BYTES_MAX);
+    config.retry_config = Arc::new(retries);
+    Ok(config)
+}
+
+/// Says why a connection could not be begun, on one line.
+fn reason(err: &ClientInitializeError) -> String {
+    if err.is_authorization_required() {
+        return "it asks for authorisation; a header with a token goes into its `headers`"
+            .to_owned();
+    }
+    let mut text = match err {
+        ClientInitializeError::ConnectionClosed(_) => "it ended before it replied".to_owned(),
+        ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
+        err => err.to_string(),
+    };
+    let mut source = std::error::Error::source(err);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    let text: String = text.chars().take(STDERR_CHARS_MAX).collect();
+    rondo_core::shown::line(&text)
+}
+
+fn last_words(program: &dyn Program) -> String {
+    let text = program.stderr();
+    let text = text.trim();
+    let start = text.chars().count().saturating_sub(STDERR_CHARS_MAX);
+    let text: String = text
+        .chars()
+        .skip(start)
+        .map(|it| if it == '\n' { ' ' } else { it })
+        .collect();
+    rondo_core::shown::line(&text)
+}

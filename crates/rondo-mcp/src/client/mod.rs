@@ -1,0 +1,25 @@
+//! One connection to a server: how it is begun, what is asked over it, and what the server asks in turn.
+//!
+//! # Layout
+//! - `connect`: begins a connection in the lifecycle that the server speaks.
+//! - `http`: rmcp's HTTP client over the connections that all requests of Rondo share.
+//! - `program`: the port to programs; starting them is not done here.
+//! - `handler`: what the server says by itself: progress, changes, questions.
+//! - `elicit`: its questions, put to the user.
+//! - `list`: its lists of tools, prompts and resources, page by page.
+//! - `call`: one call of a tool.
+
+mod call;
+mod connect;
+mod elicit;
+mod handler;
+mod http;
+mod list;
+mod program;
+
+pub(crate) use call::call;
+pub(crate) use connect::{Live, connect};
+pub(crate) use handler::Shared;
+pub use list::{PromptInfo, ResourceInfo};
+pub(crate) use list::{prompts, resources, tools};
+pub use program::{Program, ProgramSpec, StartPrograms, Streams};

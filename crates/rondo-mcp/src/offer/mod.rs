@@ -1,0 +1,24 @@
+//! What is offered of servers: their tools under names of our own, pinned, within a budget.
+//!
+//! # Layout
+//! - `definition`: a tool as its server describes it, and what models read of it.
+//! - `name`: the names that models call tools by.
+//! - `pins`: what is known of servers from before.
+//! - `catalog`: the tools of all servers, and what has become of each.
+//! - `search`: finds tools by words.
+//! - `source`: what one session is offered, and the tool that finds more.
+//! - `tool`: a tool of a server as a tool of a turn.
+
+mod catalog;
+mod definition;
+mod name;
+mod pins;
+mod search;
+mod source;
+mod tool;
+
+pub(crate) use catalog::{Catalog, Change};
+pub use definition::ToolDefinition;
+pub use name::PREFIX;
+pub use pins::{Era, PinStore, Pins};
+pub(crate) use source::SessionTools;

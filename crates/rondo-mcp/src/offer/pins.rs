@@ -1,0 +1,176 @@
+//! What is known of servers from before: their tools as the user has accepted them, and how they are spoken to.
+//!
+//! A file for each server, named by its fingerprint, so that a server that is started in another way is another one.
+//! It makes the tools of a server known before it has started, and shows when one of them changes.
+
+use super::definition::ToolDefinition;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The bound on one such file, in bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The form of the files; those of a later one are left alone.
+const VERSION: u32 = 1;
+
+/// Which of the protocol's lifecycles a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Era {
+    /// It begins with `initialize`.
+    Initialize,
+    /// Each request says what is needed to understand it.
+    Discover,
+}
+
+/// What is known of one server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pins {
+    /// How it was spoken to last.
+    #[serde(default)]
+    pub era: Option<Era>,
+    /// Its tools, in the order of its list; none where it has not been listed yet.
+    #[serde(default)]
+    pub tools: Option<Vec<ToolDefinition>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    #[serde(flatten)]
+    pins: Pins,
+}
+
+/// The directory of these files; where there is none, nothing is remembered.
+#[derive(Debug, Clone, Default)]
+pub struct PinStore(Option<PathBuf>);
+
+impl PinStore {
+    /// Keeps the files in a directory, which is made when something is kept.
+    #[must_use]
+    pub fn in_directory(directory: PathBuf) -> Self {
+        Self(Some(directory))
+    }
+
+    /// Returns what is known of a server. A file that cannot be read is as good as none.
+    #[must_use]
+    pub fn load(&self, fingerprint: &str) -> Pins {
+        let Some(file) = self.file(fingerprint) else {
+            return Pins::default();
+        };
+        match read(&file) {
+            Ok(pins) => pins,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Pins::default(),
+            Err(err) => {
+                tracing::warn!(%err, "what was known of a server cannot be read");
+                Pins::default()
+            }
+        }
+    }
+
+    /// Replaces what is known of a server.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was known stays.
+    pub fn save(&self, fingerprint: &str, pins: &Pins) -> io::Result<()> {
+        let Some(file) = self.file(fingerprint) else {
+            return Ok(());
+        };
+        let written = Written {
+            version: VERSION,
+            pins: pins.clone(),
+        };
+        write_private(&file, &serde_json::to_vec(&written)?)
+    }
+
+    /// Forgets a server.
+    ///
+    /// # Errors
+    /// When it cannot be forgotten.
+    pub fn forget(&self, fingerprint: &str) -> io::Result<()> {
+        match self.file(fingerprint).map(fs::remove_file) {
+            Some(Err(err)) if err.kind() != io::ErrorKind::NotFound => Err(err),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&self, fingerprint: &str) -> Option<PathBuf> {
+        Some(self.0.as_ref()?.join(format!("{fingerprint}.json")))
+    }
+}
+
+fn read(file: &Path) -> io::Result<Pins> {
+    let mut bytes = Vec::new();
+    fs::File::open(file)?
+        .take(FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)?;
+    let written: Written = serde_json::from_slice(&bytes)?;
+    match written.version {
+        VERSION => Ok(written.pins),
+        later => Err(io::Error::other(format!("it has version {later}"))),
+    }
+}
+
+/// Replaces a file that only the user can read, atomically.
+fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = file.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)?;
+    }
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(&beside).and_then(|mut new| {
+        new.write_all(bytes)?;
+        new.sync_all()?;
+        fs::rename(&beside, file)
+    });
+    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn what_is_known_is_found_again_and_is_the_users_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("mcp");
+        let store = PinStore::in_directory(directory.clone());
+        assert_eq!(store.load("f"), Pins::default());
+        let tool = ToolDefinition::read(&json!({"name": "t", "inputSchema": {}})).unwrap();
+        let pins = Pins {
+            era: Some(Era::Discover),
+            tools: Some(vec![tool]),
+        };
+        store.save("f", &pins).unwrap();
+        assert_eq!(store.load("f"), pins);
+        assert_eq!(store.load("g"), Pins::default());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(&directory), mode(&directory.join("f.json"))),
+            (0o700, 0o600)
+        );
+        store.forget("f").unwrap();
+        store.forget("f").unwrap();
+        assert_eq!(store.load("f"), Pins::default());
+        PinStore::default().save("f", &pins).unwrap();
+        assert_eq!(PinStore::default().load("f"), Pins::default());
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_as_good_as_none() {
+        let home = tempfile::tempdir().unwrap();
+        let store = PinStore::in_directory(home.path().to_owned());
+        for text in ["", "{", "[]", r#"{"version": 2, "tools": []}"#] {
+            fs::write(home.path().join("f.json"), text).unwrap();
+            assert_eq!(store.load("f"), Pins::default(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! One server, and the task that keeps it running: started in the background, listed again when it says that its tools
+//! have changed, and started anew by a call where it has ended.
+
+use crate::client::{self, Live, Shared, StartPrograms};
+use crate::config::Server;
+use crate::offer::{Catalog, Era, PinStore};
+use futures_util::FutureExt as _;
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::{Peer, RoleClient};
+use rondo_http::Transport;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How often a server is started, all in all.
+const STARTS_MAX: u32 = 10;
+/// How often the tools of one connection are listed again.
+const LISTS_MAX: u32 = 200;
+/// How long several notes of a change are taken for one.
+const CHANGES_WITHIN: Duration = Duration::from_millis(200);
+/// The bound on notes that nobody has taken yet.
+const NOTES_MAX: usize = 50;
+
+/// A server, as calls see it.
+pub(crate) struct Running {
+    server: Arc<Server>,
+    state: watch::Sender<State>,
+    /// Told when a call needs the server again.
+    wanted: Notify,
+    catalog: Arc<Catalog>,
+    pins: PinStore,
+    notes: Mutex<Vec<String>>,
+}
+
+/// What is to be had of a server.
+#[derive(Clone)]
+pub(crate) enum State {
+    Starting,
+    Ready(Ready),
+    /// It is not there; why, on one line.
+    Down(String),
+    /// It is not started any more; why, on one line.
+    Over(String),
+}
+
+/// A connection that calls go over.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) era: Era,
+}
+
+/// What servers are started with.
+pub(crate) struct Means {
+    pub(crate) transport: Transport,
+    pub(crate) programs: Arc<dyn StartPrograms>,
+    /// How many may start at once.
+    pub(crate) slots: Semaphore,
+}
+
+impl Running {
+    pub(crate) fn new(server: Arc<Server>, catalog: Arc<Catalog>, pins: PinStore) -> Self {
+        Self {
+            server,
+            state: watch::Sender::new(State::Starting),
+            wanted: Notify::new(),
+            catalog,
+            pins,
+            notes: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Waits until calls can go to the server. One that has ended is started again. How long a start may take is
+    /// bounded, so this is too.
+    ///
+    /// # Errors
+    /// Says why the server is not there.
+    pub(crate) async fn ready(&self) -> Result<Ready, String> {
+        let mut states = self.state.subscribe();
+        if matches!(*states.borrow(), State::Down(_)) {
+            self.state.send_replace(State::Starting);
+            self.wanted.notify_one();
+        }
+        let settled = states.wait_for(|it| !matches!(it, State::Starting)).await;
+        match settled.map(|it| it.clone()) {
+            Ok(State::Ready(ready)) => Ok(ready),
+            Ok(State::Down(why) | State::Over(why)) => Err(why),
+            Ok(State::Starting) | Err(_) => Err("it is being ended".to_owned()),
+        }
+    }
+
+    /// Pins what a tool has become.
+    pub(crate) fn accept(&self, tool: &str) {
+        let Some(new) = self.catalog.accept(&self.server.name, tool) else {
+            return;
+        };
+        let mut pins = self.pins.load(&self.server.fingerprint);
+        for pinned in pins.tools.iter_mut().flatten() {
+            if pinned.name == new.name {
+                *pinned = new.clone();
+            }
+        }
+        self.save(&pins);
+    }
+
+    fn save(&self, pins: &crate::offer::Pins) {
+        if let Err(err) = self.pins.save(&self.server.fingerprint, pins) {
+            let name = &self.server.name;
+            self.note(format!(
+                "what the server `{name}` offers cannot be remembered: {err}"
+            ));
+        }
+    }
+
+    /// Keeps a note until the next step takes it.
+    pub(crate) fn note(&self, note: String) {
+        tracing::info!("{note}");
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < NOTES_MAX && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *notes)
+    }
+
+    fn down(&self, why: String) {
+        self.catalog.unreachable(&self.server.name);
+        self.note(format!(
+            "the server `{}` is not there: {why}",
+            self.server.name
+        ));
+        self.state.send_replace(State::Down(why));
+    }
+
+    /// Keeps the server running until it is told to stop.
+    pub(crate) async fn keep(&self, means: &Means, stop: CancellationToken) {
+        for start in 1..=STARTS_MAX {
+            if start > 1 {
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    () = self.wanted.notified() => {}
+                }
+            }
+            let started = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                started = self.start(means).boxed() => started,
+            };
+            match started {
+                Ok(live) => {
+                    let is_stopped = self.watch(live, &stop).boxed().await;
+                    if is_stopped {
+                        return;
+                    }
+                }
+                Err(why) => self.down(why),
+            }
+        }
+        self.state
+            .send_replace(State::Over(format!("it ended {STARTS_MAX} times")));
+        stop.cancelled().await;
+    }
+
+    async fn start(&self, means: &Means) -> Result<Live, String> {
+        // It is never closed.
+        let _slot = means.slots.acquire().await;
+        let limit = self.server.timeouts.startup;
+        match timeout(limit, self.connect(means)).await {
+            Ok(started) => started,
+            Err(_) => Err(format!("it did not start within {} s", limit.as_secs_f64())),
+        }
+    }
+
+    async fn connect(&self, means: &Means) -> Result<Live, String> {
+        let known = self.pins.load(&self.server.fingerprint).era;
+        let live = client::connect(&self.server, &means.transport, &means.programs, known).await?;
+        let mut pins = self.pins.load(&self.server.fingerprint);
+        if pins.era != Some(live.era) {
+            pins.era = Some(live.era);
+            self.save(&pins);
+        }
+        self.list(&live.peer).await?;
+        Ok(live)
+    }
+
+    /// Lists the tools, and compares them with what is pinned.
+    async fn list(&self, peer: &Peer<RoleClient>) -> Result<(), String> {
+        let info = peer.peer_info();
+        let has_tools = info.is_none_or(|it| it.capabilities.tools.is_some());
+        let (tools, aside) = match has_tools {
+            true => client::tools(peer).await.map_err(|err| {
+                format!(
+                    "its tools cannot be listed: {}",
+                    rondo_core::shown::line(&err.to_string())
+                )
+            })?,
+            false => Default::default(),
+        };
+        let mut pins = self.pins.load(&self.server.fingerprint);
+        let listed = self.catalog.listed(&self.server, &pins, tools, aside);
+        for note in listed.notes {
+            self.note(note);
+        }
+        if let Some(pinned) = listed.pinned {
+            pins.tools = Some(pinned);
+            self.save(&pins);
+        }
+        Ok(())
+    }
+
+    /// Lets calls go over a connection until it ends. Returns whether that is since all servers are being ended.
+    async fn watch(&self, mut live: Live, stop: &CancellationToken) -> bool {
+        self.state.send_replace(State::Ready(Ready {
+            peer: live.peer.clone(),
+            shared: Arc::clone(&live.shared),
+            era: live.era,
+        }));
+        let (peer, shared, era) = (live.peer.clone(), Arc::clone(&live.shared), live.era);
+        let is_stopped = tokio::select! {
+            biased;
+            () = stop.cancelled() => true,
+            () = live.gone() => false,
+            () = self.follow(&peer, &shared, era).boxed() => false,
+        };
+        if !is_stopped {
+            // What it wrote last may still be on its way.
+            sleep(Duration::from_millis(50)).await;
+            let words = live.last_words();
+            let wrote = match words.is_empty() {
+                true => String::new(),
+                false => format!("; it wrote: {words}"),
+            };
+            self.down(format!("it has ended{wrote}"));
+        }
+        live.end().await;
+        is_stopped
+    }
+
+    /// Takes up changes of the server's list, for as long as it is there.
+    async fn follow(&self, peer: &Peer<RoleClient>, shared: &Shared, era: Era) {
+        let listing = async {
+            for _ in 0..LISTS_MAX {
+                shared.changed.notified().await;
+                sleep(CHANGES_WITHIN).await;
+                peer.clear_response_cache().await;
+                if let Err(why) = self.list(peer).await {
+                    self.note(format!("the server `{}`: {why}", self.server.name));
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::join!(subscribed(peer, shared, era), listing);
+    }
+}
+
+/// Asks a server of the newer lifecycle to tell of changes, and passes them on until it ends that.
+async fn subscribed(peer: &Peer<RoleClient>, shared: &Shared, era: Era) {
+    if era != Era::Discover {
+        return;
+    }
+    let info = peer.peer_info();
+    let tells = info.and_then(|it| it.capabilities.tools.as_ref()?.list_changed);
+    if tells != Some(true) {
+        return;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let Ok(mut subscription) = peer.listen(filter).await else {
+        return;
+    };
+    while let Ok(Some(_)) = subscription.next().await {
+        shared.changed.notify_one();
+    }
+}
