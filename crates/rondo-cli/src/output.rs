@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::render::{escaped, wrapped};
 use rondo_runtime::Notices;
 use rondo_runtime::env::Env;
+use rondo_runtime::mcp::ProjectServers;
 use rondo_runtime::project::UntrustedProject;
 use rondo_runtime::sanitize;
 use rustix::termios::{isatty, tcgetwinsize};
@@ -251,6 +252,36 @@ impl Notices for SharedOutput {
             project.file.display(),
             project.folder.display(),
         )))
+    }
+
+    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
+        let output = self.get();
+        if output.quiet || !has_person() {
+            return None;
+        }
+        let mut lines = String::new();
+        for server in servers.servers.iter().take(LINES_MAX) {
+            let line = format!("  {}: {}", server.name, server.described);
+            lines.extend(line.chars().take(COLUMNS_MAX).chain(['\n']));
+        }
+        let more = servers.servers.len().saturating_sub(LINES_MAX);
+        if more > 0 {
+            let _ = writeln!(lines, "  and {more} more");
+        }
+        let file = servers
+            .servers
+            .first()
+            .map(|it| it.file.display().to_string());
+        Some(output.is_confirmed(&format!(
+            "`{}` brings servers that were not started here before:\n{lines}\
+             What they offer is read by the model, and programs run confined to this folder.\n\
+             Start them from now on?",
+            file.unwrap_or_default(),
+        )))
+    }
+
+    fn can_ask(&self) -> bool {
+        has_person()
     }
 
     fn note(&self, text: &str) {

@@ -41,7 +41,8 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
 /// Reads what the words say to read and builds the message.
 ///
 /// `-` alone is standard input; otherwise what is piped in follows as a `<stdin>` block. A word that
-/// begins with `@` attaches the file it names, beneath `directory` where it is relative. Standard
+/// begins with `@` attaches the file it names, beneath `directory` where it is relative; `@server:uri` of one of the
+/// `servers` stays, since it is read later. Standard
 /// input is read to its end, however long that takes; where it is silent, `tell` is called once.
 ///
 /// # Errors
@@ -50,6 +51,7 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
 pub(crate) fn read(
     words: &[String],
     directory: &Path,
+    servers: &[String],
     implied: bool,
     tell: &dyn Fn(&str),
 ) -> Result<Message> {
@@ -73,7 +75,7 @@ pub(crate) fn read(
         true => None,
         false => Some(read_stdin(tell)?),
     };
-    let (text, files) = attachments(&text, directory, Missing::AMistake)?;
+    let (text, files) = attachments(&text, directory, servers, Missing::AMistake)?;
     finish(&text, files, piped.as_deref())
 }
 
@@ -83,8 +85,8 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// When there is nothing to ask, or a file cannot be attached.
-pub(crate) fn of_text(text: &str, directory: &Path) -> Result<Message> {
-    let (text, files) = attachments(text, directory, Missing::IsAWord)?;
+pub(crate) fn of_text(text: &str, directory: &Path, servers: &[String]) -> Result<Message> {
+    let (text, files) = attachments(text, directory, servers, Missing::IsAWord)?;
     finish(&text, files, None)
 }
 
@@ -164,7 +166,12 @@ fn readable_within(stream: impl AsFd, wait: Duration) -> io::Result<bool> {
 }
 
 /// Takes the files out of a prompt. The text keeps their names, so that it still reads well.
-fn attachments(text: &str, directory: &Path, missing: Missing) -> Result<(String, Vec<Part>)> {
+fn attachments(
+    text: &str,
+    directory: &Path,
+    servers: &[String],
+    missing: Missing,
+) -> Result<(String, Vec<Part>)> {
     let mut kept = String::with_capacity(text.len());
     let mut files = Vec::new();
     let mut rest = text;
@@ -182,7 +189,14 @@ fn attachments(text: &str, directory: &Path, missing: Missing) -> Result<(String
             rest = literal;
             continue;
         }
-        let is_meant = |name: &str| missing == Missing::AMistake || directory.join(name).is_file();
+        // `@server:uri` names a resource, which is read when the server is there.
+        let is_resource = |name: &str| {
+            let server = name.split_once(':').map(|(server, _)| server);
+            server.is_some_and(|it| servers.iter().any(|known| known == it))
+        };
+        let is_meant = |name: &str| {
+            !is_resource(name) && (missing == Missing::AMistake || directory.join(name).is_file())
+        };
         let named = named_file(after).filter(|(name, _)| begins_word && is_meant(name));
         match named {
             Some((name, remaining)) => {
@@ -292,7 +306,7 @@ mod tests {
     fn files_are_attached_and_signs_that_are_no_files_stay() {
         let folder = folder();
         let text = "sum @a.txt and @\"b c.txt\" for me@example.org, @@home @ now";
-        let (kept, files) = attachments(text, folder.path(), Missing::AMistake).unwrap();
+        let (kept, files) = attachments(text, folder.path(), &[], Missing::AMistake).unwrap();
         assert_eq!(
             kept,
             "sum a.txt and b c.txt for me@example.org, @home @ now"
@@ -309,7 +323,7 @@ mod tests {
     #[test]
     fn what_is_typed_may_hold_signs_that_name_no_file() {
         let folder = folder();
-        let message = of_text("@property and @a.txt", folder.path()).unwrap();
+        let message = of_text("@property and @a.txt", folder.path(), &[]).unwrap();
         let text = message.text();
         assert!(text.starts_with("@property and a.txt"), "{text}");
         assert!(text.contains("alpha"), "{text}");
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn an_image_is_recognised_by_its_bytes() {
-        let (_, files) = attachments("@dot.png", folder().path(), Missing::AMistake).unwrap();
+        let (_, files) = attachments("@dot.png", folder().path(), &[], Missing::AMistake).unwrap();
         let [Part::Media(media)] = files.as_slice() else {
             panic!("one image")
         };
@@ -336,7 +350,7 @@ mod tests {
             ("@.", "failed to read `.`"),
             ("@bad.bin", "neither text nor an image"),
         ] {
-            let error = attachments(text, folder.path(), Missing::AMistake).unwrap_err();
+            let error = attachments(text, folder.path(), &[], Missing::AMistake).unwrap_err();
             assert_eq!(error.exit, Exit::Input);
             assert!(error.line().contains(said), "{}", error.line());
         }
@@ -353,7 +367,7 @@ mod tests {
             let text = "x".repeat(usize::try_from(size).unwrap());
             fs::write(folder.path().join("big.txt"), text).unwrap();
             assert_eq!(
-                attachments("@big.txt", folder.path(), Missing::AMistake).is_ok(),
+                attachments("@big.txt", folder.path(), &[], Missing::AMistake).is_ok(),
                 fits,
                 "{size}"
             );

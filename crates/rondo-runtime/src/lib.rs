@@ -30,6 +30,7 @@
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`watch`]: a session that another process works on.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
+//! - [`mcp`]: servers of the Model Context Protocol.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.
 
 pub mod agents;
@@ -50,6 +51,7 @@ pub mod files;
 mod front_matter;
 pub mod granting;
 mod ids;
+pub mod mcp;
 pub mod memory;
 pub mod models;
 pub mod notices;

@@ -1,5 +1,6 @@
 //! Notes and questions for the user, apart from the answer.
 
+use crate::mcp::ProjectServers;
 use crate::project::UntrustedProject;
 
 /// Shows notes to the user, in the host's own way.
@@ -15,6 +16,17 @@ pub trait Notices: Send + Sync {
     fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
         let _ = project;
         None
+    }
+
+    /// Asks the user whether servers that a trusted project brings may be started. `None` if there is no user to ask.
+    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
+        let _ = servers;
+        None
+    }
+
+    /// Returns whether there is a user who can be asked while a turn runs.
+    fn can_ask(&self) -> bool {
+        false
     }
 
     /// Shows progress in place of the last progress text; `None` ends it.

@@ -3,6 +3,7 @@
 use crate::env::Env;
 use crate::error::Result;
 use crate::extensions::Extensions;
+use crate::mcp;
 use crate::notices::Notices;
 use crate::plan::{ConnectedModel, TurnPlan};
 use crate::python::LivePython;
@@ -11,6 +12,7 @@ use crate::settings::Settings;
 use crate::table::Layer;
 use crate::telemetry::Telemetry;
 use rondo_core::EventSender;
+use rondo_mcp::{Consent, Servers};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +34,8 @@ struct Shared {
     /// The model that was connected last, and the fingerprint of its connection.
     connected: Mutex<Option<(String, ConnectedModel)>>,
     telemetry: tokio::sync::Mutex<Option<Telemetry>>,
+    /// The servers that were started last, and the fingerprints of those and their directory.
+    servers: Mutex<Option<(String, Arc<Servers>)>>,
 }
 
 impl Runtime {
@@ -48,6 +52,7 @@ impl Runtime {
             extensions: Mutex::default(),
             connected: Mutex::default(),
             telemetry: tokio::sync::Mutex::default(),
+            servers: Mutex::default(),
         }))
     }
 
@@ -113,8 +118,54 @@ impl Runtime {
         telemetry.observe(events)
     }
 
-    /// Sends the remaining telemetry, for a bounded time.
+    /// Returns the servers of these settings, which the first call starts in the background, on the current Tokio
+    /// runtime; nothing where there are none. Sessions of one directory share them.
+    ///
+    /// # Errors
+    /// When the settings of the network cannot be used.
+    pub fn servers(&self, settings: &Settings) -> Result<Option<Arc<Servers>>> {
+        let of = fingerprint(settings);
+        let mut started = self
+            .0
+            .servers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, servers)) = &*started
+            && *known == of
+        {
+            return Ok(Some(Arc::clone(servers)));
+        }
+        if let Some(note) = settings.mcp.note() {
+            self.notices().note(&note);
+        }
+        let consent = mcp::consent(settings, self.notices());
+        let servers = mcp::start(settings, &self.0.notices, consent)?.map(Arc::new);
+        *started = servers.clone().map(|it| (of, it));
+        Ok(servers)
+    }
+
+    /// Starts the servers of these settings apart from those that sessions share, for a look at what they offer. Tools
+    /// that have changed stay in it.
+    ///
+    /// # Errors
+    /// As [`Self::servers`].
+    pub fn servers_to_test(&self, settings: &Settings) -> Result<Option<Servers>> {
+        mcp::start(settings, &self.0.notices, Consent::Ask)
+    }
+
+    /// Ends servers and sends the remaining telemetry, for a bounded time.
     pub async fn close(&self) {
+        let servers = {
+            let mut started = self
+                .0
+                .servers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            started.take()
+        };
+        if let Some((_, servers)) = servers {
+            servers.close().await;
+        }
         let telemetry = self.0.telemetry.lock().await.take();
         if let Some(telemetry) = telemetry {
             telemetry.finish().await;
@@ -164,4 +215,15 @@ impl Runtime {
     pub fn python(&self) -> &LivePython {
         &self.0.python
     }
+}
+
+/// Identifies the servers of these settings.
+fn fingerprint(settings: &Settings) -> String {
+    let servers = settings.mcp.servers.iter();
+    let servers = servers.map(|it| format!("{} {:?} {}\n", it.name, it.origin, it.fingerprint));
+    format!(
+        "{}\n{}",
+        settings.directory.display(),
+        servers.collect::<String>()
+    )
 }

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
+use crate::mcp;
 use crate::parking::{self, GivenAnswer, has_expired};
 use crate::plan::{ConnectedModel, TurnPlan, go_on_with};
 use crate::runtime::Runtime;
@@ -12,9 +13,10 @@ use crate::turn::{Turn, TurnContext, TurnHost, TurnStart};
 use rondo_core::clock::Clock;
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail, RecordBody, Seq};
 use rondo_core::session::Delivery;
+use rondo_core::shown;
 use rondo_core::{TurnEnd, control, events};
 use rondo_journal::{SessionInfo, Store};
-use rondo_types::{Message, Outcome, Question, SessionId, TurnEvent};
+use rondo_types::{Message, Outcome, Part, Question, SessionId, TurnEvent};
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
@@ -433,7 +435,74 @@ impl Session {
     /// # Cancel safety
     /// As [`Runtime::connect`].
     pub async fn connect(&self, plan: &TurnPlan) -> Result<ConnectedModel> {
+        // They start while the key or the weights of the model are found.
+        self.runtime.servers(&self.settings)?;
         self.runtime.connect(plan, &self.settings).await
+    }
+
+    /// Reads the resources of servers that a turn's message names as `@server:uri`, and adds them to it.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is kept.
+    pub async fn with_resources(&self, start: TurnStart) -> Result<TurnStart> {
+        let TurnStart::Message(message) = start else {
+            return Ok(start);
+        };
+        let servers = self.runtime.servers(&self.settings)?;
+        let message = match servers {
+            Some(servers) => mcp::with_resources(*message, &servers).await?,
+            None => *message,
+        };
+        Ok(TurnStart::Message(Box::new(message)))
+    }
+
+    /// Returns the text and media of a server's prompt, whose arguments are given in the order in which it lists them.
+    ///
+    /// # Errors
+    /// When there is no such server or prompt, or too few or too many arguments.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the request is withdrawn.
+    pub async fn server_prompt(
+        &self,
+        server: &str,
+        prompt: &str,
+        arguments: &[String],
+    ) -> Result<Vec<Part>> {
+        let failed = |why: String| {
+            let shown = shown::line(prompt);
+            let context = format!("failed to get the prompt `{shown}` of the server `{server}`");
+            SetupError::because(SetupErrorKind::Input, context, why)
+        };
+        let servers = self.runtime.servers(&self.settings)?;
+        let servers = servers.ok_or_else(|| failed("there are no servers".to_owned()))?;
+        let known = servers.prompts(server).await.map_err(failed)?;
+        let found = known.iter().find(|it| it.name == prompt);
+        let found = found.ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|it| it.name.as_str()).collect();
+            failed(format!("it has only: {}", names.join(", ")))
+        })?;
+        let needed = found.arguments.iter().filter(|it| it.1).count();
+        if arguments.len() < needed || arguments.len() > found.arguments.len() {
+            let names = found
+                .arguments
+                .iter()
+                .map(|(name, is_needed)| match is_needed {
+                    true => name.clone(),
+                    false => format!("[{name}]"),
+                });
+            let names: Vec<String> = names.collect();
+            return Err(failed(format!("it takes: {}", names.join(" "))));
+        }
+        let names = found.arguments.iter().map(|it| it.0.clone());
+        let arguments = names.zip(arguments.iter().cloned()).collect();
+        servers
+            .prompt(server, prompt, arguments)
+            .await
+            .map_err(failed)
     }
 
     /// Puts a turn together. The first one begins the session's record, with its message as the title. Once

@@ -3,6 +3,7 @@
 
 use crate::env::Env;
 use crate::error::{Result, SetupError};
+use crate::mcp::{Looking, McpSetup};
 use crate::notices::Notices;
 use crate::paths::Paths;
 use crate::policy;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub directory: PathBuf,
     /// The rules of calls.
     pub rules: Rules,
+    /// The servers of the Model Context Protocol.
+    pub mcp: McpSetup,
 }
 
 /// One layer and its name.
@@ -73,7 +76,7 @@ impl Settings {
         let rules = policy::load(&directory, &user, &paths, &env, notices);
         let rules = sound(rules, broken)?;
         let environment = sound(Layer::from_env(&env), broken)?;
-        let mut sources = vec![Source::new(user_file.display().to_string(), user)];
+        let mut sources = vec![Source::new(user_file.display().to_string(), user.clone())];
         sources.extend(project.map(Source::of_project));
         sources.push(Source::new("environment".to_owned(), environment));
         sources.push(Source::new(FLAGS.to_owned(), flags));
@@ -84,6 +87,17 @@ impl Settings {
             }
         }
         let values = merge(&sources);
+        let mcp = sound(
+            McpSetup::load(&Looking {
+                directory: &directory,
+                sources: &sources,
+                user: &user,
+                env: &env,
+                paths: &paths,
+                notices,
+            }),
+            broken,
+        )?;
         Ok(Self {
             values,
             sources,
@@ -91,6 +105,7 @@ impl Settings {
             paths,
             directory,
             rules,
+            mcp,
         })
     }
 

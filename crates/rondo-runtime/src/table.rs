@@ -6,6 +6,7 @@
 
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::mcp::McpTable;
 use crate::models::ModelTable;
 use crate::providers::Provider;
 use crate::values::{
@@ -90,6 +91,8 @@ macro_rules! settings {
             pub models: ModelTable,
             /// Values of profiles by name.
             pub profiles: BTreeMap<String, toml::Table>,
+            /// Servers of the Model Context Protocol.
+            pub mcp: McpTable,
         }
 
         /// Every setting that is one value, in the order in which they are shown.
@@ -154,6 +157,7 @@ macro_rules! settings {
                     let known = below.providers.remove(&name).unwrap_or_default();
                     below.providers.insert(name, own.or(known));
                 }
+                self.mcp.over(&mut below.mcp);
                 for (name, own) in self.models {
                     let known = below.models.remove(&name).unwrap_or_default();
                     below.models.insert(name, own.or(known));

@@ -76,6 +76,12 @@ pub fn wanted(profile: &Profile, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
+/// Returns whether every tool is forbidden.
+pub(crate) fn forbids_all(settings: &Settings) -> bool {
+    let forbidden = settings.values.disallowed_tools.iter().flatten();
+    forbidden.into_iter().any(|it| it.trim() == ALL)
+}
+
 /// Returns the names in the lists of allowed and forbidden tools that no tool has. Without a warning, a
 /// misspelt name would silently have no effect.
 pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
@@ -91,7 +97,8 @@ pub fn unknown(profile: &Profile, settings: &Settings) -> Vec<String> {
                 || OPTIONAL.contains(name)
                 || web::has(name)
                 || rondo_memory::TOOL_NAMES.contains(name)
-                || python::has(name);
+                || python::has(name)
+                || name.starts_with(rondo_mcp::PREFIX);
             *name != ALL && !is_known && !profile.tools.iter().any(|it| it == name)
         })
         .map(str::to_owned)

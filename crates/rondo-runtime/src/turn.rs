@@ -136,6 +136,7 @@ impl TurnContext<'_> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
         let host = self.extended(host);
         let secrets = host.secrets.with(connected.key.clone());
+        let secrets = secrets.with(settings.mcp.secrets());
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
@@ -150,7 +151,7 @@ impl TurnContext<'_> {
             "asking"
         );
         let approver = self.approver(&start, host.approver);
-        let mut extensions = host.extensions;
+        let mut extensions = self.with_servers(host.extensions)?;
         let models: Vec<_> = plan.targets().collect();
         extensions
             .budgets
@@ -233,6 +234,17 @@ impl TurnContext<'_> {
             answers: answers.unwrap_or_default(),
             is_kept: self.is_kept,
         }
+    }
+
+    /// Adds the tools of servers, unless every tool is forbidden.
+    fn with_servers(&self, mut extensions: Extensions) -> Result<Extensions> {
+        if !tools::forbids_all(self.settings)
+            && let Some(servers) = self.runtime.servers(self.settings)?
+        {
+            let source = servers.source(&self.conversation.session);
+            extensions.tool_sources.push(source);
+        }
+        Ok(extensions)
     }
 
     /// Returns what the conversation knows of text from outside, and the one above it where there is one.

@@ -6,7 +6,7 @@ use crate::paths::Paths;
 use crate::table::{FromUntrusted, Layer, Setting, setting, unknown};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use toml_edit::{Array, DocumentMut, Item};
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 /// The bound on the file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
@@ -102,6 +102,46 @@ impl UserFile {
         let before = trusted.len();
         trusted.retain(|it| it.as_str() != Some(folder));
         Ok(trusted.len() < before)
+    }
+
+    /// Adds a server, or replaces the one of that name, and returns whether it is new.
+    ///
+    /// # Errors
+    /// When the file has something else in its place.
+    pub fn add_server(&mut self, name: &str, server: &toml::Table) -> Result<bool> {
+        let text = toml::Value::Table(server.clone()).to_string();
+        let written = format!("server = {text}").parse::<DocumentMut>();
+        let written = written.map_err(|err| {
+            SetupError::because(SetupErrorKind::Other, "failed to write the server", err)
+        })?;
+        let inline = written.get("server").and_then(Item::as_inline_table);
+        let table = inline.cloned().unwrap_or_default().into_table();
+        let is_new = self.servers()?.insert(name, Item::Table(table)).is_none();
+        Ok(is_new)
+    }
+
+    /// Removes a server, and returns whether there was one of that name.
+    ///
+    /// # Errors
+    /// When the file has something else in its place.
+    pub fn remove_server(&mut self, name: &str) -> Result<bool> {
+        Ok(self.servers()?.remove(name).is_some())
+    }
+
+    fn servers(&mut self) -> Result<&mut dyn TableLike> {
+        let implicit = || {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        };
+        let mcp = self.document.entry("mcp").or_insert_with(implicit);
+        let servers = mcp.as_table_like_mut();
+        let servers = servers.map(|it| it.entry("servers").or_insert_with(implicit));
+        let servers = servers.and_then(Item::as_table_like_mut);
+        servers.ok_or_else(|| {
+            let message = "`mcp.servers` is no table of servers";
+            SetupError::new(SetupErrorKind::Config, message)
+        })
     }
 
     fn trusted(&mut self) -> &mut Array {
@@ -257,6 +297,28 @@ mod tests {
         assert_eq!(folders, [Path::new("/a"), Path::new("/b")]);
         assert!(file.distrust(Path::new("/a")).unwrap());
         assert!(!file.distrust(Path::new("/c")).unwrap());
+    }
+
+    #[test]
+    fn servers_are_added_replaced_and_removed_and_everything_else_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let mut file = file(&home, "# mine\nmodel = 'a/b'\n");
+        let server = |text: &str| text.parse::<toml::Table>().unwrap();
+        let first = server("command = 'npx'\nargs = ['-y', 'x']\n[env]\nKEY = '${KEY}'");
+        assert!(file.add_server("s", &first).unwrap());
+        assert!(!file.add_server("s", &server("url = 'http://x'")).unwrap());
+        assert!(file.add_server("t", &first).unwrap());
+        file.save().unwrap();
+        let layer = Layer::from_file(file.path()).unwrap();
+        assert_eq!(layer.mcp.servers["s"].url.as_deref(), Some("http://x"));
+        assert_eq!(layer.mcp.servers["t"].env["KEY"], "${KEY}");
+        assert!(file.remove_server("s").unwrap());
+        assert!(!file.remove_server("s").unwrap());
+        assert!(
+            file.document
+                .to_string()
+                .starts_with("# mine\nmodel = 'a/b'\n\n[mcp.servers.t]\n")
+        );
     }
 
     #[test]

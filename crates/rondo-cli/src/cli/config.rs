@@ -52,7 +52,10 @@ pub(crate) struct TrustArgs {
     /// Stop trusting the folder
     #[arg(long)]
     pub(crate) revoke: bool,
+    /// Agree to all servers that the folder brings, without asking about each
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) servers: bool,
     /// List the trusted folders
-    #[arg(long, conflicts_with_all = ["revoke", "directory"])]
+    #[arg(long, conflicts_with_all = ["revoke", "directory", "servers"])]
     pub(crate) list: bool,
 }

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod editor;
 mod fork;
+mod mcp;
 mod memory;
 mod models;
 mod policy;

@@ -3,8 +3,8 @@
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
-    answer, ask, attach, completion, config, doctor, fork, memory, models, policy, profiles, repl,
-    replay, session, skills, test, trust, usage, wire,
+    answer, ask, attach, completion, config, doctor, fork, mcp, memory, models, policy, profiles,
+    repl, replay, session, skills, test, trust, usage, wire,
 };
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -142,6 +142,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Config(args) => config::run(&args, env, &output),
         Command::Trust(args) => trust::run(&args, env, &output),
         Command::Policy(args) => policy::run(&args, env, &output),
+        Command::Mcp(args) => mcp::run(&args, env, &output),
         Command::Memory(args) => memory::run(&args, env, &output),
         Command::Doctor(args) => doctor::run(&args, env, &output),
         Command::Completion { shell } => completion::run(shell, &output),

@@ -5,13 +5,16 @@ use super::report::write_failed;
 use crate::cli::TrustArgs;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, has_person};
+use rondo_core::shown;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
+use rondo_runtime::mcp::{self, WaitingServer};
 use rondo_runtime::paths::Paths;
 use rondo_runtime::project::{UntrustedProject, folder_of};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::user_file::UserFile;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Runs the command.
@@ -32,16 +35,51 @@ pub(super) fn run(args: &TrustArgs, env: Env, output: &Output) -> Result<Exit> {
         if is_new {
             file.save()?;
         }
+        let servers = match args.revoke {
+            true => String::new(),
+            false => servers(args.servers, &directory, &Paths::find(&env)?, output)?,
+        };
         let folder = folder.display();
-        match (args.revoke, is_new) {
+        let text = match (args.revoke, is_new) {
             (false, true) => format!("{folder} is trusted{}\n", honoured(&directory)),
             (false, false) => format!("{folder} is trusted already\n"),
             (true, true) => format!("{folder} is not trusted any more\n"),
             (true, false) => format!("{folder} is not trusted by itself\n"),
-        }
+        };
+        text + &servers
     };
     output.stdout(&text).map_err(write_failed)?;
     Ok(Exit::Answer)
+}
+
+/// Asks about the servers that the folder brings, and says what became of them.
+fn servers(all: bool, directory: &Path, paths: &Paths, output: &Output) -> Result<String> {
+    let mut text = String::new();
+    let can_ask = has_person();
+    let mut ask = |server: &WaitingServer| {
+        let name = shown::line(&server.name);
+        let file = server.file.display();
+        let may = all
+            || can_ask
+                && output.is_confirmed(&format!(
+                    "`{file}` brings the server `{name}`, which would run or be reached as:\n  {}\n\
+                     What it offers is read by the model, and a program runs confined to this folder.\nStart it from now on?",
+                    server.described
+                ));
+        let said = match (may, can_ask) {
+            (true, _) => "may be started",
+            (false, true) => "is not started",
+            (false, false) => "is not started; `--servers` agrees to it where nobody can be asked",
+        };
+        let _ = writeln!(
+            text,
+            "the server `{name}` of {file} {said}: {}",
+            server.described
+        );
+        may
+    };
+    mcp::ask_about(directory, paths, &mut ask)?;
+    Ok(text)
 }
 
 /// Says what of a folder counts from now on.

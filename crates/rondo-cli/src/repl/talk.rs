@@ -62,6 +62,14 @@ pub(super) struct AgentChat {
     pub(super) attached: Vec<Part>,
 }
 
+/// What is asked.
+enum Asked<'a> {
+    /// What was typed.
+    Words(&'a str),
+    /// What a server's prompt says.
+    Prompt(Vec<Part>),
+}
+
 impl AgentChat {
     /// Takes the session that the prompt begins with.
     pub(super) fn new(
@@ -97,6 +105,28 @@ impl AgentChat {
     /// # Errors
     /// When no model can be asked, or the journal cannot be used.
     pub(super) async fn ask(&mut self, question: &str) -> Result<TurnEnd> {
+        self.ask_with(Asked::Words(question)).await
+    }
+
+    /// Asks what a server's prompt says. Its words are the server's: no files and no resources are taken for them.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], and when the prompt cannot be had.
+    pub(super) async fn ask_prompt(
+        &mut self,
+        server: &str,
+        prompt: &str,
+        arguments: &[String],
+    ) -> Result<TurnEnd> {
+        self.learn_keys();
+        let parts = self
+            .session
+            .server_prompt(server, prompt, arguments)
+            .await?;
+        self.ask_with(Asked::Prompt(parts)).await
+    }
+
+    async fn ask_with(&mut self, asked: Asked<'_>) -> Result<TurnEnd> {
         self.learn_keys();
         let directory = &self.session.settings.directory;
         if !directory.is_dir() {
@@ -106,13 +136,19 @@ impl AgentChat {
         if plan.tool_names.iter().any(|name| python::has(name)) {
             self.python()?;
         }
-        let message = self.message(question)?;
+        let (message, is_typed) = match asked {
+            Asked::Words(question) => (self.message(question)?, true),
+            Asked::Prompt(parts) => (self.prompt_message(parts), false),
+        };
         let carried = self.carry_on().await?;
         if let Some(over) = carried.filter(|it| it.stopped_by.is_some()) {
             return Ok(over);
         }
         self.attached.clear();
-        let start = TurnStart::Message(Box::new(message));
+        let mut start = TurnStart::Message(Box::new(message));
+        if is_typed {
+            start = self.session.with_resources(start).await?;
+        }
         self.turn(&plan, start).await
     }
 
@@ -297,8 +333,17 @@ impl AgentChat {
         self.session.runtime().close().await;
     }
 
+    fn prompt_message(&self, parts: Vec<Part>) -> Message {
+        let mut message = Message::user("");
+        message.parts = parts;
+        message.parts.extend(self.attached.iter().cloned());
+        self.all_secrets().message(message)
+    }
+
     fn message(&self, question: &str) -> Result<Message> {
-        let mut message = user_input::of_text(question, &self.session.settings.directory)?;
+        let settings = &self.session.settings;
+        let servers = settings.mcp.names();
+        let mut message = user_input::of_text(question, &settings.directory, &servers)?;
         message.parts.extend(self.attached.iter().cloned());
         Ok(self.all_secrets().message(message))
     }

@@ -25,6 +25,7 @@ mod keys;
 mod limits;
 mod line;
 mod local;
+mod mcp;
 mod memory;
 mod models;
 mod parking;

@@ -27,6 +27,7 @@ const INPUT_TIMEOUT: Duration = Duration::from_mins(30);
 pub(super) fn read_input(
     args: &AskArgs,
     directory: &Path,
+    servers: Vec<String>,
     timeout: Option<Duration>,
     output: Output,
 ) -> Result<(Option<Value>, Message)> {
@@ -36,7 +37,7 @@ pub(super) fn read_input(
     let read = move || {
         let schema = schema_file.as_deref().map(read_schema).transpose()?;
         let tell = |note: &str| output.note(note);
-        let message = user_input::read(&words, &directory, implied, &tell)?;
+        let message = user_input::read(&words, &directory, &servers, implied, &tell)?;
         Ok((schema, message))
     };
     let (read_tx, read_rx) = mpsc::sync_channel(1);

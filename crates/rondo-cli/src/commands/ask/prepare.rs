@@ -157,7 +157,13 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
         ));
     }
     let timeout = plan.profile.limits.turn_timeout;
-    let (schema, message) = read_input(args, &settings.directory, timeout, *output)?;
+    let (schema, message) = read_input(
+        args,
+        &settings.directory,
+        settings.mcp.names(),
+        timeout,
+        *output,
+    )?;
     Ok(Asked {
         plan,
         schema,

@@ -49,6 +49,7 @@ pub(super) async fn run(
         schema: prepared.schema.clone(),
         ..TurnHost::new(answering, secrets.clone())
     };
+    let start = session.with_resources(start).await?;
     let turn = session.turn(&plan, connected, start, host)?;
     changes.watch(turn.toolset(), &secrets, prepared.output.stderr_terminal);
     let (events_tx, events_rx) = events::channel(turn.session().clone(), turn.id());

@@ -19,6 +19,7 @@ use super::shell::Sharing;
 use super::{After, Repl};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use rondo_core::shown;
 use table::Command;
 
 impl Repl {
@@ -28,7 +29,10 @@ impl Repl {
     /// When there is no such command, or it fails.
     pub(super) async fn slash(&mut self, name: &str, rest: &str) -> Result<After> {
         let Some(command) = table::find(name) else {
-            return Err(unknown(name));
+            return match name.split_once(':') {
+                Some((server, prompt)) => self.server_prompt(server, prompt, rest).await,
+                None => Err(unknown(name)),
+            };
         };
         match command {
             Command::Help => self.help(),
@@ -62,9 +66,54 @@ impl Repl {
         Ok(After::Prompt)
     }
 
+    /// Asks what a server's prompt says: `/server:prompt ARGUMENT...`, in double quotes where one has blanks.
+    async fn server_prompt(&mut self, server: &str, prompt: &str, rest: &str) -> Result<After> {
+        if !self
+            .talk
+            .session
+            .settings
+            .mcp
+            .names()
+            .iter()
+            .any(|it| it == server)
+        {
+            let message = format!("there is no server `{}`", shown::line(server));
+            let error = CliError::new(Exit::Usage, message);
+            return Err(error.hint("`rondo mcp list` shows all"));
+        }
+        let over = self
+            .talk
+            .ask_prompt(server, prompt, &arguments(rest))
+            .await?;
+        Ok(self.turn_over(over))
+    }
+
     fn help(&mut self) -> Result<()> {
         self.tell(&table::help())
     }
+}
+
+/// Splits a line at blanks that are not in double quotes.
+fn arguments(line: &str) -> Vec<String> {
+    let (mut all, mut word, mut in_quotes, mut is_word) = (Vec::new(), String::new(), false, false);
+    for it in line.chars() {
+        match it {
+            '"' => (in_quotes, is_word) = (!in_quotes, true),
+            it if it.is_whitespace() && !in_quotes => {
+                if std::mem::take(&mut is_word) {
+                    all.push(std::mem::take(&mut word));
+                }
+            }
+            it => {
+                word.push(it);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        all.push(word);
+    }
+    all
 }
 
 fn unknown(name: &str) -> CliError {
@@ -74,4 +123,16 @@ fn unknown(name: &str) -> CliError {
         Some(near) => format!("did you mean `/{near}`? `/help` shows all"),
         None => "`/help` shows all".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_split_at_blanks_outside_of_quotes() {
+        assert_eq!(arguments("a \"b c\"  d"), ["a", "b c", "d"]);
+        assert_eq!(arguments("\"\" x\"y z\""), ["", "xy z"]);
+        assert_eq!(arguments("  "), [""; 0]);
+    }
 }

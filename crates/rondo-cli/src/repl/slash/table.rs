@@ -184,6 +184,7 @@ const TABLE: &[Entry] = &[
 
 const KEYS: &str = "
 Tab on an empty line, or Shift-Tab, switches between agent, shell and python.
+`/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.
 Alt-Enter starts a new line. Ctrl-R searches the history.
 While a turn runs, a line that you enter is delivered before its next step.
 ";

@@ -1,0 +1,102 @@
+//! What the user said about servers that a project brings: a line for each, with the hash of what was asked.
+
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::files;
+use crate::paths::Paths;
+use crate::tools::private_dir;
+use data_encoding::HEXLOWER;
+use rondo_mcp::config::WrittenServer;
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The bound on the file, in bytes; the oldest lines are forgotten.
+const BYTES_MAX: u64 = 256 << 10;
+
+/// The file, as it was read.
+#[derive(Debug, Clone)]
+pub struct Consents {
+    file: PathBuf,
+    /// Whether each may be started, in the order in which it was said.
+    said: BTreeMap<String, bool>,
+}
+
+impl Consents {
+    /// Reads the file; one that does not exist says nothing.
+    #[must_use]
+    pub fn read(paths: &Paths) -> Self {
+        let file = paths.data.join(super::DIRECTORY).join("consents");
+        let text = files::read_text(&file, BYTES_MAX).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| {
+            let (word, hash) = line.split_once(' ')?;
+            let may = match word {
+                "yes" => true,
+                "no" => false,
+                _ => return None,
+            };
+            Some((hash.to_owned(), may))
+        });
+        Self {
+            said: lines.collect(),
+            file,
+        }
+    }
+
+    /// Returns whether a server of a folder may be started; nothing where it has not been asked.
+    #[must_use]
+    pub fn said(&self, folder: &Path, name: &str, server: &WrittenServer) -> Option<bool> {
+        self.said.get(&hash(folder, name, server)).copied()
+    }
+
+    /// Takes what the user says about a server.
+    pub fn say(&mut self, folder: &Path, name: &str, server: &WrittenServer, may: bool) {
+        self.said.insert(hash(folder, name, server), may);
+    }
+
+    /// Replaces the file atomically.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old file is then unchanged.
+    pub fn save(&self) -> Result<()> {
+        if let Some(parent) = self.file.parent() {
+            private_dir(parent)?;
+        }
+        let lines = self.said.iter().map(|(hash, may)| {
+            let word = if *may { "yes" } else { "no" };
+            format!("{word} {hash}\n")
+        });
+        let text: String = lines.collect();
+        let beside = self
+            .file
+            .with_extension(format!("{}.new", std::process::id()));
+        let mut options = fs::OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(&beside).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.file)
+        });
+        written.map_err(|err| {
+            let _ = fs::remove_file(&beside);
+            let what = format!("failed to write `{}`", self.file.display());
+            SetupError::because(SetupErrorKind::Other, what, err)
+        })
+    }
+}
+
+/// The folder and the name count too: what is allowed in one project is asked about in another.
+fn hash(folder: &Path, name: &str, server: &WrittenServer) -> String {
+    let mut hasher = Sha256::new();
+    for part in [
+        folder.as_os_str().as_encoded_bytes(),
+        name.as_bytes(),
+        server.consent_hash().as_bytes(),
+    ] {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    HEXLOWER.encode(&hasher.finalize())
+}

@@ -1,0 +1,326 @@
+//! The servers of a directory: the user's own, and those of its project, which need trust and consent.
+
+use super::consents::Consents;
+use super::table::McpTable;
+use crate::env::Env;
+use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::files;
+use crate::notices::Notices;
+use crate::paths::Paths;
+use crate::project::folder_of;
+use crate::settings::Source;
+use crate::table::Layer;
+use crate::trust::is_folder_trusted;
+use rondo_mcp::config::{
+    Connection, FILE_BYTES_MAX, Origin, PROJECT_FILES, Placeholders, Server, SetAside,
+    WrittenServer, read,
+};
+use rondo_policy::CommandEnvironment;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The bound on servers, all together.
+const SERVERS_MAX: usize = 64;
+
+/// The servers of a directory.
+#[derive(Debug, Clone, Default)]
+pub struct McpSetup {
+    /// Those that are started, in the order in which their tools are offered.
+    pub servers: Vec<Server>,
+    /// Those that cannot be used, and why.
+    pub aside: Vec<SetAside>,
+    /// Those of the project that the user has not been asked about, or said no to.
+    pub waiting: Vec<WaitingServer>,
+}
+
+/// A server of a project that may not be started yet.
+#[derive(Debug, Clone)]
+pub struct WaitingServer {
+    /// Its name.
+    pub name: String,
+    /// The file that configures it.
+    pub file: PathBuf,
+    /// What would be started or reached, on one line.
+    pub described: String,
+    /// Whether the user said no.
+    pub is_declined: bool,
+}
+
+/// Servers of a project that the user is asked about.
+#[derive(Debug, Clone)]
+pub struct ProjectServers {
+    /// The folder of the project.
+    pub folder: PathBuf,
+    /// The servers that were not asked about before, or are not what they were then.
+    pub servers: Vec<WaitingServer>,
+}
+
+/// A server that some file has.
+struct Found {
+    name: String,
+    file: PathBuf,
+    written: WrittenServer,
+    placeholders: Placeholders,
+}
+
+/// Where servers are looked for.
+pub(crate) struct Looking<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) sources: &'a [Source],
+    pub(crate) user: &'a Layer,
+    pub(crate) env: &'a Env,
+    pub(crate) paths: &'a Paths,
+    pub(crate) notices: &'a dyn Notices,
+}
+
+impl McpSetup {
+    /// Reads the servers of a directory. If its project brings some that the user was not asked about, and the host can
+    /// ask, the user is asked once.
+    ///
+    /// # Errors
+    /// When what the user says cannot be kept.
+    pub(crate) fn load(looking: &Looking<'_>) -> Result<Self> {
+        let mut setup = Self::default();
+        let variables = |name: &str| looking.env.text(name);
+        let user_file = looking.paths.user_config();
+        let (mut of_project, mut uses_files) = (Vec::new(), true);
+        for source in looking.sources.iter().filter(|it| it.is_trusted) {
+            let McpTable {
+                servers,
+                project_files,
+                ..
+            } = &source.layer.mcp;
+            uses_files = project_files.unwrap_or(uses_files);
+            let is_user = Path::new(&source.name) == user_file;
+            for (name, written) in servers {
+                if written.disabled {
+                    continue;
+                }
+                if !is_user {
+                    of_project.push(Found {
+                        name: name.clone(),
+                        file: source.name.clone().into(),
+                        written: written.clone(),
+                        placeholders: Placeholders::Shell,
+                    });
+                    continue;
+                }
+                let made = written.server(
+                    name,
+                    Origin::User,
+                    Placeholders::Shell,
+                    &variables,
+                    &looking.directory.to_owned(),
+                );
+                setup.take(made);
+            }
+        }
+        let Ok(folder) = folder_of(looking.directory) else {
+            return Ok(setup);
+        };
+        if uses_files {
+            setup.read_files(&folder, &mut of_project);
+        }
+        if !of_project.is_empty() {
+            setup.of_project(&folder, of_project, looking)?;
+        }
+        Ok(setup)
+    }
+
+    fn take(&mut self, made: std::result::Result<Server, SetAside>) {
+        match made {
+            Ok(server) if self.servers.iter().any(|it| it.name == server.name) => {}
+            Ok(server) if self.servers.len() < SERVERS_MAX => self.servers.push(server),
+            Ok(server) => self.aside.push(SetAside {
+                name: server.name,
+                why: format!("there are more than {SERVERS_MAX} servers"),
+            }),
+            Err(aside) => self.aside.push(aside),
+        }
+    }
+
+    /// Reads the files of other programs in a folder.
+    fn read_files(&mut self, folder: &Path, found: &mut Vec<Found>) {
+        for file in PROJECT_FILES {
+            let path = folder.join(file.path);
+            let text = match files::read_text(&path, FILE_BYTES_MAX) {
+                Ok(text) => text,
+                Err(err)
+                    if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+                {
+                    continue;
+                }
+                Err(err) => {
+                    self.aside.push(unread(file.path, &err));
+                    continue;
+                }
+            };
+            match read(file.dialect, &text) {
+                Ok((servers, aside)) => {
+                    self.aside.extend(aside);
+                    found.extend(servers.into_iter().map(|(name, written)| Found {
+                        name,
+                        file: path.clone(),
+                        written,
+                        placeholders: file.dialect.placeholders(),
+                    }));
+                }
+                Err(err) => self.aside.push(unread(file.path, &err)),
+            }
+        }
+    }
+
+    /// Sorts the servers of a project by what the user said about them.
+    fn of_project(
+        &mut self,
+        folder: &PathBuf,
+        found: Vec<Found>,
+        looking: &Looking<'_>,
+    ) -> Result<()> {
+        let mut consents = Consents::read(looking.paths);
+        let trusted = looking.user.trusted_folders.as_deref().unwrap_or_default();
+        let is_trusted = is_folder_trusted(folder, trusted);
+        let is_new = |it: &&Found| consents.said(folder, &it.name, &it.written).is_none();
+        let new: Vec<&Found> = found.iter().filter(is_new).collect();
+        if is_trusted && !new.is_empty() {
+            let question = ProjectServers {
+                folder: folder.clone(),
+                servers: new.iter().map(|it| it.waiting(false)).collect(),
+            };
+            if let Some(may) = looking.notices.may_start(&question) {
+                for it in new {
+                    consents.say(folder, &it.name, &it.written, may);
+                }
+                consents.save()?;
+            }
+        }
+        let variables = |name: &str| looking.env.text(name);
+        for it in found {
+            if self.servers.iter().any(|known| known.name == it.name) {
+                continue;
+            }
+            let said = consents.said(folder, &it.name, &it.written);
+            if is_trusted && said == Some(true) {
+                let origin = Origin::Project(it.file.clone());
+                let made = it
+                    .written
+                    .server(&it.name, origin, it.placeholders, &variables, folder);
+                self.take(made);
+            } else if !self.waiting.iter().any(|known| known.name == it.name) {
+                self.waiting.push(it.waiting(said == Some(false)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the servers that are started.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.servers.iter().map(|it| it.name.clone()).collect()
+    }
+
+    /// Returns a sentence about the servers that were not started, for the user; nothing where there is nothing to say.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        let asked: Vec<&WaitingServer> = self.waiting.iter().filter(|it| !it.is_declined).collect();
+        if let Some(first) = asked.first() {
+            let names = asked
+                .iter()
+                .map(|it| format!("`{}`", rondo_core::shown::line(&it.name)));
+            let names = names.collect::<Vec<_>>().join(", ");
+            parts.push(format!(
+                "`{}` brings servers that are not started until you agree: {names}; `rondo trust` asks",
+                first.file.display()
+            ));
+        }
+        for aside in &self.aside {
+            parts.push(format!(
+                "the server `{}` cannot be used: {}",
+                aside.name, aside.why
+            ));
+        }
+        (!parts.is_empty()).then(|| parts.join("\n"))
+    }
+
+    /// Returns the values of its servers that are secrets: headers, and variables whose names say so.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let rules = CommandEnvironment::default();
+        let mut secrets = Vec::new();
+        for server in &self.servers {
+            match &server.connection {
+                Connection::Stdio { variables, .. } => {
+                    let held = variables.iter().filter(|(name, _)| rules.is_withheld(name));
+                    secrets.extend(held.map(|(_, value)| value.expose().to_owned()));
+                }
+                Connection::Http { headers, .. } => {
+                    let values = headers.values().map(|it| it.expose());
+                    secrets.extend(values.flat_map(|it| {
+                        // A token is a secret without the word before it, too.
+                        let token = it.rsplit(' ').next().unwrap_or(it);
+                        [it.to_owned(), token.to_owned()]
+                    }));
+                }
+            }
+        }
+        secrets.retain(|it| it.len() >= 8);
+        secrets
+    }
+}
+
+impl Found {
+    fn waiting(&self, is_declined: bool) -> WaitingServer {
+        WaitingServer {
+            name: self.name.clone(),
+            file: self.file.clone(),
+            described: self.written.described(),
+            is_declined,
+        }
+    }
+}
+
+fn unread(file: &str, err: &dyn std::fmt::Display) -> SetAside {
+    SetAside {
+        name: file.to_owned(),
+        why: rondo_core::shown::line(&err.to_string()),
+    }
+}
+
+/// Asks the user about each server of a directory's project, whatever they said before.
+///
+/// # Errors
+/// When a file cannot be read as what it should be, or what the user says cannot be kept.
+pub fn ask_about(
+    directory: &Path,
+    paths: &Paths,
+    ask: &mut dyn FnMut(&WaitingServer) -> bool,
+) -> Result<usize> {
+    let folder = folder_of(directory)?;
+    let (mut setup, mut found) = (McpSetup::default(), Vec::new());
+    let project = crate::paths::project_config(directory).filter(|it| it.is_file());
+    if let Some(file) = project {
+        let layer = Layer::from_file(&file)?;
+        found.extend(layer.mcp.servers.into_iter().map(|(name, written)| Found {
+            name,
+            file: file.clone(),
+            written,
+            placeholders: Placeholders::Shell,
+        }));
+    }
+    setup.read_files(&folder, &mut found);
+    let mut consents = Consents::read(paths);
+    for it in &found {
+        let may = ask(&it.waiting(false));
+        consents.say(&folder, &it.name, &it.written, may);
+    }
+    if !found.is_empty() {
+        consents.save()?;
+    }
+    match setup.aside.first() {
+        Some(aside) if found.is_empty() => Err(SetupError::new(
+            SetupErrorKind::Config,
+            format!("`{}` cannot be used: {}", aside.name, aside.why),
+        )),
+        _ => Ok(found.len()),
+    }
+}
