@@ -28,9 +28,9 @@ async fn a_value_is_set_shown_with_its_source_and_taken_out() {
     let listed = env.run(&["config", "list"]).await;
     assert_eq!(listed.code, Some(0));
     for line in [
-        "deadline              \"1m30s\"  # [ROOT]/home/.config/rondo/config.toml\n",
-        "max_steps             7        # environment\n",
-        "model                 -\n",
+        "deadline                  \"1m30s\"  # [ROOT]/home/.config/rondo/config.toml\n",
+        "max_steps                 7        # environment\n",
+        "model                     -\n",
     ] {
         assert!(listed.stdout.contains(line), "{line}{}", listed.stdout);
     }

@@ -67,10 +67,6 @@ pub const CHILD_QUESTIONS_MAX: usize = 64;
 
 /// How the work on a call ended in this process.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each call, and nearly all are of the large kind"
-)]
 pub enum CallEnd {
     /// The call ended.
     Done(ToolOutcome),
@@ -98,7 +94,7 @@ pub struct InterruptedCall {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is one for each call that a crash cut off"
+    reason = "there is one for each interrupted call, and it is read at once"
 )]
 pub enum Reconciled {
     /// It was done: this is how it ended.
