@@ -110,14 +110,23 @@ fn fetch_servers() -> Result<()> {
         return Ok(());
     }
     let status = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .args([
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--prefix",
+        ])
         .arg(&folder)
         .args(TEST_SERVERS)
         .stdout(Stdio::null())
         .status()
         .context("failed to start npm")?;
     if !status.success() {
-        bail!("the packages {} cannot be installed by npm", TEST_SERVERS.join(", "));
+        bail!(
+            "the packages {} cannot be installed by npm",
+            TEST_SERVERS.join(", ")
+        );
     }
     Ok(())
 }

@@ -187,20 +187,7 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
     if options.names.iter().any(|name| web::has(name)) {
         known.extend(web::tools(settings)?);
     }
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    let mut missing = Vec::new();
-    for name in options.names {
-        match options
-            .live
-            .iter()
-            .chain(&known)
-            .find(|tool| tool.spec().name == *name)
-        {
-            Some(tool) => tools.push(Arc::clone(tool)),
-            None if OPTIONAL.contains(&name.as_str()) => {}
-            None => missing.push(name.clone()),
-        }
-    }
+    let (tools, missing) = chosen(options.names, options.live, &known);
     let tools =
         Toolbox::new(tools).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
     Ok(Toolset {
@@ -214,6 +201,25 @@ pub fn toolset(options: ToolsetOptions<'_>) -> Result<Toolset> {
         confined,
         workdir: options.workdir.cloned(),
     })
+}
+
+/// Returns the tools of these names, the host's before others, and the names that none has.
+fn chosen(
+    names: &[String],
+    live: &[Arc<dyn Tool>],
+    known: &[Arc<dyn Tool>],
+) -> (Vec<Arc<dyn Tool>>, Vec<String>) {
+    let mut tools = Vec::new();
+    let mut missing = Vec::new();
+    for name in names {
+        let mut all = live.iter().chain(known);
+        match all.find(|tool| tool.spec().name == *name) {
+            Some(tool) => tools.push(Arc::clone(tool)),
+            None if OPTIONAL.contains(&name.as_str()) => {}
+            None => missing.push(name.clone()),
+        }
+    }
+    (tools, missing)
 }
 
 fn workspace(

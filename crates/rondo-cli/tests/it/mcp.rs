@@ -346,23 +346,7 @@ async fn the_reference_server_with_everything_is_used_from_end_to_end() {
     env.user_config(&format!(
         "[mcp.servers.all]\ncommand = 'node'\nargs = ['{script}']\n"
     ));
-    let tested = env.run(&["mcp", "test", "--json"]).await;
-    let report: Value = serde_json::from_str(&tested.stdout).unwrap();
-    assert_eq!(report[0]["error"], Value::Null, "{tested:?}");
-    let names: Vec<&str> = report[0]["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|it| it["name"].as_str())
-        .collect();
-    assert!(
-        names.contains(&"mcp__all__echo") && names.contains(&"mcp__all__get-sum"),
-        "{names:?}"
-    );
-    assert!(
-        report[0]["prompts"].as_array().unwrap().len() >= 3,
-        "{report:#}"
-    );
+    check_report_of_all(&env).await;
     let replies = vec![
         calls("mcp__all__echo", &json!({"message": "hello"})),
         calls("mcp__all__get-sum", &json!({"a": 2, "b": 3})),
@@ -421,4 +405,25 @@ async fn the_reference_server_with_everything_is_used_from_end_to_end() {
         .filter(|it| it["type"] == "tool_progress")
         .count();
     assert!(progress >= 1, "{}", shown.stdout);
+}
+
+/// Checks what `rondo mcp test` says of the reference server.
+async fn check_report_of_all(env: &TestEnv) {
+    let tested = env.run(&["mcp", "test", "--json"]).await;
+    let report: Value = serde_json::from_str(&tested.stdout).unwrap();
+    assert_eq!(report[0]["error"], Value::Null, "{tested:?}");
+    let names: Vec<&str> = report[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    assert!(
+        names.contains(&"mcp__all__echo") && names.contains(&"mcp__all__get-sum"),
+        "{names:?}"
+    );
+    assert!(
+        report[0]["prompts"].as_array().unwrap().len() >= 3,
+        "{report:#}"
+    );
 }

@@ -92,7 +92,8 @@ async fn started(address: &str) -> Servers {
     Servers::start(options)
 }
 
-fn result(request: &Request, result: Value) -> String {
+fn result(request: &Request, result: impl Into<Value>) -> String {
+    let result: Value = result.into();
     json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result}).to_string()
 }
 
