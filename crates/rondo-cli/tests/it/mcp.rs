@@ -91,9 +91,7 @@ async fn gs_9_an_agent_finds_and_uses_the_tools_of_its_servers() {
         says("42"),
     ];
     let server = serve(replies).await;
-    let shown = env
-        .ask(&server, &["--allowed-tools", "mcp__py__*", "2+40?"])
-        .await;
+    let shown = env.ask(&server, &["--yolo", "2+40?"]).await;
     assert_eq!(
         (shown.stdout.as_str(), shown.code),
         ("42\n", Some(0)),
@@ -153,7 +151,7 @@ async fn a_server_gets_the_variables_it_was_given_and_no_key() {
         says("done"),
     ];
     let server = serve(replies).await;
-    let shown = env.ask(&server, &["--allowed-tools", "mcp__py", "x"]).await;
+    let shown = env.ask(&server, &["--yolo", "x"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let requests = requests(&server);
     assert_eq!(told(&requests[2]), "not set");
@@ -366,8 +364,7 @@ async fn the_reference_server_with_everything_is_used_from_end_to_end() {
         .ask(
             &server,
             &[
-                "--allowed-tools",
-                "mcp__all",
+                "--yolo",
                 "--output-format",
                 "stream-json",
                 "look at @all:demo://resource/static/document/features.md",

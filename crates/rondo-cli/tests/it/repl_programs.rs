@@ -76,6 +76,9 @@ async fn a_program_follows_the_terminals_size_and_so_does_the_prompt() {
         .enter(&format!("vim -u NONE -N --cmd '{status}'"))
         .await;
     person.sees("40 by 100").await;
+    // It shows its first screen before it takes the signal of a new size.
+    person.press(":echo 6*7\r").await;
+    person.sees("42").await;
     person.resize(30, 70);
     person.sees("30 by 70").await;
     person.press(":q!\r").await;

@@ -24,7 +24,7 @@ surface! {
     types: Agent, AgentBuilder, Allowance, Approval, ApprovalQuestion, ApprovalQuestions, ApprovalReply, ApprovalRequest,
         Asker, Auth, Bounds, BuildError, CallId, CallQuestion, CallQuestionRequest, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
-        ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, ParkedTurn, Profile, ProgressSink, Quirks, Run,
+        ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, Profile, ProgressSink, Quirks, Run,
         Secret, Session, SessionId, StopReason, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
         ToolOutcome, ToolOutput, ToolProgress, ToolScope, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
@@ -34,7 +34,7 @@ surface! {
 }
 
 /// Modules, macros, and what cannot be a trait object or is no type.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "JsonSchema",
     "ModelStream",
     "async_trait",
@@ -42,6 +42,7 @@ const OTHERS: [&str; 13] = [
     "events",
     "http",
     "journal",
+    "memory",
     "otel",
     "profiles",
     "python",

@@ -211,10 +211,12 @@ fn what_turns_of_calls_used_counts_against_every_limit() {
         sim.profile.limits.max_cost = Some(NanoUsd(106_000));
     });
     assert_eq!((reason, own), (StopReason::MaxCost, 2));
+    // One call and that of its turn; then a call that is refused, and the last answer. Without that turn's
+    // call it would be a step more.
     let (reason, own, _) = ended(used(0, 0, 0), |sim| {
         sim.profile.limits.max_tool_calls = Some(2);
     });
-    assert_eq!((reason, own), (StopReason::MaxToolCalls, 2));
+    assert_eq!((reason, own), (StopReason::MaxToolCalls, 3));
 }
 
 #[test]
