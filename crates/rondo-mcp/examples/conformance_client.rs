@@ -7,7 +7,6 @@ use rondo_mcp::config::{Origin, Placeholders, WrittenServer};
 use rondo_mcp::{Consent, Options, PinStore, Program, ProgramSpec, Servers, StartPrograms};
 use rondo_types::{Allowance, AnswerValue, CallId, SessionId, TurnId};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const SERVER: &str = "server";
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().next_back().unwrap_or_default();
     let written = WrittenServer {
         url: Some(url),
@@ -25,10 +24,8 @@ async fn main() -> ExitCode {
     let none = |_: &str| None;
     let folder = std::path::PathBuf::from("/");
     let server = written.server(SERVER, Origin::User, Placeholders::None, &none, &folder);
-    let (Ok(server), Ok(transport)) = (server, rondo_http::Transport::new(Default::default()))
-    else {
-        return ExitCode::FAILURE;
-    };
+    let server = server.map_err(|why| format!("{why:?}"))?;
+    let transport = rondo_http::Transport::new(Default::default())?;
     let servers = Servers::start(Options {
         servers: vec![server],
         transport,
@@ -39,8 +36,8 @@ async fn main() -> ExitCode {
         bytes_max: Options::BYTES,
     });
     let report = servers.report(SERVER).await;
-    if report.is_none_or(|it| it.failure.is_some()) {
-        return ExitCode::FAILURE;
+    if let Some(failure) = report.ok_or("there is no report")?.failure {
+        return Err(format!("{failure:?}").into());
     }
     let source = servers.source(&SessionId::new("s-1"));
     let scope = ToolScope {
@@ -53,7 +50,7 @@ async fn main() -> ExitCode {
         tool.call(invocation(arguments(&parameters))).await;
     }
     servers.close().await;
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 /// Returns a value for each argument that is needed.

@@ -19,7 +19,7 @@
 //! - [`plan`]: the models, profile and tools of a turn; [`tools`], [`python`]: its tools and gate;
 //!   [`system_prompt`]: its system prompt; [`turn`]: puts these together and runs the turn.
 //! - [`skills`]: instructions for particular tasks, which the model reads when it needs them.
-//! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`todo`]: the session's to-do list.
+//! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`mod@todo`]: the session's to-do list.
 //! - [`web`]: the tools that read the web, and the reader of PDFs.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.

@@ -354,7 +354,7 @@ mod tests {
         let directory = home.path().to_owned();
         let settings = Settings::load(env, directory, Layer::default(), &NoNotices).unwrap();
         for (name, allowed, is_forbidden) in [
-            ("default", vec![], false),
+            ("default", vec!["save_memory".to_owned()], false),
             ("hub", vec![], true),
             ("python", vec!["eval_expr".to_owned()], false),
             ("gone", vec![], false),

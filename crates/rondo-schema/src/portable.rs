@@ -83,9 +83,7 @@ pub fn portable(schema: &Value) -> Result<Value, NotPortable> {
     match top.get("type").and_then(Value::as_str) {
         Some("object") => {}
         None if !top.contains_key("enum") => {
-            let rest = std::mem::take(&mut top);
-            top.insert("type".to_owned(), json!("object"));
-            top.extend(rest);
+            top = sound(top, Some("object"));
         }
         Some(_) | None => return Err(NotPortable::NoObject),
     }

@@ -125,7 +125,7 @@ impl TurnSetup {
 /// Runs one turn to its outcome, or until it waits for answers that come later.
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
-/// failures are outcomes too. Where the approver answers [`ApprovalReply::Later`] it is parked instead, and sends
+/// failures are outcomes too. Where the approver answers [`ApprovalReply::Later`](crate::ApprovalReply::Later) it is parked instead, and sends
 /// `parked` last. Calls of `history` that lack a result get one first: where `input` is
 /// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
 /// with fail the turn, where the message has no others.

@@ -84,9 +84,30 @@ pub(crate) async fn connect(
     known: Option<Era>,
 ) -> Result<Live, String> {
     let first = attempt(server, transport, programs, known).await;
-    match (first, known) {
-        (Err(_), Some(_)) => attempt(server, transport, programs, None).await,
-        (first, _) => first,
+    let again = match (&first, known) {
+        (Err(_), Some(_)) => None,
+        // It answers what it does not know, instead of refusing it.
+        (Err(failure), None) if failure.is_no_discovery => Some(Era::Initialize),
+        _ => return first.map_err(|it| it.why),
+    };
+    let again = attempt(server, transport, programs, again).await;
+    again.map_err(|it| it.why)
+}
+
+/// Why a connection did not begin.
+struct NotBegun {
+    /// In a sentence without secrets.
+    why: String,
+    /// Whether the answer to the first question was none that a server of the newer lifecycle gives.
+    is_no_discovery: bool,
+}
+
+impl From<String> for NotBegun {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            is_no_discovery: false,
+        }
     }
 }
 
@@ -95,7 +116,7 @@ async fn attempt(
     transport: &Transport,
     programs: &Arc<dyn StartPrograms>,
     known: Option<Era>,
-) -> Result<Live, String> {
+) -> Result<Live, NotBegun> {
     let shared = Arc::new(Shared::new(&server.name));
     let handler = Handler(Arc::clone(&shared));
     let mut program = None;
@@ -116,7 +137,7 @@ async fn attempt(
             };
             let started = program.insert(programs.start(&spec).await?);
             let streams = started.take_streams();
-            let (input, output) = streams.ok_or("its streams were taken")?;
+            let (input, output) = streams.ok_or_else(|| "its streams were taken".to_owned())?;
             let pipes =
                 AsyncRwTransport::new_client(output, input).with_max_line_length(LINE_BYTES_MAX);
             serve_client_with_lifecycle(handler, pipes, lifecycle(known))
@@ -143,7 +164,11 @@ async fn attempt(
                     why = format!("{why}; it wrote: {words}");
                 }
             }
-            Err(why)
+            let is_no_discovery = matches!(err, ClientInitializeError::ExpectedInitResult(_));
+            Err(NotBegun {
+                why,
+                is_no_discovery,
+            })
         }
     }
 }

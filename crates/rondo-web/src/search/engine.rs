@@ -6,7 +6,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use rondo_http::Secret;
 use url::Url;
 
-/// The address of Brave's API. Source: https://api-dashboard.search.brave.com/app/documentation/web-search.
+/// The address of Brave's API. Source: <https://api-dashboard.search.brave.com/app/documentation/web-search>.
 pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";
 /// The header of its key.
 const BRAVE_KEY: HeaderName = HeaderName::from_static("x-subscription-token");

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 /// let memories = Memories::new(Options { data: Some(home.path().into()), ..Options::default() });
 /// let tool = MemoryTool::new(memories);
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-/// let found = runtime.block_on(tool.execute(json!({"query": "cats", "limit": 1})))?;
+/// let found = runtime.block_on(tool.execute(json!({"query": "cat", "limit": 1})))?;
 /// assert!(found.contains("The cat is called Mia."));
 /// # Ok(())
 /// # }
