@@ -12,10 +12,11 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Programs that tests start, and the Debian packages that hold them.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("bash", "bash"),
     ("git", "git"),
     ("less", "less"),
+    ("npm", "npm"),
     ("python3", "python3"),
     ("top", "procps"),
     ("vim", "vim"),
