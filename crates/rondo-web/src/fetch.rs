@@ -1,5 +1,6 @@
 //! The tool `web_fetch`.
 
+use crate::calls::called;
 use crate::charset::decode;
 use crate::content::{Content, content};
 use crate::egress::{Ask, Egress, Fetched, Page};
@@ -8,8 +9,7 @@ use async_trait::async_trait;
 use hyper::header::HeaderMap;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_types::{
-    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolSpec,
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -144,19 +144,11 @@ impl Tool for WebFetch {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        let args: Args = match serde_json::from_value(invocation.arguments) {
-            Ok(args) => args,
-            Err(err) => return ToolOutcome::error(ToolErrorCode::InvalidArgs, err.to_string()),
-        };
-        let fetched = invocation
-            .cancel
-            .run_until_cancelled(self.fetch(&args))
-            .await;
-        match fetched {
-            Some(Ok(output)) => ToolOutcome::Ok(output),
-            Some(Err(problem)) => ToolOutcome::error(ToolErrorCode::Failed, problem),
-            None => ToolOutcome::error(ToolErrorCode::Cancelled, "cancelled"),
-        }
+        called(
+            invocation,
+            |args: Args| async move { self.fetch(&args).await },
+        )
+        .await
     }
 }
 

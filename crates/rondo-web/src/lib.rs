@@ -7,12 +7,13 @@
 //!
 //! # Layout
 //! - `target`, `reach`: which addresses may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
-//!   its redirects; `body`, `charset`, `content`: what came back.
+//!   its redirects; `body`, `charset`, `content`: what came back; `calls`: one call of a tool.
 //! - [`reader`]: pages and PDFs as text, in a process of their own.
 //! - [`WebFetch`]: the tool `web_fetch`. [`search`]: the tool `web_search`.
 #![warn(missing_docs)]
 
 mod body;
+mod calls;
 mod charset;
 mod content;
 mod dial;

@@ -3,13 +3,13 @@
 use super::engine::SearchEngine;
 use super::results;
 use crate::WebError;
+use crate::calls::called;
 use crate::egress::{Ask, Egress, Fetched};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_http::Transport;
 use rondo_types::{
-    Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput,
-    ToolSpec,
+    Concurrency, Effects, Recovery, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,18 +107,10 @@ impl Tool for WebSearch {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        let args: Args = match serde_json::from_value(invocation.arguments) {
-            Ok(args) => args,
-            Err(err) => return ToolOutcome::error(ToolErrorCode::InvalidArgs, err.to_string()),
-        };
-        let found = invocation
-            .cancel
-            .run_until_cancelled(self.search(&args))
-            .await;
-        match found {
-            Some(Ok(output)) => ToolOutcome::Ok(output),
-            Some(Err(problem)) => ToolOutcome::error(ToolErrorCode::Failed, problem),
-            None => ToolOutcome::error(ToolErrorCode::Cancelled, "cancelled"),
-        }
+        called(
+            invocation,
+            |args: Args| async move { self.search(&args).await },
+        )
+        .await
     }
 }

@@ -1,0 +1,28 @@
+//! One call of a tool of the web, from its arguments to its outcome.
+
+use rondo_core::ports::ToolInvocation;
+use rondo_types::{ToolErrorCode, ToolOutcome, ToolOutput};
+use serde::de::DeserializeOwned;
+
+/// Reads the arguments and does the work until it ends or the call is cancelled. A message is a failure.
+///
+/// # Cancel safety
+/// As the work.
+pub(crate) async fn called<A, F>(
+    invocation: ToolInvocation,
+    work: impl FnOnce(A) -> F,
+) -> ToolOutcome
+where
+    A: DeserializeOwned,
+    F: Future<Output = Result<ToolOutput, String>>,
+{
+    let args = match serde_json::from_value(invocation.arguments) {
+        Ok(args) => args,
+        Err(err) => return ToolOutcome::error(ToolErrorCode::InvalidArgs, err.to_string()),
+    };
+    match invocation.cancel.run_until_cancelled(work(args)).await {
+        Some(Ok(output)) => ToolOutcome::Ok(output),
+        Some(Err(problem)) => ToolOutcome::error(ToolErrorCode::Failed, problem),
+        None => ToolOutcome::error(ToolErrorCode::Cancelled, "cancelled"),
+    }
+}
