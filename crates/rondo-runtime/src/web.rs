@@ -1,6 +1,8 @@
 //! The tools that read the web, and the reader of pages and PDFs.
 
-use crate::error::{Result, SetupError, SetupErrorKind};
+use crate::error::Result;
+#[cfg(feature = "web")]
+use crate::error::{SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use rondo_core::Tool;
 use rondo_tools::DocumentReader;

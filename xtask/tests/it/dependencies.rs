@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::process::Command;
 
 /// Crates from the bottom up: each may depend on crates of lower layers only.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["rondo-types"],
     &[
         "rondo-context",
@@ -27,7 +27,9 @@ const LAYERS: [&[&str]; 9] = [
     // Telemetry and servers go over the same connections as requests, and the web with their proxies and certificates.
     &["rondo-agent", "rondo-mcp", "rondo-otel", "rondo-web"],
     &["rondo-designs", "rondo-runtime"],
-    &["rondo"],
+    &["rondo", "rondo-hub"],
+    // Channels of the hub.
+    &["rondo-telegram"],
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.

@@ -1,0 +1,309 @@
+//! A way in which people or programs reach the hub: the trait that each channel implements, and its types.
+
+use crate::inbox::{Inbox, InboxError};
+use async_trait::async_trait;
+use rondo_types::{AnswerValue, Media};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A way in which people or programs reach the hub, such as a bot of a messenger.
+///
+/// A channel has no state that outlives it: what it received is durable once [`Inbox::push`] returned, and what it is to
+/// send is a row that the hub keeps.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Returns its name: lower-case letters and digits, such as `telegram`. It is part of the ids of sessions, so it
+    /// stays the same.
+    fn name(&self) -> &str;
+
+    /// Returns what it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// Receives until `stop` fires: hands each event to the inbox, and acknowledges it to its sender only after that
+    /// returned. The hub calls this again after a pause where it ends with an error.
+    ///
+    /// # Errors
+    /// When it cannot go on, such as without a valid key. Faults of the network are the channel's own to retry.
+    ///
+    /// # Cancel safety
+    /// It must be cancel safe: what was not acknowledged is received again.
+    async fn receive(&self, inbox: Inbox, stop: CancellationToken) -> Result<(), ChannelError>;
+
+    /// Sends a message. The hub sends those of one chat one after the other, and those of other chats meanwhile.
+    ///
+    /// # Errors
+    /// Says what the hub is to do with it.
+    ///
+    /// # Cancel safety
+    /// It may be dropped at any point; the hub takes that as [`SendError::Ambiguous`].
+    async fn send(&self, message: &Outgoing) -> Result<Receipt, SendError>;
+
+    /// Shows what is going on, as well as it can: nothing of it is recorded or repeated. Returns the receipt of a
+    /// message that it sent for this, if one is to be replaced by the final (where [`Abilities::delivery`] is
+    /// [`Delivery::Edit`]).
+    async fn progress(&self, chat: &ChatKey, progress: Progress) -> Option<Receipt> {
+        let _ = (chat, progress);
+        None
+    }
+}
+
+/// What a channel can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// How a message that may have been sent is sent again.
+    pub delivery: Delivery,
+    /// Characters of the longest message. The channel splits longer ones itself; the hub never does.
+    pub text_max: usize,
+    /// Whether it shows parts of a reply while that is written.
+    pub drafts: bool,
+    /// Whether it shows that something is being written.
+    pub typing: bool,
+    /// Whether questions can be answered by a button.
+    pub buttons: bool,
+}
+
+/// How a message that may have been sent is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// Under the same key ([`Outgoing::key`]): its receiver takes it once.
+    Key,
+    /// By editing the message that stands in its place ([`Outgoing::placeholder`]), where there is one: doing so again
+    /// does no harm. Without one, as [`Delivery::AtLeastOnce`].
+    Edit,
+    /// As a new message: it may be seen twice where the process ended between sending and noting that it was sent.
+    AtLeastOnce,
+}
+
+/// A chat: where messages come from and go to. Equal keys are the same chat.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ChatKey {
+    /// The channel's name.
+    pub channel: String,
+    /// Which account of the channel, such as the bot's numeric id, where a channel has several; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub account: String,
+    /// The chat, as its channel names it.
+    pub chat_id: String,
+    /// The topic or thread in the chat, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+}
+
+/// Who wrote something. Only what the channel itself vouches for: never a name that people choose.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Sender {
+    /// Their id as the channel has it, which cannot be chosen: numeric for Telegram, the user of the key for the API.
+    pub id: String,
+    /// How they call themselves: for display alone.
+    pub name: String,
+    /// Whether it is a program.
+    #[serde(default)]
+    pub is_bot: bool,
+}
+
+/// Who can read a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatKind {
+    /// The sender alone.
+    Private,
+    /// Several people.
+    Group,
+}
+
+/// An event that a channel received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inbound {
+    /// The channel's id of the event, not of the message: an edit and a button have ids of their own. An event that
+    /// comes again under its id is dropped. Of 1 to 200 bytes, unique within the channel and account.
+    pub event_id: String,
+    /// The chat it is from.
+    pub chat: ChatKey,
+    /// Who can read that.
+    pub chat_kind: ChatKind,
+    /// Who wrote it.
+    pub sender: Sender,
+    /// Whether it is meant for the hub: always in private chats; in a group where it is mentioned or replied to.
+    pub mentioned: bool,
+    /// What it says.
+    pub body: InboundBody,
+    /// The channel's id of the message, for a reply to it.
+    pub message_id: Option<String>,
+    /// When it was sent, in milliseconds since 1970, by the channel's clock.
+    pub at_ms: u64,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InboundBody {
+    /// A message, perhaps with files: an album is one. Text that begins with `/` is taken as a command by the hub.
+    Message {
+        /// Its text.
+        text: String,
+        /// Images that the model can look at.
+        images: Vec<Media>,
+        /// Other files.
+        files: Vec<InboundFile>,
+        /// What the sender is to be told besides, such as the names of files that could not be fetched.
+        notes: Vec<String>,
+    },
+    /// An answer to a question, such as by its button.
+    Answer {
+        /// The token of the question, as in [`Choice::token`] of what was sent.
+        token: String,
+        /// The answer.
+        value: AnswerValue,
+    },
+    /// The chat has another id from now on.
+    Migrated {
+        /// The id.
+        chat_id: String,
+    },
+}
+
+/// A file that came with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboundFile {
+    /// Its name, as its sender has it: hostile, and never a path.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A message that is to be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outgoing {
+    /// Names it for ever: the same message has the same key whenever it is sent.
+    pub key: String,
+    /// The chat.
+    pub chat: ChatKey,
+    /// What kind of message it is.
+    pub kind: OutgoingKind,
+    /// Its text, as Markdown; empty where it has files alone.
+    pub text: String,
+    /// Files that go along: paths within the chat's own directory, checked when they were attached.
+    pub files: Vec<OutgoingFile>,
+    /// How it can be answered; empty where it is no question.
+    pub choices: Vec<Choice>,
+    /// The message that it answers, as the channel names it.
+    pub reply_to: Option<String>,
+    /// The message that stands in its place and is to be edited, as [`Channel::progress`] returned it.
+    pub placeholder: Option<Receipt>,
+    /// How often it was tried before; where that is more than 0, it may be there already.
+    pub attempts: u32,
+}
+
+/// A file that is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutgoingFile {
+    /// Its name for the receiver.
+    pub name: String,
+    /// Where it is.
+    pub path: std::path::PathBuf,
+}
+
+/// What kind of message is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutgoingKind {
+    /// The answer of a turn.
+    Final,
+    /// A question that a person is to answer.
+    Question,
+    /// What a tool sends in the middle of a turn.
+    Message,
+    /// What the hub itself says: of failures, and replies to commands.
+    Notice,
+}
+
+/// One way to answer a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What it is called, such as `Allow once`.
+    pub label: String,
+    /// What comes back as [`InboundBody::Answer`] together with `value`: 22 letters and digits, unguessable, and the same
+    /// after a restart.
+    pub token: String,
+    /// The answer.
+    pub value: AnswerValue,
+}
+
+/// The channel's own name of a message that it sent, in a form that only the channel reads. At most 1 KiB.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Receipt(pub String);
+
+/// What is going on in a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A turn runs; said again every 4 s while it does.
+    Typing,
+    /// The reply so far; at most once a second.
+    Draft {
+        /// Its text from the beginning.
+        text: String,
+        /// The message that shows it, as the first call returned it.
+        placeholder: Option<Receipt>,
+    },
+    /// No turn runs any more.
+    Idle,
+}
+
+/// Why a message was not sent. No secret may be in a text of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// It was not sent, and may be later.
+    #[error("it cannot be sent now: {reason}")]
+    Retry {
+        /// How long to wait, where the channel says so.
+        after: Option<Duration>,
+        /// Why.
+        reason: String,
+    },
+    /// It is not known whether it was sent.
+    #[error("it is not known whether it was sent: {reason}")]
+    Ambiguous {
+        /// Why.
+        reason: String,
+    },
+    /// The chat is gone, or the hub was put out of it: nothing can be sent there.
+    #[error("the chat takes no messages any more: {reason}")]
+    Gone {
+        /// Why.
+        reason: String,
+    },
+    /// It can never be sent as it is.
+    #[error("the channel refuses the message: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// The chat has another id now; it is sent there.
+    #[error("the chat is `{to}` now")]
+    Migrated {
+        /// The new id.
+        to: String,
+    },
+}
+
+/// Why a channel cannot go on. No secret may be in a text of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// It is not set up as it must be: trying again is of no use before that is changed.
+    #[error("{message}")]
+    Setup {
+        /// What is wrong, and how to mend it.
+        message: String,
+    },
+    /// It failed, and is begun again after a pause.
+    #[error("{message}")]
+    Failed {
+        /// What is wrong.
+        message: String,
+    },
+    /// What it received could not be taken.
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+}

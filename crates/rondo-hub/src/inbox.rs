@@ -1,0 +1,64 @@
+//! Where channels hand in what they receive.
+
+use crate::channel::Inbound;
+use async_trait::async_trait;
+use std::sync::Arc;
+
+/// Takes what channels receive. Clones are the same inbox.
+#[derive(Clone)]
+pub struct Inbox(Arc<dyn Receiver>);
+
+/// Makes events durable; the hub, or a test.
+#[async_trait]
+pub trait Receiver: Send + Sync {
+    /// As [`Inbox::push`].
+    async fn take(&self, event: Inbound) -> Result<Taken, InboxError>;
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is durable, and is dealt with or will be.
+    Accepted,
+    /// It came before, and is durable.
+    Duplicate,
+    /// It is dropped: its sender may not do that, or it is not meant for the hub. It may be acknowledged, too.
+    Dropped,
+}
+
+impl Inbox {
+    /// Wraps a receiver.
+    #[must_use]
+    pub fn new(receiver: Arc<dyn Receiver>) -> Self {
+        Self(receiver)
+    }
+
+    /// Takes an event. Once this returns no crash loses it, and the channel may acknowledge it.
+    ///
+    /// # Errors
+    /// When it cannot be made durable, or too much waits in its chat: it must not be acknowledged, so that it is
+    /// received again.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: it may or may not have been taken. Pushed again, it counts once.
+    pub async fn push(&self, event: Inbound) -> Result<Taken, InboxError> {
+        self.0.take(event).await
+    }
+}
+
+/// Why an event was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum InboxError {
+    /// It can never be taken.
+    #[error("the event is malformed: {reason}")]
+    Malformed {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Too much waits in its chat, or the disk is full: it can be taken later.
+    #[error("it cannot be taken now: {reason}")]
+    Later {
+        /// Why.
+        reason: String,
+    },
+}
