@@ -12,6 +12,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+/// Where a library exchanges codes for tokens.
+const SIGN_IN: &str = "rmcp::transport::auth";
 /// Names what is logged, such as `rondo_core=trace,rondo_http=debug`; it comes before `-v`.
 const VARIABLE: &str = "RONDO_LOG";
 /// All our crates begin with it.
@@ -32,13 +34,13 @@ pub(crate) fn start(verbose: u8, env: &Env) -> Result<()> {
 
 fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
     if let Some(named) = env.get(VARIABLE) {
-        let named = named.parse().map_err(|err| {
+        let named: Result<Targets, _> = named.parse().map_err(|err| {
             CliError::new(
                 Exit::Config,
                 format_args!("the variable `{VARIABLE}` is invalid: `{named}`: {err}"),
             )
         });
-        return named.map(Some);
+        return named.map(without_secrets).map(Some);
     }
     let (ours, others) = match verbose {
         0 => return Ok(None),
@@ -47,7 +49,12 @@ fn wanted(verbose: u8, env: &Env) -> Result<Option<Targets>> {
         _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
     };
     let targets = Targets::new().with_default(others).with_target(OURS, ours);
-    Ok(Some(targets))
+    Ok(Some(without_secrets(targets)))
+}
+
+/// Leaves out what a library writes with codes and tokens in it.
+fn without_secrets(targets: Targets) -> Targets {
+    targets.with_target(SIGN_IN, LevelFilter::OFF)
 }
 
 #[cfg(test)]
@@ -66,6 +73,11 @@ mod tests {
         assert!(shown(1, &none, Level::INFO) && !shown(1, &none, Level::DEBUG));
         assert!(shown(2, &none, Level::DEBUG) && !shown(2, &none, Level::TRACE));
         assert!(shown(3, &none, Level::TRACE));
+        let all = wanted(0, &Env::of(&[(VARIABLE, "trace")]))
+            .unwrap()
+            .unwrap();
+        assert!(all.would_enable("rmcp::service", &Level::TRACE));
+        assert!(!all.would_enable("rmcp::transport::auth", &Level::ERROR));
         let named = Env::of(&[(VARIABLE, "rondo_core=debug")]);
         assert!(shown(0, &named, Level::DEBUG) && !shown(3, &named, Level::TRACE));
         assert!(wanted(0, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());

@@ -1,10 +1,15 @@
 //! A client that does what the scenarios of `@modelcontextprotocol/conformance` ask of one: it connects to the address
 //! that is its last argument, lists the tools and calls each of them, and accepts every question with its defaults.
+//! Where the server asks who the user is, it signs in, without a browser: the suite's authorisation servers ask nothing.
 
 use async_trait::async_trait;
+use hyper::header::{HeaderMap, LOCATION};
 use rondo_core::ports::{Asker, CallQuestion, OutputSink, ProgressSink, ToolInvocation, ToolScope};
-use rondo_mcp::config::{Origin, Placeholders, WrittenServer};
-use rondo_mcp::{Consent, Options, PinStore, Program, ProgramSpec, Servers, StartPrograms};
+use rondo_http::{RawRequest, Secret, Transport};
+use rondo_mcp::config::{Connection, Origin, Placeholders, Server, WrittenServer};
+use rondo_mcp::{
+    Consent, Options, PinStore, Program, ProgramSpec, Servers, SignIn, StartPrograms, TokenStore,
+};
 use rondo_types::{Allowance, AnswerValue, CallId, SessionId, TurnId};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -12,32 +17,75 @@ use tokio_util::sync::CancellationToken;
 
 /// The name of the server.
 const SERVER: &str = "server";
+/// How often it signs in: a server whose refusals do not end must not be asked for ever.
+const SIGN_INS_MAX: usize = 3;
+/// The document that describes the client, where an authorisation server takes one; the suite knows this address.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Failure> {
     let url = std::env::args().next_back().unwrap_or_default();
+    let server = server(&url)?;
+    let transport = Transport::new(Default::default())?;
+    let home = tempfile::tempdir()?;
+    let tokens = TokenStore::in_directory(home.path().to_owned());
+    for _ in 0..SIGN_INS_MAX {
+        if tried(&server, &transport, &tokens).await?.is_none() {
+            return Ok(());
+        }
+        sign_in(&server, &transport, &tokens).await?;
+    }
+    match tried(&server, &transport, &tokens).await? {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(()),
+    }
+}
+
+fn server(url: &str) -> Result<Server, Failure> {
     let written = WrittenServer {
-        url: Some(url),
+        url: Some(url.to_owned()),
         always_load: true,
         ..WrittenServer::default()
     };
     let none = |_: &str| None;
     let folder = std::path::PathBuf::from("/");
     let server = written.server(SERVER, Origin::User, Placeholders::None, &none, &folder);
-    let server = server.map_err(|why| format!("{why:?}"))?;
-    let transport = rondo_http::Transport::new(Default::default())?;
+    let mut server = server.map_err(|why| format!("{why:?}"))?;
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let given = |key: &str| Some(context.get(key)?.as_str()?.to_owned());
+    if let Connection::Http { oauth, .. } = &mut server.connection {
+        oauth.client_id = given("client_id");
+        oauth.client_secret = given("client_secret").map(Secret::new);
+        oauth.client_metadata_url = Some(DOCUMENT.to_owned());
+    }
+    Ok(server)
+}
+
+/// Uses the server. Returns what it says where it asks who the user is.
+async fn tried(
+    server: &Server,
+    transport: &Transport,
+    tokens: &TokenStore,
+) -> Result<Option<String>, Failure> {
     let servers = Servers::start(Options {
-        servers: vec![server],
-        transport,
+        servers: vec![server.clone()],
+        transport: transport.clone(),
         programs: Arc::new(NoPrograms),
         pins: PinStore::default(),
+        tokens: tokens.clone(),
         notes: Arc::new(|_| ()),
         consent: Consent::Ask,
         bytes_max: Options::BYTES,
     });
     let report = servers.report(SERVER).await;
     if let Some(failure) = report.ok_or("there is no report")?.failure {
-        return Err(format!("{failure:?}").into());
+        return match failure.contains("rondo mcp login") {
+            true => Ok(Some(failure)),
+            false => Err(failure.into()),
+        };
     }
     let source = servers.source(&SessionId::new("s-1"));
     let scope = ToolScope {
@@ -45,12 +93,42 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         turn: TurnId::new("t-1"),
         step: 1,
     };
+    let mut refusal = None;
     for tool in source.tools(&scope) {
         let parameters = tool.spec().parameters;
-        tool.call(invocation(arguments(&parameters))).await;
+        let outcome = tool.call(invocation(arguments(&parameters))).await;
+        let outcome = format!("{outcome:?}");
+        if outcome.contains("rondo mcp login") {
+            refusal = Some(outcome);
+        }
     }
     servers.close().await;
-    Ok(())
+    Ok(refusal)
+}
+
+/// Signs in, with requests in place of a browser.
+async fn sign_in(
+    server: &Server,
+    transport: &Transport,
+    tokens: &TokenStore,
+) -> Result<(), Failure> {
+    let begun = SignIn::begin(server, transport, tokens).await?;
+    let redirected = visit(transport, begun.address()).await?;
+    let next = redirected.headers().get(LOCATION).ok_or("no redirect")?;
+    let next = next.to_str()?.to_owned();
+    let (url, page) = tokio::join!(begun.came_back(), visit(transport, &next));
+    page?;
+    Ok(begun.finish(&url?).await?)
+}
+
+async fn visit(transport: &Transport, url: &str) -> Result<rondo_http::RawResponse, Failure> {
+    let request = RawRequest {
+        method: hyper::Method::GET,
+        url: url.to_owned(),
+        headers: HeaderMap::new(),
+        body: bytes::Bytes::new(),
+    };
+    Ok(transport.send(request).await?)
 }
 
 /// Returns a value for each argument that is needed.

@@ -11,6 +11,7 @@
 //! - `client`: one connection to a server.
 //! - `content`: results as outcomes.
 //! - `offer`: what is offered of servers: names, pins, budget, search.
+//! - `sign_in`: signing in to servers at addresses, and what was granted.
 //! - `servers`, `running`: all servers, and the task that keeps one of them running.
 #![warn(missing_docs)]
 
@@ -18,9 +19,12 @@ mod client;
 pub mod config;
 mod content;
 mod offer;
+mod private_file;
 mod running;
 mod servers;
+mod sign_in;
 
 pub use client::{Program, ProgramSpec, PromptInfo, ResourceInfo, StartPrograms, Streams};
 pub use offer::{Era, PREFIX, PinStore, Pins, ToolDefinition};
 pub use servers::{Consent, Notes, Options, ServerReport, Servers};
+pub use sign_in::{SignIn, TokenStore};

@@ -4,6 +4,7 @@
 use crate::client::{self, Live, Shared, StartPrograms};
 use crate::config::Server;
 use crate::offer::{Catalog, Era, PinStore};
+use crate::sign_in::TokenStore;
 use futures_util::FutureExt as _;
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, RoleClient};
@@ -57,6 +58,7 @@ pub(crate) struct Ready {
 pub(crate) struct Means {
     pub(crate) transport: Transport,
     pub(crate) programs: Arc<dyn StartPrograms>,
+    pub(crate) tokens: TokenStore,
     /// How many may start at once.
     pub(crate) slots: Semaphore,
 }
@@ -188,7 +190,12 @@ impl Running {
 
     async fn connect(&self, means: &Means) -> Result<Live, String> {
         let known = self.pins.load(&self.server.fingerprint).era;
-        let live = client::connect(&self.server, &means.transport, &means.programs, known).await?;
+        let with = client::With {
+            transport: &means.transport,
+            programs: &means.programs,
+            tokens: &means.tokens,
+        };
+        let live = client::connect(&self.server, &with, known).await?;
         let mut pins = self.pins.load(&self.server.fingerprint);
         if pins.era != Some(live.era) {
             pins.era = Some(live.era);
@@ -204,6 +211,9 @@ impl Running {
         let has_tools = info.is_none_or(|it| it.capabilities.tools.is_some());
         let (tools, aside) = match has_tools {
             true => client::tools(peer).await.map_err(|err| {
+                if err.is_authorization_required() || client::needs_more_scopes(&err) {
+                    return client::asks_for_authorisation(&self.server.name);
+                }
                 format!(
                     "its tools cannot be listed: {}",
                     rondo_core::shown::line(&err.to_string())

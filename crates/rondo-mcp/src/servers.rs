@@ -5,6 +5,7 @@ use crate::config::Server;
 use crate::content::{self, Shown};
 use crate::offer::{Catalog, Change, Era, PinStore, SessionTools};
 use crate::running::{Means, Ready, Running, State};
+use crate::sign_in::TokenStore;
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequestParams, Role,
     ServerResult,
@@ -49,6 +50,8 @@ pub struct Options {
     pub programs: Arc<dyn StartPrograms>,
     /// What is known of them from before.
     pub pins: PinStore,
+    /// What the user was granted by those at addresses.
+    pub tokens: TokenStore,
     /// Takes notes, at the next step of any session.
     pub notes: Notes,
     /// What happens to tools that have changed.
@@ -106,6 +109,7 @@ impl Servers {
         let means = Arc::new(Means {
             transport: options.transport,
             programs: options.programs,
+            tokens: options.tokens,
             slots: Semaphore::new(STARTS_AT_ONCE),
         });
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());

@@ -136,7 +136,7 @@ impl TurnContext<'_> {
         let (settings, conversation, profile) = (self.settings, self.conversation, &plan.profile);
         let host = self.extended(host);
         let secrets = host.secrets.with(connected.key.clone());
-        let secrets = secrets.with(settings.mcp.secrets());
+        let secrets = secrets.with(settings.mcp.secrets(&crate::mcp::tokens(settings)));
         let outside_text = host.outside_text.clone().unwrap_or_default();
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;

@@ -20,6 +20,16 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Sign in to a server at an address, in a browser
+    Login {
+        /// Name of the server
+        name: String,
+    },
+    /// Forget what a server has granted
+    Logout {
+        /// Name of the server
+        name: String,
+    },
     /// Remove a server from your configuration file
     Remove {
         /// Name of the server

@@ -26,6 +26,7 @@ mod limits;
 mod line;
 mod local;
 mod mcp;
+mod mcp_login;
 mod memory;
 mod models;
 mod parking;

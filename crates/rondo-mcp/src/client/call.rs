@@ -1,5 +1,6 @@
 //! One call of a tool: its time, its cancellation, and what the server asks before it ends it.
 
+use super::connect::{asks_for_authorisation, needs_more_scopes};
 use super::elicit::input_responses;
 use super::handler::Shared;
 use crate::config::Timeouts;
@@ -189,6 +190,16 @@ fn failed(server: &str, err: ServiceError) -> ToolOutcome {
                 "the server `{server}` ended while the call was running; whether it was done is not known"
             );
             ToolOutcome::error(ToolErrorCode::InDoubt, message)
+        }
+        err if err.is_authorization_required() => {
+            let message = format!("the server `{server}`: {}", asks_for_authorisation(server));
+            ToolOutcome::error(ToolErrorCode::Failed, message)
+        }
+        err if needs_more_scopes(&err) => {
+            let message = format!(
+                "the server `{server}` asks for more than the user has granted: `rondo mcp login {server}` asks them"
+            );
+            ToolOutcome::error(ToolErrorCode::Failed, message)
         }
         err => {
             let said = rondo_core::shown::line(&err.to_string());

@@ -5,19 +5,23 @@ use super::http::{HttpClient, MESSAGE_BYTES_MAX};
 use super::program::{Program, ProgramSpec, StartPrograms};
 use crate::config::{Connection, Origin, Server};
 use crate::offer::Era;
+use crate::sign_in::{TokenStore, authorised};
 use futures_util::FutureExt as _;
 use hyper::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, QuitReason, RoleClient, RunningService,
-    RunningServiceCancellationToken, serve_client_with_lifecycle,
+    RunningServiceCancellationToken, ServiceError, serve_client_with_lifecycle,
 };
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    InsufficientScopeError, StreamableHttpClientTransportConfig,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rondo_http::Transport;
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -73,24 +77,30 @@ impl Live {
     }
 }
 
+/// What connections are begun with.
+pub(crate) struct With<'a> {
+    pub(crate) transport: &'a Transport,
+    pub(crate) programs: &'a Arc<dyn StartPrograms>,
+    pub(crate) tokens: &'a TokenStore,
+}
+
 /// Begins a connection. A server that was known to speak one lifecycle and does not any more is asked which.
 ///
 /// # Errors
 /// Says why there is none, in a sentence without secrets.
 pub(crate) async fn connect(
     server: &Server,
-    transport: &Transport,
-    programs: &Arc<dyn StartPrograms>,
+    with: &With<'_>,
     known: Option<Era>,
 ) -> Result<Live, String> {
-    let first = attempt(server, transport, programs, known).await;
+    let first = attempt(server, with, known).await;
     let again = match (&first, known) {
         (Err(_), Some(_)) => None,
         // It answers what it does not know, instead of refusing it.
         (Err(failure), None) if failure.is_no_discovery => Some(Era::Initialize),
         _ => return first.map_err(|it| it.why),
     };
-    let again = attempt(server, transport, programs, again).await;
+    let again = attempt(server, with, again).await;
     again.map_err(|it| it.why)
 }
 
@@ -111,12 +121,7 @@ impl From<String> for NotBegun {
     }
 }
 
-async fn attempt(
-    server: &Server,
-    transport: &Transport,
-    programs: &Arc<dyn StartPrograms>,
-    known: Option<Era>,
-) -> Result<Live, NotBegun> {
+async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result<Live, NotBegun> {
     let shared = Arc::new(Shared::new(&server.name));
     let handler = Handler(Arc::clone(&shared));
     let mut program = None;
@@ -135,7 +140,7 @@ async fn attempt(
                 directory: directory.clone(),
                 is_confined: matches!(server.origin, Origin::Project(_)),
             };
-            let started = program.insert(programs.start(&spec).await?);
+            let started = program.insert(with.programs.start(&spec).await?);
             let streams = started.take_streams();
             let (input, output) = streams.ok_or_else(|| "its streams were taken".to_owned())?;
             let pipes =
@@ -144,9 +149,19 @@ async fn attempt(
                 .boxed()
                 .await
         }
-        Connection::Http { url, headers } => {
+        Connection::Http { url, headers, .. } => {
             let config = http_config(url.expose(), headers)?;
-            let client = HttpClient(transport.clone());
+            let tokens = match server.has_authorisation() {
+                true => TokenStore::default().of(url),
+                false => with.tokens.of(url),
+            };
+            let client = HttpClient {
+                transport: with.transport.clone(),
+                tokens: tokens.clone(),
+            };
+            let client = authorised(client, url.expose(), with.transport, &tokens)
+                .boxed()
+                .await?;
             let http = StreamableHttpClientTransport::with_client(client, config);
             serve_client_with_lifecycle(handler, http, lifecycle(known))
                 .boxed()
@@ -156,7 +171,7 @@ async fn attempt(
     match served {
         Ok(service) => Ok(live(service, shared, program)),
         Err(err) => {
-            let mut why = reason(&err);
+            let mut why = reason(&server.name, &err);
             if let Some(program) = program {
                 let words = last_words(&*program);
                 program.end(Duration::from_millis(100)).await;
@@ -234,18 +249,45 @@ fn http_config(
     Ok(config)
 }
 
+/// Says how to get at a server that asks who the user is.
+pub(crate) fn asks_for_authorisation(server: &str) -> String {
+    format!("it asks for authorisation: `rondo mcp login {server}`, or a token in its `headers`")
+}
+
+/// Returns whether what the user has granted is not enough for a request.
+fn is_short_of_scopes(err: &DynamicTransportError) -> bool {
+    let mut cause = Some(&*err.error as &(dyn Error + 'static));
+    while let Some(error) = cause {
+        if error.is::<InsufficientScopeError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Returns whether a request was refused since the user has not granted enough.
+pub(crate) fn needs_more_scopes(err: &ServiceError) -> bool {
+    matches!(err, ServiceError::TransportSend(error) if is_short_of_scopes(error))
+}
+
 /// Says why a connection could not be begun, on one line.
-fn reason(err: &ClientInitializeError) -> String {
-    if err.is_authorization_required() {
-        return "it asks for authorisation; a header with a token goes into its `headers`"
-            .to_owned();
+fn reason(server: &str, err: &ClientInitializeError) -> String {
+    let is_short = match err {
+        ClientInitializeError::TransportError { error, .. } => is_short_of_scopes(error),
+        _ => false,
+    };
+    if err.is_authorization_required() || is_short {
+        return asks_for_authorisation(server);
     }
     let mut text = match err {
         ClientInitializeError::ConnectionClosed(_) => "it ended before it replied".to_owned(),
         ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
+        // The name of the transport says nothing to the user.
+        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
         err => err.to_string(),
     };
-    let mut source = std::error::Error::source(err);
+    let mut source = Error::source(err);
     while let Some(cause) = source {
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {

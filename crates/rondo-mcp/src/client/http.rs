@@ -1,5 +1,6 @@
 //! rmcp's HTTP client, over the connections that all requests of Rondo share: its proxies and certificates.
 
+use crate::sign_in::Tokens;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use hyper::header::{
@@ -35,7 +36,10 @@ type Failure = StreamableHttpError<PostError>;
 
 /// Sends the messages of one server.
 #[derive(Clone)]
-pub(super) struct HttpClient(pub(super) Transport);
+pub(super) struct HttpClient {
+    pub(super) transport: Transport,
+    pub(super) tokens: Tokens,
+}
 
 /// The headers of a request.
 struct Head {
@@ -86,10 +90,29 @@ impl HttpClient {
             headers,
             body,
         };
-        self.0
+        self.transport
             .send(request)
             .await
             .map_err(StreamableHttpError::Client)
+    }
+
+    /// A server that asks for authorisation says where to get it in a header.
+    fn refuse_unauthorised(&self, response: &RawResponse) -> Result<(), Failure> {
+        let challenge = header(response, &WWW_AUTHENTICATE);
+        match (response.status(), challenge) {
+            (StatusCode::UNAUTHORIZED, challenge) => {
+                let challenge = challenge.unwrap_or_default();
+                self.tokens.keep_challenge(&challenge);
+                let error = AuthRequiredError::new(challenge);
+                Err(StreamableHttpError::AuthRequired(error))
+            }
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                self.tokens.keep_challenge(&challenge);
+                let error = InsufficientScopeError::new(challenge, None);
+                Err(StreamableHttpError::InsufficientScope(error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -112,7 +135,7 @@ impl StreamableHttpClient for HttpClient {
         };
         let body = Bytes::from(serde_json::to_vec(&message)?);
         let response = self.send(Method::POST, &uri, head, body).await?;
-        refuse_unauthorised(&response)?;
+        self.refuse_unauthorised(&response)?;
         let awaits_reply = matches!(message, ClientJsonRpcMessage::Request(_));
         let status = response.status();
         match status {
@@ -180,7 +203,7 @@ impl StreamableHttpClient for HttpClient {
             custom: custom_headers,
         };
         let response = self.send(Method::GET, &uri, head, Bytes::new()).await?;
-        refuse_unauthorised(&response)?;
+        self.refuse_unauthorised(&response)?;
         let status = response.status();
         if status == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
@@ -193,20 +216,6 @@ impl StreamableHttpClient for HttpClient {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
         Ok(events(response))
-    }
-}
-
-/// A server that asks for authorisation says where to get it in a header.
-fn refuse_unauthorised(response: &RawResponse) -> Result<(), Failure> {
-    let challenge = header(response, &WWW_AUTHENTICATE);
-    match (response.status(), challenge) {
-        (StatusCode::UNAUTHORIZED, Some(challenge)) => Err(StreamableHttpError::AuthRequired(
-            AuthRequiredError::new(challenge),
-        )),
-        (StatusCode::FORBIDDEN, Some(challenge)) => Err(StreamableHttpError::InsufficientScope(
-            InsufficientScopeError::new(challenge, None),
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -18,7 +18,7 @@ mod list;
 mod program;
 
 pub(crate) use call::call;
-pub(crate) use connect::{Live, connect};
+pub(crate) use connect::{Live, With, asks_for_authorisation, connect, needs_more_scopes};
 pub(crate) use handler::Shared;
 pub use list::{PromptInfo, ResourceInfo};
 pub(crate) use list::{prompts, resources, tools};

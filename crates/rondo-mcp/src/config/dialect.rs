@@ -1,7 +1,7 @@
 //! The files in which projects configure servers for other programs.
 
 use super::placeholder::Placeholders;
-use super::written::{SetAside, WrittenServer};
+use super::written::{SetAside, WrittenOAuth, WrittenServer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -163,6 +163,7 @@ fn written(dialect: Dialect, server: &Value) -> Result<WrittenServer, String> {
         headers,
         headers_env: fields.texts("env_http_headers")?,
         bearer_token_env: fields.text("bearer_token_env_var")?,
+        oauth: WrittenOAuth::default(),
         startup_timeout_s: seconds(["startup_timeout_sec", "startup_timeout"]),
         call_timeout_s: match dialect {
             // Milliseconds there.

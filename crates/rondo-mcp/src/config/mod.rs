@@ -13,5 +13,5 @@ mod written;
 
 pub use dialect::{Dialect, FILE_BYTES_MAX, PROJECT_FILES, ProjectFile, ReadError, read};
 pub use placeholder::{Placeholders, Variables};
-pub use server::{Connection, Origin, Server, Timeouts};
-pub use written::{SetAside, WrittenServer, is_name};
+pub use server::{Connection, OAuthClient, Origin, Server, Timeouts};
+pub use written::{SetAside, WrittenOAuth, WrittenServer, is_name};

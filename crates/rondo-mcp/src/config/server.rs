@@ -47,7 +47,24 @@ pub enum Connection {
         url: Secret,
         /// Headers of each request.
         headers: BTreeMap<String, Secret>,
+        /// How the user signs in to it.
+        oauth: OAuthClient,
     },
+}
+
+/// How we sign in to a server that asks for it.
+#[derive(Debug, Clone, Default)]
+pub struct OAuthClient {
+    /// How its authorisation server knows us; where it is not set, we make ourselves known.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<Secret>,
+    /// The address of a document that describes us, for authorisation servers that take one.
+    pub client_metadata_url: Option<String>,
+    /// What to ask for; where it is empty, what the server says.
+    pub scopes: Vec<String>,
+    /// The port that the browser comes back to; any that is free where it is 0.
+    pub callback_port: u16,
 }
 
 /// How long a server is waited for.
@@ -86,6 +103,17 @@ impl Server {
     pub fn offers(&self, tool: &str) -> bool {
         let is_named = |names: &[String]| names.iter().any(|name| name == tool);
         self.enabled_tools.as_deref().is_none_or(is_named) && !is_named(&self.disabled_tools)
+    }
+
+    /// Returns whether its headers hold a token already.
+    #[must_use]
+    pub fn has_authorisation(&self) -> bool {
+        match &self.connection {
+            Connection::Stdio { .. } => false,
+            Connection::Http { headers, .. } => headers
+                .keys()
+                .any(|name| name.eq_ignore_ascii_case("authorization")),
+        }
     }
 
     /// Returns the command line or the address, on one line, without values that may be secret.

@@ -1,11 +1,11 @@
 //! A server as a file has it, before its placeholders are filled.
 
 use super::placeholder::{Filling, Placeholders, Variables};
-use super::server::{Connection, Origin, Server, Timeouts};
+use super::server::{Connection, OAuthClient, Origin, Server, Timeouts};
 use data_encoding::HEXLOWER;
 use rondo_http::Secret;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub struct WrittenServer {
     pub headers_env: BTreeMap<String, String>,
     /// The variable with the token that is sent as `Authorization: Bearer`.
     pub bearer_token_env: Option<String>,
+    /// How the user signs in to it.
+    pub oauth: WrittenOAuth,
     /// Seconds from its start to its list of tools.
     pub startup_timeout_s: Option<f64>,
     /// Seconds that a call may take without progress.
@@ -53,6 +55,22 @@ pub struct WrittenServer {
     pub disabled_tools: Vec<String>,
     /// Whether it is left out.
     pub disabled: bool,
+}
+
+/// How the user signs in to a server that asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenOAuth {
+    /// How its authorisation server knows us.
+    pub client_id: Option<String>,
+    /// The variable with the secret that goes with it.
+    pub client_secret_env: Option<String>,
+    /// The address of a document that describes us.
+    pub client_metadata_url: Option<String>,
+    /// What to ask for.
+    pub scopes: Vec<String>,
+    /// The port that the browser comes back to.
+    pub callback_port: u16,
 }
 
 /// A server that is configured and cannot be used.
@@ -185,6 +203,16 @@ impl WrittenServer {
         Ok(Connection::Http {
             url: Secret::new(url),
             headers,
+            oauth: OAuthClient {
+                client_id: self.oauth.client_id.clone(),
+                client_secret: match &self.oauth.client_secret_env {
+                    Some(variable) => Some(Secret::new(of_variable(variable)?)),
+                    None => None,
+                },
+                client_metadata_url: self.oauth.client_metadata_url.clone(),
+                scopes: self.oauth.scopes.clone(),
+                callback_port: self.oauth.callback_port,
+            },
         })
     }
 
@@ -237,7 +265,15 @@ impl WrittenServer {
     /// values of variables and headers as they are written. A value such as that of `NODE_OPTIONS` runs code too.
     #[must_use]
     pub fn consent_hash(&self) -> String {
-        let what = json!([self.fingerprint(), self.env, self.headers]);
+        let mut what = vec![
+            json!(self.fingerprint()),
+            json!(self.env),
+            json!(self.headers),
+        ];
+        if self.oauth != WrittenOAuth::default() {
+            what.push(json!(self.oauth));
+        }
+        let what = Value::from(what);
         HEXLOWER.encode(&Sha256::digest(what.to_string()))
     }
 
@@ -253,7 +289,8 @@ impl WrittenServer {
             .env
             .keys()
             .chain(&self.env_vars)
-            .chain(self.headers.keys());
+            .chain(self.headers.keys())
+            .chain(&self.oauth.client_secret_env);
         let set: Vec<String> = set.map(|it| rondo_core::shown::line(it)).collect();
         if !set.is_empty() {
             text = format!("{text} (with {})", set.join(", "));
@@ -365,6 +402,10 @@ mod tests {
             assert_ne!(base.fingerprint(), other.fingerprint());
             assert_ne!(base.consent_hash(), other.consent_hash());
         }
+        let mut secret = stdio();
+        secret.oauth.client_secret_env = Some("GITHUB_TOKEN".to_owned());
+        assert_ne!(base.consent_hash(), secret.consent_hash());
+        assert!(secret.described().contains("GITHUB_TOKEN"));
         let mut timeout = stdio();
         timeout.call_timeout_s = Some(1.0);
         assert_eq!(base.consent_hash(), timeout.consent_hash());

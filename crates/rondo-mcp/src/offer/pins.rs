@@ -4,10 +4,10 @@
 //! It makes the tools of a server known before it has started, and shows when one of them changes.
 
 use super::definition::ToolDefinition;
+use crate::private_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The bound on one such file, in bytes.
@@ -82,7 +82,7 @@ impl PinStore {
             version: VERSION,
             pins: pins.clone(),
         };
-        write_private(&file, &serde_json::to_vec(&written)?)
+        private_file::write(&file, &serde_json::to_vec(&written)?)
     }
 
     /// Forgets a server.
@@ -102,34 +102,12 @@ impl PinStore {
 }
 
 fn read(file: &Path) -> io::Result<Pins> {
-    let mut bytes = Vec::new();
-    fs::File::open(file)?
-        .take(FILE_BYTES_MAX)
-        .read_to_end(&mut bytes)?;
+    let bytes = private_file::read(file, FILE_BYTES_MAX)?;
     let written: Written = serde_json::from_slice(&bytes)?;
     match written.version {
         VERSION => Ok(written.pins),
         later => Err(io::Error::other(format!("it has version {later}"))),
     }
-}
-
-/// Replaces a file that only the user can read, atomically.
-fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(parent) = file.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(parent)?;
-    }
-    let beside = file.with_extension(format!("{}.new", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(0o600);
-    let written = options.open(&beside).and_then(|mut new| {
-        new.write_all(bytes)?;
-        new.sync_all()?;
-        fs::rename(&beside, file)
-    });
-    written.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rondo_core::ports::{
 };
 use rondo_mcp::config::{Origin, Placeholders, Server, WrittenServer};
 use rondo_mcp::{
-    Consent, Options, PinStore, Program, ProgramSpec, Servers, StartPrograms, Streams,
+    Consent, Options, PinStore, Program, ProgramSpec, Servers, StartPrograms, Streams, TokenStore,
 };
 use rondo_types::{Allowance, CallId, SessionId, ToolOutcome, TurnId};
 use serde_json::{Value, json};
@@ -262,6 +262,7 @@ pub(crate) fn options(scripts: &Scripts, servers: Vec<Server>) -> (Options, Note
         servers,
         transport: rondo_http::Transport::new(rondo_http::Network::default()).unwrap(),
         programs: Arc::new(scripts.clone()),
+        tokens: TokenStore::default(),
         pins: PinStore::default(),
         notes: Arc::new(move |note| sink.lock().unwrap().push(note.to_owned())),
         consent: Consent::Ask,

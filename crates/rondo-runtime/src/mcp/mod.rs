@@ -25,7 +25,8 @@ use crate::settings::Settings;
 use crate::values::ApprovalMode;
 use programs::Programs;
 use rondo_http::{Network, Proxies, Transport};
-use rondo_mcp::{Consent, Options, PinStore, Servers};
+use rondo_mcp::config::{Connection, Server};
+use rondo_mcp::{Consent, Options, PinStore, Servers, SignIn, TokenStore};
 use std::sync::Arc;
 
 /// The directory below that of data in which servers are remembered.
@@ -35,6 +36,60 @@ const DIRECTORY: &str = "mcp";
 #[must_use]
 pub fn pins(settings: &Settings) -> PinStore {
     PinStore::in_directory(settings.paths.data.join(DIRECTORY).join("servers"))
+}
+
+/// Returns where what the user was granted by servers is kept.
+#[must_use]
+pub fn tokens(settings: &Settings) -> TokenStore {
+    TokenStore::in_directory(settings.paths.data.join(DIRECTORY).join("tokens"))
+}
+
+/// Begins to sign in to a server of these settings.
+///
+/// # Errors
+/// When there is no such server, or nobody can sign in to it.
+///
+/// # Cancel safety
+/// Cancel safe; its authorisation server may know us already.
+pub async fn sign_in(settings: &Settings, name: &str) -> Result<SignIn> {
+    let server = server(settings, name)?;
+    let begun = SignIn::begin(server, &transport(settings)?, &tokens(settings)).await;
+    begun.map_err(|why| {
+        let message = format!("nobody can sign in to the server `{name}`: {why}");
+        SetupError::new(SetupErrorKind::Auth, message)
+    })
+}
+
+/// Forgets what the user was granted by a server. Returns whether there was anything.
+///
+/// # Errors
+/// When there is no such server, it is a program, or what was granted cannot be forgotten.
+pub fn sign_out(settings: &Settings, name: &str) -> Result<bool> {
+    let Connection::Http { url, .. } = &server(settings, name)?.connection else {
+        let message = format!("the server `{name}` is a program, and not at an address");
+        return Err(SetupError::new(SetupErrorKind::Config, message));
+    };
+    let forgotten = tokens(settings).forget(url);
+    forgotten.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))
+}
+
+fn server<'a>(settings: &'a Settings, name: &str) -> Result<&'a Server> {
+    let found = settings.mcp.servers.iter().find(|it| it.name == name);
+    found.ok_or_else(|| {
+        let name = rondo_core::shown::line(name);
+        let message = format!("there is no server `{name}` that may be started here");
+        SetupError::new(SetupErrorKind::Config, message)
+    })
+}
+
+fn transport(settings: &Settings) -> Result<Transport> {
+    let network = Network {
+        proxies: Proxies::from_lookup(|name| settings.env.text(name)),
+        ca_file: settings.values.ca_file.clone(),
+        ..Network::default()
+    };
+    let transport = Transport::new(network);
+    transport.map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
 /// Starts the servers of these settings in the background, on the current Tokio runtime; nothing where there are none.
@@ -50,19 +105,13 @@ pub(crate) fn start(
     if servers.is_empty() {
         return Ok(None);
     }
-    let network = Network {
-        proxies: Proxies::from_lookup(|name| settings.env.text(name)),
-        ca_file: settings.values.ca_file.clone(),
-        ..Network::default()
-    };
-    let transport = Transport::new(network);
-    let transport = transport.map_err(|err| SetupError::caused(SetupErrorKind::Config, err))?;
     let sink = Arc::clone(notices);
     Ok(Some(Servers::start(Options {
         servers,
-        transport,
+        transport: transport(settings)?,
         programs: Arc::new(Programs::of(settings)),
         pins: pins(settings),
+        tokens: tokens(settings),
         notes: Arc::new(move |note| sink.note(note)),
         consent,
         bytes_max: settings

@@ -11,6 +11,7 @@ use crate::project::folder_of;
 use crate::settings::Source;
 use crate::table::Layer;
 use crate::trust::is_folder_trusted;
+use rondo_mcp::TokenStore;
 use rondo_mcp::config::{
     Connection, FILE_BYTES_MAX, Origin, PROJECT_FILES, Placeholders, Server, SetAside,
     WrittenServer, read,
@@ -243,8 +244,8 @@ impl McpSetup {
         (!parts.is_empty()).then(|| parts.join("\n"))
     }
 
-    /// Returns the values of its servers that are secrets: headers, and variables whose names say so.
-    pub(crate) fn secrets(&self) -> Vec<String> {
+    /// Returns the values of its servers that are secrets: headers, tokens, and variables whose names say so.
+    pub(crate) fn secrets(&self, tokens: &TokenStore) -> Vec<String> {
         let rules = CommandEnvironment::default();
         let mut secrets = Vec::new();
         for server in &self.servers {
@@ -253,7 +254,13 @@ impl McpSetup {
                     let held = variables.iter().filter(|(name, _)| rules.is_withheld(name));
                     secrets.extend(held.map(|(_, value)| value.expose().to_owned()));
                 }
-                Connection::Http { headers, .. } => {
+                Connection::Http {
+                    url,
+                    headers,
+                    oauth,
+                } => {
+                    secrets.extend(tokens.secrets(url));
+                    secrets.extend(oauth.client_secret.iter().map(|it| it.expose().to_owned()));
                     let values = headers.values().map(|it| it.expose());
                     secrets.extend(values.flat_map(|it| {
                         // A token is a secret without the word before it, too.

@@ -1,4 +1,6 @@
-//! `rondo mcp`: adds, lists, removes and tries servers of the Model Context Protocol.
+//! `rondo mcp`: adds, lists, removes and tries servers of the Model Context Protocol, and signs in to them.
+
+mod login;
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{McpArgs, McpCommand, McpServerArgs};
@@ -26,6 +28,8 @@ pub(super) fn run(args: &McpArgs, env: Env, output: &Output) -> Result<Exit> {
         McpCommand::Add(server) => add(server, &env, output),
         McpCommand::Remove { name } => remove(name, &env, output),
         McpCommand::List { json } => list(*json, env, output),
+        McpCommand::Login { name } => login::log_in(name, env, output),
+        McpCommand::Logout { name } => login::log_out(name, env, output),
         McpCommand::Test {
             names,
             json,

@@ -1,0 +1,92 @@
+//! `rondo mcp login` and `logout`: what the user grants at a server's own page, in their browser.
+
+use super::super::report::{current_dir, write_failed};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::{Output, has_person};
+use rondo_runtime::Layer;
+use rondo_runtime::env::Env;
+use rondo_runtime::mcp;
+use rondo_runtime::settings::Settings;
+use std::io::{self, BufRead as _, Read as _};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long the user may take.
+const USER_MAX: Duration = Duration::from_mins(10);
+/// The bound on an address that is pasted, in bytes.
+const PASTED_BYTES_MAX: u64 = 16 << 10;
+
+/// Has the user sign in to a server.
+pub(super) fn log_in(name: &str, env: Env, output: &Output) -> Result<Exit> {
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
+    let asynchronous = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| CliError::caused(Exit::Error, anyhow::Error::new(err)))?;
+    asynchronous.block_on(signed_in(name, &settings, output))?;
+    let text = format!("signed in to the server `{name}`; `rondo mcp test {name}` tries it\n");
+    output.stdout(&text).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
+
+async fn signed_in(name: &str, settings: &Settings, output: &Output) -> Result<()> {
+    let sign_in = mcp::sign_in(settings, name).await?;
+    let refused = |why: String| {
+        let message = format!("nobody has signed in to the server `{name}`: {why}");
+        CliError::new(Exit::Auth, message)
+    };
+    // The address is as secret as the page that it leads to: it has no code or token in it.
+    output.stderr(&format!(
+        "Open this address in a browser, and sign in there:\n\n{}\n\n",
+        sign_in.address()
+    ));
+    let pasted = async {
+        if !has_person() {
+            return std::future::pending().await;
+        }
+        output
+            .stderr("Where the browser is on another machine, paste the address that it ends at: ");
+        match read_line().await {
+            Some(line) => line,
+            None => std::future::pending().await,
+        }
+    };
+    let back = async {
+        tokio::select! {
+            back = sign_in.came_back() => back,
+            line = pasted => Ok(line),
+        }
+    };
+    let back = tokio::time::timeout(USER_MAX, back).await;
+    let back = back.unwrap_or_else(|_| Err("there was no answer within 10 minutes".to_owned()));
+    output.stderr("\n");
+    let back = back.map_err(refused)?;
+    sign_in.finish(&back).await.map_err(refused)
+}
+
+/// Reads a line that the user may never write. The thread that waits for it ends with the process.
+async fn read_line() -> Option<String> {
+    let (sender, line) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let mut stdin = io::stdin().lock().take(PASTED_BYTES_MAX);
+        if stdin.read_line(&mut line).is_ok_and(|count| count > 0) {
+            let _ = sender.send(line);
+        }
+    });
+    line.await.ok()
+}
+
+/// Forgets what a server has granted.
+pub(super) fn log_out(name: &str, env: Env, output: &Output) -> Result<Exit> {
+    let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
+    let text = match mcp::sign_out(&settings, name)? {
+        true => format!(
+            "what the server `{name}` has granted is forgotten here; it may still know of it\n"
+        ),
+        false => format!("the server `{name}` has granted nothing\n"),
+    };
+    output.stdout(&text).map_err(write_failed)?;
+    Ok(Exit::Answer)
+}
