@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::http::Uri;
 use hyper::{Method, Request};
+use hyper_util::client::legacy;
 use std::error::Error;
 use std::time::Duration;
 
@@ -40,6 +41,19 @@ pub enum PostError {
     /// The connection failed.
     #[error("the connection failed")]
     Connection(#[source] Box<dyn Error + Send + Sync>),
+}
+
+impl PostError {
+    /// Returns whether it is certain that the server has not got the request: no connection to it came about.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            Self::Setup(_) => true,
+            Self::Connection(cause) => cause
+                .downcast_ref::<legacy::Error>()
+                .is_some_and(legacy::Error::is_connect),
+        }
+    }
 }
 
 impl Destination {

@@ -7,6 +7,7 @@
 //!   recorded requests, not for time.
 //! - [`openai`], [`gemini`]: replies in the providers' words, built from a [`ReplyScript`].
 //! - [`faults`]: what goes wrong on the way.
+//! - [`telegram`]: a Bot API server, and what a person sees in its chats.
 //! - [`Dice`]: random choices that a seed repeats.
 //! - [`assert_paired`]: every call in a request has its result.
 #![warn(missing_docs)]
@@ -14,6 +15,7 @@
 pub mod faults;
 pub mod gemini;
 pub mod openai;
+pub mod telegram;
 
 mod connection;
 mod dice;

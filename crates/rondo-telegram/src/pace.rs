@@ -1,0 +1,161 @@
+//! How fast Telegram may be written to.
+//!
+//! Its real limits are not published; these are what its FAQ names. Beyond them it answers 429 with a time to wait,
+//! which holds the chat here as well.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Messages to all chats together in a second.
+const ALL_MAX: usize = 30;
+/// Messages to one chat in a second, and to a group in a minute.
+const CHAT_MAX: usize = 1;
+const GROUP_MAX: usize = 20;
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+/// Chats that are remembered; those to which nothing was written for a minute are forgotten first.
+const CHATS_MAX: usize = 10_000;
+
+/// When what may be sent.
+#[derive(Debug, Default)]
+pub struct Pace {
+    all: VecDeque<Instant>,
+    chats: HashMap<i64, Chat>,
+}
+
+#[derive(Debug, Default)]
+struct Chat {
+    /// The latest sends, oldest first, as many as are counted.
+    sent: VecDeque<Instant>,
+    held_until: Option<Instant>,
+}
+
+impl Pace {
+    /// Returns how long to wait before a message to a chat, and counts it as sent then.
+    pub fn reserve(&mut self, chat_id: i64, now: Instant) -> Duration {
+        let at = self.earliest(chat_id, now);
+        self.count(chat_id, at, now);
+        at.duration_since(now)
+    }
+
+    /// Counts a message to a chat as sent now, if that may be. For what can be left out.
+    pub fn try_now(&mut self, chat_id: i64, now: Instant) -> bool {
+        let may = self.earliest(chat_id, now) <= now;
+        if may {
+            self.count(chat_id, now, now);
+        }
+        may
+    }
+
+    /// Returns how long a message to a chat would have to wait.
+    #[must_use]
+    pub fn wait(&self, chat_id: i64, now: Instant) -> Duration {
+        self.earliest(chat_id, now).duration_since(now)
+    }
+
+    /// Holds a chat, as the server asked.
+    pub fn hold(&mut self, chat_id: i64, until: Instant) {
+        let chat = self.chats.entry(chat_id).or_default();
+        chat.held_until = chat.held_until.max(Some(until));
+    }
+
+    fn earliest(&self, chat_id: i64, now: Instant) -> Instant {
+        let mut at = after(&self.all, ALL_MAX, SECOND, now);
+        if let Some(chat) = self.chats.get(&chat_id) {
+            at = at.max(after(&chat.sent, CHAT_MAX, SECOND, now));
+            // Groups have negative ids.
+            if chat_id < 0 {
+                at = at.max(after(&chat.sent, GROUP_MAX, MINUTE, now));
+            }
+            at = at.max(chat.held_until.unwrap_or(now));
+        }
+        at
+    }
+
+    fn count(&mut self, chat_id: i64, at: Instant, now: Instant) {
+        if self.chats.len() >= CHATS_MAX {
+            self.chats.retain(|_, chat| chat.is_busy(now));
+        }
+        remember(&mut self.all, ALL_MAX, at);
+        let chat = self.chats.entry(chat_id).or_default();
+        remember(&mut chat.sent, GROUP_MAX, at);
+    }
+}
+
+impl Chat {
+    fn is_busy(&self, now: Instant) -> bool {
+        let is_recent = self.sent.back().is_some_and(|it| *it + MINUTE > now);
+        is_recent || self.held_until.is_some_and(|until| until > now)
+    }
+}
+
+/// Returns when one more may be sent where `max` are allowed within `span`.
+fn after(sent: &VecDeque<Instant>, max: usize, span: Duration, now: Instant) -> Instant {
+    let last = sent.len().checked_sub(max).and_then(|at| sent.get(at));
+    last.map_or(now, |it| (*it + span).max(now))
+}
+
+fn remember(sent: &mut VecDeque<Instant>, max: usize, at: Instant) {
+    if sent.len() >= max {
+        sent.pop_front();
+    }
+    // What is reserved for one chat may come after what is reserved for another.
+    let place = sent.partition_point(|it| *it <= at);
+    sent.insert(place, at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(pace: &mut Pace, chat: i64, now: Instant, count: usize) -> Vec<u64> {
+        let waits = (0..count).map(|_| pace.reserve(chat, now));
+        waits.map(|it| it.as_secs()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_chat_takes_one_a_second_and_a_group_twenty_a_minute() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        assert_eq!(seconds(&mut pace, 7, now, 4), [0, 1, 2, 3]);
+        let group = seconds(&mut pace, -7, now, 41);
+        assert_eq!(group[..3], [0, 1, 2]);
+        assert_eq!(group[19..22], [19, 60, 61]);
+        assert_eq!(group[40], 120);
+    }
+
+    #[tokio::test]
+    async fn all_chats_together_take_thirty_a_second() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        let waits: Vec<u64> = (1..=61).map(|it| pace.reserve(it, now).as_secs()).collect();
+        assert_eq!(waits[29..31], [0, 1]);
+        assert_eq!(waits[59..61], [1, 2]);
+    }
+
+    #[tokio::test]
+    async fn what_can_be_left_out_takes_no_place() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        assert!(pace.try_now(7, now));
+        assert!(!pace.try_now(7, now));
+        assert_eq!(pace.wait(7, now), SECOND);
+        assert!(pace.try_now(7, now + SECOND));
+    }
+
+    #[tokio::test]
+    async fn a_chat_that_was_told_to_wait_holds_no_other() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        pace.hold(7, now + Duration::from_secs(90));
+        assert_eq!(pace.reserve(7, now), Duration::from_secs(90));
+        assert_eq!(pace.reserve(8, now), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn quiet_chats_are_forgotten() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        for chat in 0..10_500 {
+            let later = now + Duration::from_secs(u64::try_from(chat).unwrap());
+            pace.reserve(chat, later);
+        }
+        assert!(pace.chats.len() < CHATS_MAX);
+    }
+}

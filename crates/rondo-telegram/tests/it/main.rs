@@ -1,0 +1,4 @@
+//! The Telegram channel against a scripted Bot API server.
+
+mod requests;
+mod support;
