@@ -188,7 +188,7 @@ impl Api {
         let mut response = self.send(METHOD, request).await?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(self.refused(METHOD, status, None::<Answer<IgnoredAny>>));
+            return Err(self.refused(METHOD, status, None::<&Answer<IgnoredAny>>));
         }
         self.read(METHOD, &mut response, max).await
     }
@@ -269,7 +269,7 @@ impl Api {
                 result: Some(result),
                 ..
             }) => Ok(result),
-            Ok(answer) if !answer.ok => Err(self.refused(method, status, Some(answer))),
+            Ok(answer) if !answer.ok => Err(self.refused(method, status, Some(&answer))),
             _ => Err(self.unreadable(method, status, body)),
         }
     }
@@ -277,7 +277,7 @@ impl Api {
     /// A success whose result is not of the expected shape, or no JSON at all, such as a gateway's page.
     fn unreadable(&self, method: &'static str, status: StatusCode, body: &[u8]) -> ApiError {
         match serde_json::from_slice::<Answer<IgnoredAny>>(body) {
-            Ok(answer) if !answer.ok => self.refused(method, status, Some(answer)),
+            Ok(answer) if !answer.ok => self.refused(method, status, Some(&answer)),
             _ => ApiError::Unknown {
                 method,
                 reason: format!("an answer that is not the Bot API's, with status {status}"),
@@ -289,9 +289,8 @@ impl Api {
         &self,
         method: &'static str,
         status: StatusCode,
-        answer: Option<Answer<R>>,
+        answer: Option<&Answer<R>>,
     ) -> ApiError {
-        let answer = answer.as_ref();
         let description = answer.and_then(|it| it.description.as_deref());
         let description = description.unwrap_or("no reason is given");
         let shown = description.chars().filter(|it| !it.is_control());

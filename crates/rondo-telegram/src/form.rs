@@ -12,15 +12,15 @@ pub struct Form {
 impl Form {
     /// Adds a parameter.
     #[must_use]
-    pub fn field(mut self, name: &str, value: impl ToString) -> Self {
+    pub fn field(mut self, name: &str, value: impl Into<String>) -> Self {
         let head = format!("Content-Disposition: form-data; name=\"{name}\"\r\n\r\n");
-        self.parts.push((head, value.to_string().into()));
+        self.parts.push((head, value.into().into()));
         self
     }
 
     /// Adds a parameter where there is one.
     #[must_use]
-    pub fn maybe(self, name: &str, value: Option<impl ToString>) -> Self {
+    pub fn maybe(self, name: &str, value: Option<impl Into<String>>) -> Self {
         match value {
             Some(value) => self.field(name, value),
             None => self,
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_name_cannot_end_its_header() {
         let form = Form::default()
-            .field("chat_id", 7)
+            .field("chat_id", "7")
             .maybe("caption", None::<&str>)
             .file(
                 "document",

@@ -67,7 +67,7 @@ async fn the_server_refuses_what_the_api_does_not_describe() {
 async fn a_file_is_uploaded_and_another_downloaded() {
     let (server, api) = bot().await;
     let form = Form::default()
-        .field("chat_id", 7)
+        .field("chat_id", "7")
         .field("caption", "see")
         .file("document", "a.txt", Bytes::from_static(b"\r\n--x\0"));
     api.upload::<Value>("sendDocument", form).await.unwrap();
