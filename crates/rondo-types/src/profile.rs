@@ -109,6 +109,11 @@ pub struct CompactionPolicy {
     /// means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_messages: Option<u32>,
+    /// How many messages stay when there are more than `max_messages`. Fewer than that drop older ones in blocks, so
+    /// that the beginning of requests stays equal for several turns and prompt caches live. Where it is set, a single
+    /// exchange that is longer keeps its question and its latest steps. Absent means `max_messages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_messages: Option<u32>,
     /// Whether the turn only summarises the conversation, its own message included.
     #[serde(skip_serializing_if = "is_off")]
     pub only: bool,
@@ -130,6 +135,7 @@ impl Default for CompactionPolicy {
             summary_tokens: 4096,
             timeout: Duration::from_secs(90),
             max_messages: None,
+            keep_messages: None,
             only: false,
         }
     }

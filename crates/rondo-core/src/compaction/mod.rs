@@ -19,7 +19,7 @@ mod words;
 mod tests;
 
 pub(crate) use plan::{
-    ContextBudget, drop_groups, first_kept_by_count, first_kept_by_size, shorten_last_group,
+    ContextBudget, HistoryBound, drop_groups, first_kept_by_size, limit_count, shorten_last_group,
     summary_input,
 };
 pub(crate) use shorten::shorten_text;
@@ -87,6 +87,24 @@ impl Compaction {
             }
         }
     }
+}
+
+/// Leaves at most `max` messages, the latest, in whole groups: a user's message and all that followed from it. Of a
+/// single group that is longer, the user's message and the latest steps stay.
+pub fn keep_latest(transcript: &mut Transcript, max: u32) {
+    let bound = HistoryBound {
+        max: index(max),
+        keep: Some(index(max)),
+    };
+    for change in limit_count(transcript, bound) {
+        change.apply(transcript);
+    }
+}
+
+/// Returns the sizes of a transcript's groups in bytes of text as they count towards a context, the oldest first.
+#[must_use]
+pub fn group_bytes(transcript: &Transcript) -> Vec<u64> {
+    plan::group_bytes(transcript)
 }
 
 fn replace(transcript: &mut Transcript, from: usize, to: usize, message: Option<&Message>) {

@@ -29,6 +29,19 @@ fn groups(transcript: &Transcript) -> Vec<usize> {
     begins.map(|(place, _)| place).collect()
 }
 
+/// Returns the size of each group in bytes. What precedes the first group belongs to it.
+pub(crate) fn group_bytes(transcript: &Transcript) -> Vec<u64> {
+    let mut begins = groups(transcript);
+    if let Some(first) = begins.first_mut() {
+        *first = 0;
+    }
+    let ends = begins.iter().skip(1).copied().chain([transcript.len()]);
+    let ranges = begins.iter().zip(ends);
+    ranges
+        .map(|(from, to)| bytes_of(transcript, *from, to))
+        .collect()
+}
+
 /// Returns the index of the first message to keep, so that the latest groups fit `target` bytes. The last
 /// group is always kept. `None` if no older group could be dropped.
 pub(crate) fn first_kept_by_size(transcript: &Transcript, target: u64) -> Option<usize> {
@@ -44,12 +57,54 @@ pub(crate) fn first_kept_by_size(transcript: &Transcript, target: u64) -> Option
     (keep > first).then_some(keep)
 }
 
-/// Returns the index of the first message to keep, so that at most `max` messages are kept, in whole groups.
-/// `None` if there are no more than that.
-pub(crate) fn first_kept_by_count(transcript: &Transcript, max: usize) -> Option<usize> {
-    let over = transcript.len().checked_sub(max).filter(|over| *over > 0)?;
-    let kept = groups(transcript).into_iter().find(|begin| *begin >= over);
-    Some(kept.unwrap_or(transcript.len()))
+/// How many messages of the past a turn begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HistoryBound {
+    /// The most messages that stay as they are.
+    pub(crate) max: usize,
+    /// How many stay once there are more; `None` means `max`, and that a longer exchange is dropped whole.
+    pub(crate) keep: Option<usize>,
+}
+
+/// Returns the changes that leave so many messages, in whole groups, in the order in which they are applied.
+///
+/// Where `keep` is set and the latest group is longer than that, it keeps the user's message, a note and its latest
+/// steps, so that the latest exchange is never forgotten whole.
+pub(crate) fn limit_count(transcript: &Transcript, bound: HistoryBound) -> Vec<Compaction> {
+    let len = transcript.len();
+    let keep = bound.keep.unwrap_or(bound.max).min(bound.max);
+    if len <= bound.max {
+        return Vec::new();
+    }
+    let reason = format!("a turn begins with at most {keep} messages of the past");
+    let dropped = |from: usize, to: usize, note: Option<Message>| Compaction {
+        from: place(from),
+        to: place(to),
+        change: Change::Dropped {
+            note,
+            reason: reason.clone(),
+        },
+    };
+    let groups = groups(transcript);
+    if let Some(begin) = groups.iter().find(|begin| **begin >= len - keep) {
+        return vec![dropped(0, *begin, None)];
+    }
+    let Some(last) = groups.last().filter(|_| bound.keep.is_some()) else {
+        return vec![dropped(0, len, None)];
+    };
+    // The user's message and the note stay, too.
+    let earliest = len.saturating_sub(keep.saturating_sub(2));
+    let is_step = |at: &usize| {
+        let message = transcript.get(*at);
+        message.is_some_and(|message| message.role == Role::Assistant)
+    };
+    let steps_from = (earliest.max(last + 1)..len).find(is_step).unwrap_or(len);
+    let note = steps_note(steps_from - last - 1);
+    let mut changes = vec![dropped(last + 1, steps_from, Some(note))];
+    if *last > 0 {
+        changes.push(dropped(0, *last, None));
+    }
+    changes
 }
 
 /// Builds the change that drops the messages before `keep`, except an earlier summary if it fits.

@@ -7,8 +7,9 @@ use super::io::{Action, ModelCall, StepEnd};
 use super::judge::{Judged, judge};
 use super::turn::{Cx, Phase, TurnMachine};
 use crate::compaction::{
-    Change, Compaction, ContextBudget, SUMMARISER, SUMMARY_ASKED, drop_groups, first_kept_by_count,
-    first_kept_by_size, shorten_last_group, size, summary_input, summary_message, transcript_bytes,
+    Change, Compaction, ContextBudget, HistoryBound, SUMMARISER, SUMMARY_ASKED, drop_groups,
+    first_kept_by_size, limit_count, shorten_last_group, size, summary_input, summary_message,
+    transcript_bytes,
 };
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
@@ -58,17 +59,17 @@ impl TurnMachine {
 
     /// Drops the oldest groups when the turn begins, down to the profile's `compaction.max_messages`.
     pub(super) fn limit_history(&mut self, cx: &mut Cx<'_>) {
-        let Some(max) = self.config.profile.compaction.max_messages else {
+        let policy = &self.config.profile.compaction;
+        let Some(max) = policy.max_messages else {
             return;
         };
-        let max_index = usize::try_from(max).unwrap_or(usize::MAX);
-        if let Some(keep) = first_kept_by_count(&self.transcript, max_index) {
-            let change = Change::Dropped {
-                note: None,
-                reason: format!("a turn begins with at most {max} messages of the past"),
-            };
-            let (from, to) = (0, u32::try_from(keep).unwrap_or(u32::MAX));
-            self.compact(cx, Compaction { from, to, change });
+        let count = |messages: u32| usize::try_from(messages).unwrap_or(usize::MAX);
+        let bound = HistoryBound {
+            max: count(max),
+            keep: policy.keep_messages.map(count),
+        };
+        for change in limit_count(&self.transcript, bound) {
+            self.compact(cx, change);
         }
     }
 
