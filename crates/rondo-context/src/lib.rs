@@ -8,6 +8,7 @@
 //! # Layout
 //! - `environment`: operating system, date, directories.
 //! - `instructions`: the texts of `AGENTS.md` and other instruction files.
+//! - `layers`: the seven layers of a chat's context, within a budget of tokens.
 //! - `memories`: what was remembered in earlier sessions.
 //! - `skills`: the names and descriptions of skills.
 //! - `one_line`: text of others, on one line of a block.
@@ -15,12 +16,17 @@
 
 mod environment;
 mod instructions;
+mod layers;
 mod memories;
 mod one_line;
 mod skills;
 
 pub use environment::Environment;
 pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
+pub use layers::{
+    Audience, CONTEXT_FILE_BYTES_MAX, ContextLayers, Fitted, Layer, LayerKind, TokenBudget,
+    TokenEstimate,
+};
 pub use memories::{MemoryFile, MemorySource};
 pub use skills::{ListedSkill, SKILLS_BYTES_MAX};
 

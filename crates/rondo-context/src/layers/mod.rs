@@ -1,0 +1,149 @@
+//! The seven layers of a chat's context, from the files of its workspace.
+//!
+//! What precedes the history is equal byte for byte from turn to turn, so that prompt caches live: it holds
+//! neither a clock nor a sender, and how much of it is cut depends on the files and the budget alone.
+
+mod budget;
+
+pub use budget::{Fitted, TokenBudget, TokenEstimate};
+
+use crate::instructions::within;
+use crate::memories::{self, MemoryFile, MemorySource};
+use crate::skills::{self, ListedSkill};
+
+/// The bound on one file of a workspace, in bytes.
+pub const CONTEXT_FILE_BYTES_MAX: usize = 64 << 10;
+
+/// The layers, in the order in which the model reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LayerKind {
+    /// The system prompt: `SOUL.md`, then `AGENTS.md`. Never cut to fit.
+    System,
+    /// What is constant in this chat, then `BOOTSTRAP.md` and, for the owner, `USER.md`. Never cut to fit.
+    Bootstrap,
+    /// Long-term memory: `MEMORY.md`. For the owner alone.
+    Memory,
+    /// The names and descriptions of the skills.
+    Skills,
+    /// What to know about the tools: `TOOLS.md`.
+    Tools,
+    /// The messages of the session.
+    History,
+    /// The message that is answered. Never cut to fit.
+    Message,
+}
+
+impl LayerKind {
+    /// All layers, in order.
+    pub const ALL: [Self; 7] = [
+        Self::System,
+        Self::Bootstrap,
+        Self::Memory,
+        Self::Skills,
+        Self::Tools,
+        Self::History,
+        Self::Message,
+    ];
+
+    /// Returns its name as it is shown.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Bootstrap => "bootstrap",
+            Self::Memory => "memory",
+            Self::Skills => "skills",
+            Self::Tools => "tools",
+            Self::History => "history",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// One of the layers that precede the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// Which one.
+    pub kind: LayerKind,
+    /// Its text, never blank.
+    pub text: String,
+}
+
+/// Who reads the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// The owner alone, in a private chat.
+    Owner,
+    /// A group, or somebody else. They get nothing that is private: neither `MEMORY.md` nor `USER.md`.
+    Others,
+}
+
+/// The texts of a workspace. Absent and blank ones have no layer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextLayers {
+    /// The text of `SOUL.md`: who the assistant is.
+    pub soul: Option<String>,
+    /// The text of `AGENTS.md`: how it works.
+    pub agents: Option<String>,
+    /// What is constant in this chat, such as its channel; a paragraph.
+    pub facts: Option<String>,
+    /// The text of `BOOTSTRAP.md`: what to know from the start.
+    pub bootstrap: Option<String>,
+    /// The text of `USER.md`: who the owner is.
+    pub user: Option<String>,
+    /// The files of memories, the owner's own first.
+    pub memories: Vec<MemoryFile>,
+    /// The skills that may be used.
+    pub skills: Vec<ListedSkill>,
+    /// The text of `TOOLS.md`.
+    pub tools: Option<String>,
+}
+
+impl ContextLayers {
+    /// Adds the text of `MEMORY.md`, where there is one.
+    #[must_use]
+    pub fn with_memory(mut self, path: &str, text: Option<String>) -> Self {
+        self.memories.extend(text.map(|text| MemoryFile {
+            path: path.to_owned(),
+            text,
+            source: MemorySource::User,
+        }));
+        self
+    }
+
+    /// Returns the layers that precede the history, in order.
+    #[must_use]
+    pub fn layers(&self, audience: Audience) -> Vec<Layer> {
+        let for_owner = audience == Audience::Owner;
+        let user = self.user.as_ref().filter(|_| for_owner);
+        let memory = for_owner.then(|| memories::render(&self.memories));
+        let texts = [
+            (LayerKind::System, joined([&self.soul, &self.agents])),
+            (
+                LayerKind::Bootstrap,
+                joined([&self.facts, &self.bootstrap, &user.cloned()]),
+            ),
+            (LayerKind::Memory, memory.flatten()),
+            (LayerKind::Skills, skills::render(&self.skills)),
+            (LayerKind::Tools, joined([&self.tools])),
+        ];
+        let present = texts
+            .into_iter()
+            .filter_map(|(kind, text)| Some(Layer { kind, text: text? }));
+        present.collect()
+    }
+}
+
+/// Joins texts that are not blank, each within its bound.
+fn joined<const N: usize>(texts: [&Option<String>; N]) -> Option<String> {
+    let texts = texts.into_iter().flatten().map(|text| text.trim());
+    let texts = texts.filter(|text| !text.is_empty()).map(|text| {
+        let (kept, note) = within(text, CONTEXT_FILE_BYTES_MAX);
+        format!("{kept}{note}")
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests;
