@@ -48,7 +48,6 @@ pub mod error;
 pub mod extensions;
 pub mod fallbacks;
 pub mod files;
-mod front_matter;
 pub mod granting;
 mod ids;
 pub mod mcp;

@@ -14,15 +14,18 @@
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
 //! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
-//! - [`skill_files`]: finds the files of skills.
+//! - [`skill_files`], [`SkillHead`], [`front_matter`]: finds the files of skills, and reads what they say of themselves.
+//! - [`context_files`]: the files of a chat assistant's workspace.
 
 #![warn(missing_docs)]
 
 mod blocking;
 mod change;
+pub mod context_files;
 mod documents;
 mod edit;
 mod failure;
+pub mod front_matter;
 mod instruction_files;
 mod lines;
 mod list;
@@ -33,6 +36,7 @@ mod replace;
 mod rules;
 mod search;
 pub mod skill_files;
+mod skill_head;
 mod unix;
 mod walk;
 mod workspace;
@@ -47,6 +51,7 @@ pub use instruction_files::{
 pub use list::ListFiles;
 pub use read::ReadFile;
 pub use search::SearchFiles;
+pub use skill_head::{SKILL_NAME_MAX, SkillHead, check_skill_name};
 pub use workspace::{Workspace, WorkspaceError};
 pub use write::WriteFile;
 

@@ -1,7 +1,7 @@
 //! One agent file.
 
-use crate::front_matter::FrontMatter;
 use crate::skills::SkillSource;
+use rondo_tools::front_matter::FrontMatter;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

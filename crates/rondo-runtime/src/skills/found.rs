@@ -2,16 +2,13 @@
 
 use super::places::{SkillPlace, SkillSource, places};
 use super::text::SkillText;
-use crate::front_matter::FrontMatter;
 use crate::settings::Settings;
 use rondo_context::ListedSkill;
+use rondo_tools::SkillHead;
+use rondo_tools::front_matter::FrontMatter;
 use rondo_tools::skill_files::{SkillFile, files_beside, skill_file, skill_files, skill_path};
 use std::path::PathBuf;
 
-/// The bound on a name, in bytes.
-const NAME_MAX: usize = 64;
-/// The bound on a description, in characters; the rest is left out.
-const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// The bound on skills of all directories together.
 const SKILLS_MAX: usize = 500;
 
@@ -136,38 +133,14 @@ impl Skill {
 }
 
 fn read(file: &SkillFile, place: &SkillPlace) -> Result<Skill, String> {
-    let front = FrontMatter::parse(&file.text)?;
-    let name = front.text("name").ok_or("it has no `name`")?;
-    check_name(&name)?;
-    if name != file.folder {
-        return Err(format!(
-            "its name `{name}` is not that of its directory, `{}`",
-            file.folder
-        ));
-    }
-    let description = front.text("description").ok_or("it has no `description`")?;
+    let head = SkillHead::of(file)?;
     Ok(Skill {
-        name,
-        description: description.chars().take(DESCRIPTION_CHARS_MAX).collect(),
+        name: head.name,
+        description: head.description,
         source: place.source,
-        is_for_model: front.switch("disable-model-invocation") != Some(true),
+        is_for_model: head.is_for_model,
         place: place.clone(),
     })
-}
-
-fn check_name(name: &str) -> Result<(), String> {
-    let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-    let is_name = name.len() <= NAME_MAX
-        && name.bytes().all(is_letter)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
-        && !name.contains("--");
-    match is_name {
-        true => Ok(()),
-        false => Err(format!(
-            "its name must be up to {NAME_MAX} lower-case letters, digits and single hyphens"
-        )),
-    }
 }
 
 #[cfg(test)]

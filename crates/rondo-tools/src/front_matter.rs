@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The bound on the front matter, in bytes.
-pub(crate) const FRONT_MATTER_BYTES_MAX: usize = 16 << 10;
+pub const FRONT_MATTER_BYTES_MAX: usize = 16 << 10;
 
 /// The bound on what YAML makes of it, aliases counted as often as they are used.
 const EVENTS_MAX: usize = 2_000;
@@ -16,10 +16,10 @@ const FENCE: &str = "---";
 
 /// A Markdown file with front matter, in its two parts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FrontMatter<'a> {
+pub struct FrontMatter<'a> {
     fields: Map<String, Value>,
     /// The text behind the front matter.
-    pub(crate) body: &'a str,
+    pub body: &'a str,
 }
 
 impl<'a> FrontMatter<'a> {
@@ -30,7 +30,7 @@ impl<'a> FrontMatter<'a> {
     ///
     /// # Errors
     /// Says what is wrong: there is no front matter, or it is too long, or it has no fields.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
+    pub fn parse(text: &'a str) -> Result<Self, String> {
         let text = text.trim_start_matches('\u{feff}');
         let (yaml, body) = split(text)?;
         if yaml.len() > FRONT_MATTER_BYTES_MAX {
@@ -57,19 +57,19 @@ impl<'a> FrontMatter<'a> {
 
     /// Returns a field that is text, a number or a truth value, as text without space around it; `None` if it is
     /// absent or empty.
-    pub(crate) fn text(&self, key: &str) -> Option<String> {
+    pub fn text(&self, key: &str) -> Option<String> {
         let text = scalar(self.fields.get(key)?)?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
     /// Returns a field as it is, such as a list; `None` if it is absent.
-    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
+    pub fn value(&self, key: &str) -> Option<&Value> {
         self.fields.get(key)
     }
 
     /// Returns a switch; `None` if it is absent or says neither `true` nor `false`.
-    pub(crate) fn switch(&self, key: &str) -> Option<bool> {
+    pub fn switch(&self, key: &str) -> Option<bool> {
         self.text(key)?.to_ascii_lowercase().parse().ok()
     }
 }
