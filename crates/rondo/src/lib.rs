@@ -56,7 +56,7 @@
 //! - [`profiles`], [`tools`], [`http`]: the built-in profiles, the built-in tools and the gate that
 //!   judges their calls, the transport.
 //! - [`memory`]: memories across sessions, and the tools over them.
-//! - [`design`]: the agent loops of four designs, in their own words.
+//! - [`design`]: the agent loops of five designs, in their own words.
 //! - [`python`](mod@python): a live Python session, and its tools.
 //! - [`supervisor`]: the hook that a program needs for commands.
 //! - [`types`], [`rondo_core`]: everything else, for those who write hosts.

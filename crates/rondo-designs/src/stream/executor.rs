@@ -3,12 +3,10 @@
 use super::turns::Turns;
 use super::types::{AccumulatedToolCall, ExecutedToolCall};
 use super::{FaeLlmError, ToolRegistry};
+use crate::recital::{Recital, RecitedCall};
 use crate::run::{AllowAll, Run};
-use rondo_core::{Gate, Model, ModelStream, profile as profiles};
-use rondo_types::{
-    FinishReason, Message, ModelEvent, Origin, Outcome, Profile, ToolErrorCode, Transcript,
-};
-use rondo_types::{ModelInfo, ModelRequest};
+use rondo_core::{Gate, profile as profiles};
+use rondo_types::{Message, Outcome, Profile, ToolErrorCode, Transcript};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -151,7 +149,9 @@ impl ToolExecutor {
     ) -> Result<(Turns, Outcome), FaeLlmError> {
         let mut turns = Turns::default();
         let run = Run {
-            model: Arc::new(Recital { calls }),
+            model: Arc::new(Recital {
+                calls: calls.into_iter().map(recited).collect(),
+            }),
             tools: self.registry.toolbox()?,
             gate: Arc::clone(&self.gate),
             profile: self.profile()?,
@@ -186,6 +186,14 @@ pub(super) fn profile() -> Result<Profile, FaeLlmError> {
     profiles::builtin("stream").map_err(|error| FaeLlmError::ConfigError(error.to_string()))
 }
 
+fn recited(call: AccumulatedToolCall) -> RecitedCall {
+    RecitedCall {
+        id: call.call_id,
+        name: call.function_name,
+        arguments: call.arguments_json,
+    }
+}
+
 fn is_named(call: &AccumulatedToolCall) -> bool {
     !call.function_name.trim().is_empty()
 }
@@ -213,54 +221,4 @@ fn not_run(outcome: &Outcome) -> FaeLlmError {
         Some(error) => error.to_string(),
         None => outcome.text.clone(),
     })
-}
-
-/// A model that says what it was given.
-struct Recital {
-    calls: Vec<AccumulatedToolCall>,
-}
-
-impl Model for Recital {
-    fn info(&self) -> ModelInfo {
-        let none = || "none".to_owned();
-        ModelInfo {
-            origin: Origin {
-                dialect: none(),
-                provider: none(),
-                model: none(),
-            },
-            streaming: false,
-            price: None,
-            context_tokens: None,
-        }
-    }
-
-    fn stream(&self, _: Arc<ModelRequest>) -> ModelStream {
-        let calls = (0..).zip(&self.calls);
-        let mut events: Vec<ModelEvent> = calls.flat_map(|(key, call)| whole(key, call)).collect();
-        events.push(ModelEvent::Finished {
-            candidate: 0,
-            reason: FinishReason::ToolCalls,
-            raw: String::new(),
-        });
-        Box::pin(futures_util::stream::iter(events.into_iter().map(Ok)))
-    }
-}
-
-fn whole(key: u32, call: &AccumulatedToolCall) -> [ModelEvent; 3] {
-    let started = ModelEvent::ToolCallStarted {
-        candidate: 0,
-        call: key,
-        wire_id: Some(call.call_id.clone()),
-        name: call.function_name.clone(),
-    };
-    let arguments = ModelEvent::ToolCallDelta {
-        call: key,
-        arguments: call.arguments_json.clone(),
-    };
-    let finished = ModelEvent::ToolCallFinished {
-        call: key,
-        opaque: None,
-    };
-    [started, arguments, finished]
 }

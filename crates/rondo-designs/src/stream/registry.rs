@@ -60,7 +60,7 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.spec()).collect()
     }
 
-    pub(super) fn toolbox(&self) -> Result<Toolbox, FaeLlmError> {
+    pub(crate) fn toolbox(&self) -> Result<Toolbox, FaeLlmError> {
         let tools = self.tools.iter().cloned();
         Toolbox::new(tools).map_err(|error| FaeLlmError::ConfigError(error.to_string()))
     }

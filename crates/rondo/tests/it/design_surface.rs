@@ -13,6 +13,9 @@ macro_rules! surface {
     };
 }
 
+surface!(hub:
+    AgentError, AgentLoop, AgentLoopEnd, CHAT_MESSAGES_MAX, ChatHub, Context, ContextBuilder, InboundMessage, LlmMessage, LlmProvider, LlmResponse, LlmRole, LlmToolCall, MAX_ITERATIONS, ModelProvider, OUTBOUND_CHARS_MAX, OutboundMessage, ProviderError, QUEUE_MESSAGES_MAX, SESSION_MESSAGES_MAX, Session, SessionManager, ToolDefinition, ToolRegistry,
+);
 surface!(python:
     AgentAnswer, AgentConfig, AssistantCandidate, AssistantInput, AssistantMessage,
     AssistantOutput, AssistantPart, AssistantRole, BoundedDir, BoundedDoc, BoundedRepr,
@@ -35,6 +38,10 @@ surface!(shell:
 #[test]
 fn fa_35_each_design_exports_its_surface_with_examples_that_run() {
     let designs = [
+        (
+            hub::NAMES,
+            include_str!("../../../rondo-designs/src/hub/mod.rs"),
+        ),
         (
             python::NAMES,
             include_str!("../../../rondo-designs/src/python/mod.rs"),
@@ -61,7 +68,7 @@ fn fa_35_each_design_exports_its_surface_with_examples_that_run() {
         assert_eq!(examples(source, "//! "), [""]);
     }
     let guide = include_str!("../../../../docs/designs.md");
-    assert_eq!(examples(guide, ""), ["rust"; 4]);
+    assert_eq!(examples(guide, ""), ["rust"; 5]);
     let front = include_str!("../../src/lib.rs");
     assert!(front.contains("include_str!(\"../../../docs/designs.md\")"));
 }

@@ -12,6 +12,7 @@
 mod agents;
 mod chaos;
 mod design_executor;
+mod design_hub;
 mod design_python;
 mod design_react;
 mod design_shell;

@@ -1,0 +1,181 @@
+//! Builds the context of a message: the seven layers, within a number of tokens.
+
+use super::error::AgentError;
+use super::session::Session;
+use super::translate;
+use super::types::{InboundMessage, LlmMessage, LlmRole};
+use rondo_context::{Audience, ContextLayers, LayerKind, ListedSkill, TokenBudget, TokenEstimate};
+use rondo_core::compaction::group_bytes;
+use rondo_tools::context_files::ContextFiles;
+use rondo_types::{Message, Role, Transcript};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What a model reads before its first step: the layers in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Context {
+    pub(super) system: Vec<String>,
+    pub(super) history: Transcript,
+    pub(super) message: Message,
+    cut: Vec<LayerKind>,
+}
+
+impl Context {
+    /// Returns it as messages: the layers that precede the history in one system message, the history, and the
+    /// message that is answered, once.
+    #[must_use]
+    pub fn messages(&self) -> Vec<LlmMessage> {
+        let system = self.system.join("\n\n");
+        let system = (!system.is_empty()).then(|| LlmMessage::new(LlmRole::System, system));
+        let history = translate::llm_messages(&self.history);
+        let message = LlmMessage::new(LlmRole::User, self.message.text());
+        system.into_iter().chain(history).chain([message]).collect()
+    }
+
+    /// Returns the names of the layers that were cut to fit.
+    pub fn cut(&self) -> impl Iterator<Item = &'static str> {
+        self.cut.iter().map(|layer| layer.as_str())
+    }
+}
+
+/// Builds contexts from a workspace.
+///
+/// The layers: the system prompt (`SOUL.md`, `AGENTS.md`), the bootstrap (`BOOTSTRAP.md`, and `USER.md` for the owner),
+/// long-term memory (`MEMORY.md`, for the owner), skills (`skills/NAME/SKILL.md`), tool documentation (`TOOLS.md`), the
+/// history, and the message. A file that is missing has no layer. Files are read anew for each message.
+#[derive(Debug, Clone)]
+pub struct ContextBuilder {
+    workspace: Option<PathBuf>,
+    tokens: u64,
+    owner_sessions: BTreeSet<String>,
+}
+
+impl ContextBuilder {
+    /// The default of [`Self::with_token_limit`].
+    pub const TOKENS: u64 = 32_000;
+
+    /// Builds contexts of the history and the message alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            workspace: None,
+            tokens: Self::TOKENS,
+            owner_sessions: BTreeSet::new(),
+        }
+    }
+
+    /// Builds contexts from the files of a directory.
+    #[must_use]
+    pub fn in_workspace(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: Some(directory.into()),
+            ..Self::new()
+        }
+    }
+
+    /// Sets how many tokens a context may take, by four bytes a token. Near it the oldest history goes first; then
+    /// `TOOLS.md`, the skills and the memory are cut, in this order. Nothing else is cut.
+    #[must_use]
+    pub fn with_token_limit(mut self, tokens: u64) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Names a session that is a private chat of the owner's: `MEMORY.md` and `USER.md` are shown there and nowhere
+    /// else.
+    #[must_use]
+    pub fn with_owner_session(mut self, session_id: impl Into<String>) -> Self {
+        self.owner_sessions.insert(session_id.into());
+        self
+    }
+
+    /// Builds the context of a message that continues a session.
+    ///
+    /// # Errors
+    /// [`AgentError::EmptyMessage`] for a message without text.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is kept.
+    pub async fn build(
+        &self,
+        session: &Session,
+        message: &InboundMessage,
+    ) -> Result<Context, AgentError> {
+        if message.content.trim().is_empty() {
+            return Err(AgentError::EmptyMessage);
+        }
+        let layers = self.layers(message).await?;
+        let audience = match self.owner_sessions.contains(&session.session_id) {
+            true => Audience::Owner,
+            false => Audience::Others,
+        };
+        let budget = TokenBudget {
+            tokens: self.tokens,
+            estimate: TokenEstimate::default(),
+        };
+        let mut history = session.transcript();
+        let groups = group_bytes(&history).into_iter();
+        let groups: Vec<usize> = groups
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+            .collect();
+        let layers = layers.layers(audience);
+        let fitted = budget.fit(layers, &groups, message.content.len());
+        leave_out(&mut history, fitted.groups_left_out);
+        Ok(Context {
+            system: fitted.layers.into_iter().map(|layer| layer.text).collect(),
+            history,
+            message: Message::user(message.content.clone()),
+            cut: fitted.cut,
+        })
+    }
+
+    async fn layers(&self, message: &InboundMessage) -> Result<ContextLayers, AgentError> {
+        let facts = Some(format!("This chat is on {}.", message.channel));
+        let Some(workspace) = self.workspace.clone() else {
+            return Ok(ContextLayers::default());
+        };
+        let read = tokio::task::spawn_blocking(move || ContextFiles::read(&workspace)).await;
+        let files = read.map_err(|error| AgentError::Config(error.to_string()))?;
+        for (path, problem) in &files.refused_skills {
+            tracing::warn!(path = %path.display(), problem, "a skill cannot be used");
+        }
+        let skills = files.skills.into_iter().filter(|skill| skill.is_for_model);
+        let layers = ContextLayers {
+            soul: files.soul,
+            agents: files.agents,
+            facts,
+            bootstrap: files.bootstrap,
+            user: files.user,
+            skills: skills
+                .map(|skill| ListedSkill {
+                    name: skill.name,
+                    description: skill.description,
+                    is_foreign: false,
+                })
+                .collect(),
+            tools: files.tools,
+            ..ContextLayers::default()
+        };
+        Ok(layers.with_memory("MEMORY.md", files.memory))
+    }
+}
+
+impl Default for ContextBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Removes so many of the oldest groups.
+fn leave_out(history: &mut Transcript, groups: usize) {
+    let begins = history.iter().enumerate();
+    let begins = begins.filter(|(_, message)| message.role == Role::User && !message.synthetic);
+    let mut begins: Vec<usize> = begins.map(|(at, _)| at).collect();
+    if let Some(first) = begins.first_mut() {
+        *first = 0;
+    }
+    let kept_from = begins.get(groups).copied().unwrap_or(history.len());
+    if groups > 0 {
+        history.drain(..kept_from);
+    }
+}
