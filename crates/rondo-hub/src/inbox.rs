@@ -11,6 +11,9 @@ pub struct Inbox(Arc<dyn Receiver>);
 /// Makes events durable; the hub, or a test.
 #[async_trait]
 pub trait Receiver: Send + Sync {
+    /// As [`Inbox::admits`].
+    async fn admits(&self, event: &Inbound) -> bool;
+
     /// As [`Inbox::push`].
     async fn take(&self, event: Inbound) -> Result<Taken, InboxError>;
 }
@@ -33,11 +36,17 @@ impl Inbox {
         Self(receiver)
     }
 
+    /// Returns whether an event would be taken, by its sender and chat and by whether it is meant for the hub. A channel
+    /// asks before it fetches the files of a message, so that strangers cause no downloads; the event has none of them yet.
+    pub async fn admits(&self, event: &Inbound) -> bool {
+        self.0.admits(event).await
+    }
+
     /// Takes an event. Once this returns no crash loses it, and the channel may acknowledge it.
     ///
     /// # Errors
-    /// When it cannot be made durable, or too much waits in its chat: it must not be acknowledged, so that it is
-    /// received again.
+    /// When it cannot be made durable: it must not be acknowledged, so that it is received again.
+    /// [`InboxError::Full`] and [`InboxError::Malformed`] are the exceptions.
     ///
     /// # Cancel safety
     /// Not cancel safe: it may or may not have been taken. Pushed again, it counts once.
@@ -55,7 +64,11 @@ pub enum InboxError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Too much waits in its chat, or the disk is full: it can be taken later.
+    /// Too much waits in its chat, while others go on: a channel that would hold up other chats for it tells the sender
+    /// that this message was not taken, and acknowledges it.
+    #[error("too many messages wait in this chat")]
+    Full,
+    /// Nothing can be taken now, such as on a full disk.
     #[error("it cannot be taken now: {reason}")]
     Later {
         /// Why.
