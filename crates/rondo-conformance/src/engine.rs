@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rondo_core::Journal;
-use rondo_core::ports::{Mailbox, Record, Seq};
+use rondo_core::ports::{HostStore, Mailbox, Outbox, Record, Seq};
 use rondo_core::session_store::{NewSession, SessionStore, SessionStoreError};
 use rondo_types::{SessionId, TimeMs};
 use std::sync::Arc;
@@ -37,6 +37,12 @@ pub trait Engine: Send + Sync {
     /// Returns the mailbox whose rows the sessions' journals acknowledge, as another process would open it: changes
     /// need not be told of from one to the next.
     fn mailbox(&self) -> Arc<dyn Mailbox>;
+
+    /// Returns the outbox that the sessions' journals add to.
+    fn outbox(&self) -> Arc<dyn Outbox>;
+
+    /// Returns what hosts note, and what they commit at once.
+    fn host_store(&self) -> Arc<dyn HostStore>;
 
     /// Begins a session whose journal has no room left for a record, where the engine can be brought there.
     async fn full(&self, session: &SessionId) -> Option<Arc<dyn Journal>> {

@@ -13,6 +13,7 @@
 //! - [`engine`]: what an engine hands to the checks.
 //! - [`journal`]: appends, fences, acknowledgements.
 //! - [`mailbox`]: what waits for sessions.
+//! - [`outbox`]: what is sent to the outside, and what hosts note.
 //! - [`sessions`]: the store of sessions.
 
 #![warn(missing_docs)]
@@ -24,6 +25,7 @@
 pub mod engine;
 pub mod journal;
 pub mod mailbox;
+pub mod outbox;
 mod samples;
 pub mod sessions;
 
@@ -59,6 +61,18 @@ macro_rules! engine_tests {
             mailbox: a_session_that_is_discarded_has_no_mail,
             mailbox: the_latest_keys_are_remembered_and_numbers_are_never_used_twice,
             mailbox: changes_are_told,
+            outbox: a_reply_is_queued_with_its_records_or_not_at_all,
+            outbox: the_same_key_is_sent_once,
+            outbox: a_final_that_a_tool_said_is_left_out,
+            outbox: a_chat_is_sent_in_order_and_delays_no_other,
+            outbox: what_may_have_been_sent_is_sent_again_and_counted,
+            outbox: what_was_given_up_is_listed_tried_again_and_dropped,
+            outbox: a_chat_that_moves_takes_its_messages_along,
+            outbox: an_event_counts_once,
+            outbox: what_a_host_commits_is_done_whole_or_not_at_all,
+            outbox: rows_are_listed_in_order,
+            outbox: what_is_to_be_sent_is_there_after_it_was_opened_again,
+            outbox: changes_of_the_outbox_are_told,
             sessions: a_session_is_there_from_its_first_records_on,
             sessions: an_id_is_had_once_and_is_no_nonsense,
             sessions: a_session_has_one_owner_at_a_time,

@@ -48,7 +48,10 @@ pub(crate) async fn append_to(
         session: id(session),
         epoch: journal.epoch(),
     };
-    let commit = Commit { ack: ack.into() };
+    let commit = Commit {
+        ack: ack.into(),
+        ..Commit::default()
+    };
     journal.append(&fence, Seq(expected), batch, commit).await
 }
 

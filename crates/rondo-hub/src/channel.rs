@@ -3,6 +3,8 @@
 use crate::inbox::{Inbox, InboxError};
 use async_trait::async_trait;
 use rondo_types::{AnswerValue, Media};
+
+pub use rondo_types::OutboxKind;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -180,7 +182,7 @@ pub struct Outgoing {
     /// The chat.
     pub chat: ChatKey,
     /// What kind of message it is.
-    pub kind: OutgoingKind,
+    pub kind: OutboxKind,
     /// Its text, as Markdown; empty where it has files alone.
     pub text: String,
     /// Files that go along: paths within the chat's own directory, checked when they were attached.
@@ -202,20 +204,6 @@ pub struct OutgoingFile {
     pub name: String,
     /// Where it is.
     pub path: std::path::PathBuf,
-}
-
-/// What kind of message is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutgoingKind {
-    /// The answer of a turn.
-    Final,
-    /// A question that a person is to answer.
-    Question,
-    /// What a tool sends in the middle of a turn.
-    Message,
-    /// What the hub itself says: of failures, and replies to commands.
-    Notice,
 }
 
 /// One way to answer a question.

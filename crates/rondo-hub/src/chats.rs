@@ -1,9 +1,18 @@
 //! Which session a chat talks to: its id follows from the chat's own, so that no two chats share one.
 
-use crate::channel::ChatKey;
+use crate::channel::{ChatKey, ChatKind};
 use data_encoding::HEXLOWER;
+use rondo_core::ports::{HostRow, HostStore, MailboxError};
 use rondo_types::SessionId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+
+/// The table of chats, by their keys.
+pub(crate) const CHATS: &str = "chat";
+/// The table of the chats of sessions.
+const SESSIONS: &str = "chat_of_session";
 
 /// Bytes that the name of a chat may have within an id; longer ones are hashed. It leaves room for the number of `/new`
 /// and for the ids of sessions that a session starts.
@@ -34,6 +43,127 @@ impl ChatKey {
             _ => SessionId::new(format!("{name}+{generation}")),
         }
     }
+}
+
+impl ChatKey {
+    /// Returns it as text, from which it can be read again.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // A struct of strings can be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads it from that text.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// What is known of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chat {
+    /// The chat.
+    pub key: ChatKey,
+    /// Who can read it.
+    pub kind: ChatKind,
+    /// How often it began anew.
+    #[serde(default)]
+    pub generation: u32,
+    /// Whether nothing can be sent there any more.
+    #[serde(default)]
+    pub is_gone: bool,
+    /// The id of its session, where that does not follow from the key: a chat keeps its session when it gets another id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl Chat {
+    /// A chat that is heard of for the first time.
+    #[must_use]
+    pub fn new(key: ChatKey, kind: ChatKind) -> Self {
+        Self {
+            key,
+            kind,
+            generation: 0,
+            is_gone: false,
+            session: None,
+        }
+    }
+
+    /// Returns its session.
+    #[must_use]
+    pub fn session(&self) -> SessionId {
+        match &self.session {
+            Some(session) => SessionId::new(session.clone()),
+            None => self.key.session(self.generation),
+        }
+    }
+
+    /// Returns the chat as it begins anew: with another session.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self {
+            generation: self.generation.saturating_add(1),
+            session: None,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the rows that say so.
+    #[must_use]
+    pub fn rows(&self) -> Vec<HostRow> {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        let session = self.session().as_str().to_owned();
+        vec![
+            HostRow::set(CHATS, self.key.text(), json),
+            HostRow::set(SESSIONS, session, self.key.text()),
+        ]
+    }
+}
+
+/// What is known of all chats.
+#[derive(Clone)]
+pub struct Chats(Arc<dyn HostStore>);
+
+impl Chats {
+    /// Looks it up there.
+    #[must_use]
+    pub fn new(store: Arc<dyn HostStore>) -> Self {
+        Self(store)
+    }
+
+    /// Returns a chat that was heard of before.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    pub async fn find(&self, key: &ChatKey) -> Result<Option<Chat>, MailboxError> {
+        read(&*self.0, CHATS, &key.text()).await
+    }
+
+    /// Returns the chat of a session; none where it is no chat's.
+    ///
+    /// # Errors
+    /// When the storage fails.
+    pub async fn of_session(&self, session: &SessionId) -> Result<Option<Chat>, MailboxError> {
+        let Some(key) = self.0.row(SESSIONS, session.as_str()).await? else {
+            return Ok(None);
+        };
+        read(&*self.0, CHATS, &key).await
+    }
+}
+
+/// Reads a row of JSON.
+pub(crate) async fn read<T: DeserializeOwned>(
+    store: &dyn HostStore,
+    table: &str,
+    key: &str,
+) -> Result<Option<T>, MailboxError> {
+    let row = store.row(table, key).await?;
+    let parsed = row.map(|json| serde_json::from_str(&json));
+    parsed
+        .transpose()
+        .map_err(|err| MailboxError::Io(err.into()))
 }
 
 fn escaped(part: &str) -> String {

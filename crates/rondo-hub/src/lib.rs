@@ -1,11 +1,36 @@
 //! The hub: a gateway through which people and programs reach sessions, by any number of channels.
 //!
+//! What a channel receives is durable before it is acknowledged, in one transaction with the event's id, so that an event
+//! that comes again leads to nothing more. What a turn answers is a row of the outbox, in one transaction with the turn's
+//! last record. So a process may end anywhere: the next one goes on.
+//!
 //! # Layout
 //! - [`channel`]: what a channel is, what it receives and what it sends. A channel is one type that implements
 //!   [`Channel`](channel::Channel).
-//! - [`inbox`]: where channels hand in what they receive.
-//! - [`chats`]: which session a chat talks to.
+//! - [`hub`]: the hub, opened and run; [`config`]: the table `[hub]`.
+//! - [`inbox`]: where channels hand in what they receive; `receive`: what comes of it; [`commands`]: what begins with a slash.
+//! - [`users`]: who may speak; [`authorise`]: who may do what.
+//! - [`chats`]: which session a chat talks to; `host`: what its turns are given, by the role of who asks.
+//! - [`questions`]: what turns ask, and how an answer finds its question.
+//! - [`outgoing`], `delivery`: what is queued for a chat, and how it is sent; `progress`: what chats see meanwhile.
+//! - `recovery`: what happens after a crash or a failure. [`metrics`]: what is counted.
 
+pub mod authorise;
 pub mod channel;
 pub mod chats;
+pub mod commands;
+pub mod config;
+mod delivery;
+mod host;
+pub mod hub;
 pub mod inbox;
+pub mod metrics;
+pub mod outgoing;
+mod progress;
+pub mod questions;
+mod receive;
+mod recovery;
+pub mod users;
+
+pub use config::HubConfig;
+pub use hub::Hub;

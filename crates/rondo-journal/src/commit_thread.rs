@@ -5,6 +5,7 @@ use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::journal_file::JournalFile;
 use crate::mailbox;
+use crate::outbox;
 use crate::sessions::soon;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{AppendError, ChainHash, Commit, Fence, Head, Record, Seq};
@@ -211,7 +212,9 @@ impl CommitThread {
         append: Append,
         tell: Option<watch::Sender<u64>>,
     ) -> Appended {
-        let rows = append.batch.len() + append.commit.ack.len();
+        let commit = &append.commit;
+        let beside = commit.ack.len() + commit.outbox.len() + commit.rows.len();
+        let rows = append.batch.len() + beside;
         self.write(rows, tell, move |connection| append.write(connection))
             .await?
     }
@@ -476,6 +479,7 @@ impl Append {
             set_tally(connection, head.id, tally)?;
         }
         mailbox::acknowledge(connection, &fence.session, &self.commit.ack)?;
+        outbox::add(connection, &self.commit.outbox, &self.commit.rows)?;
         let (seq, hash) = last;
         Ok(Ok(Head { seq, hash }))
     }

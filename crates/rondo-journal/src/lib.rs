@@ -36,6 +36,7 @@ mod import;
 mod journal_file;
 mod lock;
 mod mailbox;
+mod outbox;
 mod owned;
 mod read;
 mod reserve;

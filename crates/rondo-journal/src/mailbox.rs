@@ -87,15 +87,7 @@ impl Mailbox for Store {
         let (session, key) = (session.clone(), key.to_owned());
         let tell = Some(self.mail_changes().clone());
         let withdrawn = self.writer().write(1, tell, move |connection| {
-            let found = connection
-                .prepare_cached(
-                    "SELECT id FROM mail WHERE session = ?1 AND key = ?2 AND body IS NOT NULL",
-                )?
-                .query_row((session.as_str(), &key), |row| Ok(to_u64(row.get(0)?)))
-                .optional()?;
-            let found = found.map(MailId);
-            acknowledge(connection, &session, found.as_slice())?;
-            Ok(found.is_some())
+            take_back(connection, &session, &key)
         });
         withdrawn.await.map_err(unwritten)
     }
@@ -139,7 +131,7 @@ impl Store {
     }
 
     /// Reads on a thread that may block.
-    async fn read_mail<T: Send + 'static>(
+    pub(crate) async fn read_mail<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<Result<T, MailboxError>, StoreError> + Send + 'static,
     ) -> Result<T, MailboxError> {
@@ -150,7 +142,7 @@ impl Store {
     }
 }
 
-fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
+pub(crate) fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
     match unwritten.failure {
         Failure::Full => MailboxError::Full,
         failure @ Failure::Unknown(_) => MailboxError::Unknown(failure.into()),
@@ -158,9 +150,9 @@ fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
     }
 }
 
-type Written<T> = Result<Result<T, MailboxError>, StoreError>;
+pub(crate) type Written<T> = Result<Result<T, MailboxError>, StoreError>;
 
-fn push(connection: &Connection, mail: &NewMail, body: &str) -> Written<Pushed> {
+pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> Written<Pushed> {
     let session = mail.session.as_str();
     let found: Option<i64> = connection
         .prepare_cached("SELECT id FROM mail WHERE session = ?1 AND key = ?2")?
@@ -289,6 +281,21 @@ fn edit(
         Ok(None) => Ok(Ok(false)),
         Err(refused) => Ok(Err(refused)),
     }
+}
+
+/// Takes back what waits under a key, and returns whether anything did.
+pub(crate) fn take_back(
+    connection: &Connection,
+    session: &SessionId,
+    key: &str,
+) -> Result<bool, StoreError> {
+    let found = connection
+        .prepare_cached("SELECT id FROM mail WHERE session = ?1 AND key = ?2 AND body IS NOT NULL")?
+        .query_row((session.as_str(), key), |row| Ok(to_u64(row.get(0)?)))
+        .optional()?;
+    let found = found.map(MailId);
+    acknowledge(connection, session, found.as_slice())?;
+    Ok(found.is_some())
 }
 
 /// Removes rows of a session, but for their keys.

@@ -163,6 +163,7 @@ impl Journal for OwnedSession {
         commit: Commit,
     ) -> Result<Seq, AppendError> {
         let tell = (!commit.ack.is_empty()).then(|| self.store.mail_changes().clone());
+        let sends = !commit.outbox.is_empty();
         let append = Append {
             fence: fence.clone(),
             expected,
@@ -175,6 +176,9 @@ impl Journal for OwnedSession {
             self.lost.cancel();
         }
         let Head { seq, .. } = appended?;
+        if sends {
+            self.store.tell_outbox();
+        }
         // The writer's thread puts appends in order, and a later one is further on.
         self.at.fetch_max(seq.0, Ordering::Relaxed);
         Ok(seq)

@@ -3,6 +3,7 @@
 use crate::budget;
 use crate::error::StoreError;
 use crate::mailbox;
+use crate::outbox;
 use crate::store::{Durability, Options};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs;
@@ -85,6 +86,7 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     migrate(&mut connection, path)?;
     add_columns(&mut connection)?;
     add_tables(&mut connection, "mail", mailbox::TABLE)?;
+    add_tables(&mut connection, "outbox", outbox::TABLES)?;
     add_tables(&mut connection, "budget_used", budget::TABLES)?;
     Ok(connection)
 }
@@ -182,6 +184,9 @@ pub(crate) fn open_read_only(
     }
     if !has_table(&connection, "mail")? {
         connection.execute_batch(mailbox::NO_TABLE)?;
+    }
+    if !has_table(&connection, "outbox")? {
+        connection.execute_batch(outbox::NO_TABLES)?;
     }
     Ok(connection)
 }

@@ -51,6 +51,20 @@ impl Store {
         )
     }
 
+    /// Lists sessions whose last turn has no end and is not parked, and that no process works on, without those that calls
+    /// of others started.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn cut_off(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        let open = self.infos(
+            &format!("AND s.open = 1 AND NOT {IS_CHILD} ORDER BY s.id"),
+            (),
+        )?;
+        let is_cut_off = |it: &SessionInfo| it.state == SessionState::CutOff;
+        Ok(open.into_iter().filter(is_cut_off).collect())
+    }
+
     /// Lists the sessions that calls of a session started, in the order of the calls, at most `limit`.
     ///
     /// # Errors

@@ -68,6 +68,8 @@ struct Shared {
     reader: Mutex<Connection>,
     /// Counts the changes of mailboxes.
     mail_changes: watch::Sender<u64>,
+    /// Counts the changes of the outbox.
+    outbox_changes: watch::Sender<u64>,
 }
 
 /// Where a journal is.
@@ -172,6 +174,7 @@ impl Store {
                 writer,
                 reader: Mutex::new(reader),
                 mail_changes: watch::Sender::default(),
+                outbox_changes: watch::Sender::default(),
             }),
         }
     }
@@ -273,6 +276,16 @@ impl Store {
 
     pub(crate) fn mail_changes(&self) -> &watch::Sender<u64> {
         &self.shared.mail_changes
+    }
+
+    /// Says that there is something new to be sent.
+    pub(crate) fn tell_outbox(&self) {
+        self.outbox_changes()
+            .send_modify(|it| *it = it.wrapping_add(1));
+    }
+
+    pub(crate) fn outbox_changes(&self) -> &watch::Sender<u64> {
+        &self.shared.outbox_changes
     }
 
     pub(crate) fn reader(&self) -> MutexGuard<'_, Connection> {

@@ -23,6 +23,7 @@
 //! - [`web`]: the tools that read the web, and the reader of PDFs.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
 //! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
+//! - [`commits`]: what a host makes durable together with a turn's records.
 //! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
 //! - [`memory`]: where memories are, and what a session is shown of them when it begins.
 //! - [`compaction`]: turns that only sum up.
@@ -38,6 +39,7 @@ pub mod assignments;
 mod budgets;
 pub mod calls;
 pub mod cells;
+pub mod commits;
 pub mod compaction;
 pub mod config;
 pub mod confined;

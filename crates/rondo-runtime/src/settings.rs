@@ -226,6 +226,19 @@ mod tests {
     }
 
     #[test]
+    fn no_project_says_who_may_reach_the_gateway() {
+        let folders = Folders::new(
+            "",
+            "[hub.users.eve]\nrole = 'owner'\nids = ['telegram:1']\n",
+        );
+        let own = "[hub.channels.telegram]\ntoken_env = 'T'\n";
+        folders.trust(own);
+        let settings = folders.load(&[], Layer::default());
+        let keys: Vec<_> = settings.values.hub.keys().cloned().collect();
+        assert_eq!(keys, ["channels"]);
+    }
+
+    #[test]
     fn a_later_layer_changes_only_the_fields_it_has() {
         let table = |text: &str| toml::from_str::<Layer>(text).unwrap();
         let user = table(

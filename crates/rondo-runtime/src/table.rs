@@ -93,6 +93,8 @@ macro_rules! settings {
             pub profiles: BTreeMap<String, toml::Table>,
             /// Servers of the Model Context Protocol.
             pub mcp: McpTable,
+            /// The gateway: its channels and its users, as the gateway reads them. That of a project is ignored.
+            pub hub: toml::Table,
         }
 
         /// Every setting that is one value, in the order in which they are shown.
@@ -158,6 +160,7 @@ macro_rules! settings {
                     below.providers.insert(name, own.or(known));
                 }
                 self.mcp.over(&mut below.mcp);
+                below.hub.extend(self.hub);
                 for (name, own) in self.models {
                     let known = below.models.remove(&name).unwrap_or_default();
                     below.models.insert(name, own.or(known));

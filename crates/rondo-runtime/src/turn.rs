@@ -2,6 +2,7 @@
 
 use crate::agents::Agents;
 use crate::budgets;
+use crate::commits::{CommitSource, SendingJournal};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
@@ -21,8 +22,8 @@ use rondo_core::clock::Clock;
 use rondo_core::ports::{Commit, MailId};
 use rondo_core::redact::Secrets;
 use rondo_core::{
-    Approver, EventSender, Gate, OutsideText, ResumeError, Tool, TurnControl, TurnEnd, TurnSetup,
-    resume_turn, run_turn,
+    Approver, EventSender, Gate, Journal, OutsideText, ResumeError, Tool, TurnControl, TurnEnd,
+    TurnSetup, resume_turn, run_turn,
 };
 use rondo_journal::Store;
 use rondo_memory::{Memories, Outside};
@@ -64,6 +65,12 @@ pub struct TurnHost<'a> {
     /// Builds the gate: [`standard_gate`](crate::tools::standard_gate), unless the host has one that
     /// remembers the user's answers.
     pub gate: MakeGate<'a>,
+    /// The system prompt in place of the one of the settings; none where that counts.
+    pub system: Option<Vec<String>>,
+    /// Whether tools of servers are offered.
+    pub has_servers: bool,
+    /// Says what becomes durable together with the turn's records.
+    pub commits: Option<Arc<dyn CommitSource>>,
     /// The JSON Schema that the answer must fit.
     pub schema: Option<Value>,
     /// Tools that the host brings, such as the functions of a live Python session.
@@ -88,6 +95,9 @@ impl TurnHost<'_> {
         Self {
             approver,
             gate: &tools::standard_gate,
+            system: None,
+            has_servers: true,
+            commits: None,
             schema: None,
             live: Vec::new(),
             extensions: Extensions::default(),
@@ -141,9 +151,8 @@ impl TurnContext<'_> {
         let parent = self.parent_turn(plan, &connected, &host, &secrets);
         let live = self.live(&host, parent.as_ref(), &secrets, &outside_text)?;
         let toolset = self.toolset(plan, &live, host.workdir, &secrets)?;
-        let session = conversation.session.clone();
         tracing::info!(
-            session = session.as_str(),
+            session = conversation.session.as_str(),
             model = plan.target.full_name(),
             base_url = plan.target.shown_url(),
             profile = profile.name,
@@ -151,7 +160,10 @@ impl TurnContext<'_> {
             "asking"
         );
         let approver = self.approver(&start, host.approver);
-        let mut extensions = self.with_servers(host.extensions)?;
+        let mut extensions = match host.has_servers {
+            true => self.with_servers(host.extensions)?,
+            false => host.extensions,
+        };
         let models: Vec<_> = plan.targets().collect();
         extensions
             .budgets
@@ -174,7 +186,7 @@ impl TurnContext<'_> {
                 self.runtime.request_limits(),
             )?,
             gate,
-            system: self.system(plan, &secrets)?,
+            system: self.system(plan, host.system, &secrets)?,
             tools: toolset.tools.clone().redacted(&secrets),
             approver: Arc::new(approver),
             tool_sources: extensions.tool_sources,
@@ -182,27 +194,42 @@ impl TurnContext<'_> {
             budgets: extensions.budgets,
             profile: Arc::new(profile.clone()),
         };
-        let now = Clock::system().now();
-        let new = NewTurn {
-            session,
-            turn: new_turn(now),
-            turn_number: conversation.turns.saturating_add(1),
-            journal: Arc::clone(&conversation.journal) as _,
-            response_schema: host.schema,
-            answer_check: None,
-            opening: match &start {
-                TurnStart::Queued(mail, _) => Commit::of(*mail),
-                TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
-            },
-            seed: now.0,
-            outside_text,
-        };
+        let new = self.new_turn(&start, host.commits, host.schema, outside_text);
         Ok(Turn {
             setup: parts.turn(new),
             start,
             history: conversation.history.clone(),
             toolset,
         })
+    }
+
+    /// Returns the parts that belong to this turn alone.
+    fn new_turn(
+        &self,
+        start: &TurnStart,
+        commits: Option<Arc<dyn CommitSource>>,
+        schema: Option<Value>,
+        outside_text: OutsideText,
+    ) -> NewTurn {
+        let now = Clock::system().now();
+        let journal: Arc<dyn Journal> = Arc::clone(&self.conversation.journal) as _;
+        NewTurn {
+            session: self.conversation.session.clone(),
+            turn: new_turn(now),
+            turn_number: self.conversation.turns.saturating_add(1),
+            journal: match commits {
+                Some(source) => Arc::new(SendingJournal::new(journal, source)),
+                None => journal,
+            },
+            response_schema: schema,
+            answer_check: None,
+            opening: match start {
+                TurnStart::Queued(mail, _) => Commit::of(*mail),
+                TurnStart::Message(_) | TurnStart::CutOff(_) => Commit::default(),
+            },
+            seed: now.0,
+            outside_text,
+        }
     }
 
     /// Returns the host with what the runtime adds to all turns.
@@ -258,7 +285,15 @@ impl TurnContext<'_> {
     }
 
     /// Returns the system prompt, with what the session is shown of its memories.
-    fn system(&self, plan: &TurnPlan, secrets: &Secrets) -> Result<Vec<String>> {
+    fn system(
+        &self,
+        plan: &TurnPlan,
+        of_host: Option<Vec<String>>,
+        secrets: &Secrets,
+    ) -> Result<Vec<String>> {
+        if let Some(blocks) = of_host {
+            return Ok(blocks.into_iter().map(|it| secrets.text(it)).collect());
+        }
         let (profile, settings) = (&plan.profile, self.settings);
         let mut files = Vec::new();
         if profile.context && memory::is_on(settings) {

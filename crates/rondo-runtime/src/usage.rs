@@ -4,8 +4,8 @@ use crate::error::{Result, SetupError};
 use crate::sessions;
 use chrono::{Local, TimeZone as _};
 use rondo_core::ports::{RecordBody, Seq};
-use rondo_journal::{Entry, SessionInfo, Store};
-use rondo_types::{ModelInfo, NanoUsd, TimeMs, Usage};
+use rondo_journal::{Entry, SessionInfo, Store, StoreError};
+use rondo_types::{ModelInfo, NanoUsd, SessionId, TimeMs, Usage};
 use std::collections::BTreeMap;
 
 /// What usage is summed up by.
@@ -47,6 +47,24 @@ pub fn usage(store: &Store, by: UsageBy, since: TimeMs) -> Result<BTreeMap<Strin
         }
     }
     Ok(sums)
+}
+
+/// Sums up what one session used, with those that its calls started; nothing where it has no records yet.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn of_one(store: &Store, session: &SessionId) -> Result<UsageSum> {
+    let info = match store.session(session) {
+        Ok(info) => info,
+        Err(StoreError::Unknown { .. }) => return Ok(UsageSum::default()),
+        Err(error) => return Err(sessions::failed(error)),
+    };
+    let mut sums = BTreeMap::new();
+    for info in sessions::with_children(store, vec![info])? {
+        of_session(store, &info, (UsageBy::Model, TimeMs(0)), &mut sums)?;
+    }
+    let none = UsageSum::default();
+    Ok(sums.into_values().fold(none, UsageSum::plus))
 }
 
 fn of_session(

@@ -1,5 +1,6 @@
 //! What becomes durable together with records.
 
+use crate::{HostRow, OutboxEntry};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -17,19 +18,46 @@ impl fmt::Display for MailId {
 }
 
 /// What becomes durable in the same transaction as the records of an append. The default is nothing.
-///
-/// What a session sends to the outside, and its timers, will join it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commit {
     /// Rows of the session's mailbox that are done with these records, and are removed. One that is gone already,
     /// or belongs to another session, is passed over.
     pub ack: Vec<MailId>,
+    /// What is sent to the outside from then on. One whose key was there before is passed over.
+    pub outbox: Vec<OutboxEntry>,
+    /// What the host notes beside its sessions.
+    pub rows: Vec<HostRow>,
 }
 
 impl Commit {
-    /// Removes one row.
+    /// Removes one row of the mailbox.
     #[must_use]
     pub fn of(mail: MailId) -> Self {
-        Self { ack: vec![mail] }
+        Self {
+            ack: vec![mail],
+            ..Self::default()
+        }
+    }
+
+    /// Sends one message.
+    #[must_use]
+    pub fn sending(entry: OutboxEntry) -> Self {
+        Self {
+            outbox: vec![entry],
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether it is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ack.is_empty() && self.outbox.is_empty() && self.rows.is_empty()
+    }
+
+    /// Takes what another one holds.
+    pub fn take(&mut self, other: Self) {
+        self.ack.extend(other.ack);
+        self.outbox.extend(other.outbox);
+        self.rows.extend(other.rows);
     }
 }

@@ -14,6 +14,7 @@ mod limits;
 mod media;
 mod message;
 mod model_event;
+mod outbox;
 mod outcome;
 mod profile;
 mod question;
@@ -35,6 +36,7 @@ pub use message::{
     Role, TextPart, ToolCall, ToolContent, ToolResult, Transcript,
 };
 pub use model_event::ModelEvent;
+pub use outbox::{HostRow, OutboxEntry, OutboxId, OutboxKind};
 pub use outcome::{Finding, Outcome, StopReason};
 pub use profile::{CompactionPolicy, EmptyReply, LoopGuard, Profile, ResultRendering, StopTexts};
 pub use question::{Answer, AnswerValue, Question, QuestionId, QuestionKind};

@@ -380,7 +380,7 @@ pub struct ToolOutput {
     pub todo: Option<Vec<TodoItem>>,
     /// What becomes durable in the same transaction as the record of this output. Not part of the record.
     #[serde(skip)]
-    pub effects: Commit,
+    pub effects: Box<Commit>,
 }
 
 impl ToolOutput {
@@ -696,7 +696,7 @@ mod tests {
         let plain = ToolOutcome::text("x");
         let json = r#"{"status":"ok","value":"x"}"#;
         assert_eq!(serde_json::to_string(&plain).unwrap(), json);
-        let effects = Commit::of(crate::MailId(3));
+        let effects = Box::new(Commit::of(crate::MailId(3)));
         let output = ToolOutput {
             value: json!("x"),
             effects,

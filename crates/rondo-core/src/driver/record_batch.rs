@@ -63,8 +63,8 @@ pub(super) struct RecordBatch {
     fence: Fence,
     at: Seq,
     pending: Vec<Record>,
-    /// Rows of the mailbox that are done with them.
-    acks: Vec<MailId>,
+    /// What becomes durable with them, such as rows of the mailbox that are done.
+    commit: Commit,
     /// Set when records were lost: those that follow them would tell of a past that is not there.
     has_gap: bool,
     turn: TurnId,
@@ -108,7 +108,7 @@ impl RecordBatch {
             },
             at: setup.journal.at(),
             pending: Vec::new(),
-            acks: Vec::new(),
+            commit: Commit::default(),
             has_gap: false,
             turn: setup.turn.clone(),
             step: 0,
@@ -133,7 +133,7 @@ impl RecordBatch {
         if !self.is_kept {
             return;
         }
-        self.acks.extend(&setup.opening.ack);
+        self.commit.take(setup.opening.clone());
         let is_first = self.at == Seq(0);
         let body = RecordBody::TurnStarted {
             profile: Arc::clone(&setup.profile),
@@ -171,7 +171,7 @@ impl RecordBatch {
         if let Input::ToolFinished { outcome, .. } = input
             && let ToolOutcome::Ok(output) = outcome
         {
-            self.acks.extend(&output.effects.ack);
+            self.commit.take((*output.effects).clone());
         }
         if matches!(input, Input::Reply { .. } | Input::ReplyFailed { .. }) {
             for at in std::mem::take(&mut self.told.queued) {
@@ -244,7 +244,7 @@ impl RecordBatch {
     }
 
     pub(super) fn note_steered(&mut self, at: TimeMs, message: Message, row: Option<MailId>) {
-        self.acks.extend(row);
+        self.commit.ack.extend(row);
         self.note(at, RecordBody::UserMessage { message });
     }
 
@@ -288,7 +288,7 @@ impl RecordBatch {
         mail: Option<MailId>,
     ) {
         self.step = step;
-        self.acks.extend(mail);
+        self.commit.ack.extend(mail);
         self.note(at, RecordBody::Answered { answer });
     }
 
@@ -366,9 +366,7 @@ impl RecordBatch {
             return Err(FlushError::Gap);
         }
         let batch = std::mem::take(&mut self.pending);
-        let commit = Commit {
-            ack: std::mem::take(&mut self.acks),
-        };
+        let commit = std::mem::take(&mut self.commit);
         let records = batch.len();
         let journal = self.journal.as_ref();
         let append = journal.append(&self.fence, self.at, batch, commit);
@@ -391,7 +389,7 @@ impl RecordBatch {
     /// Drops what was noted since the last flush, and was to announce nothing.
     pub(super) fn forget_unwritten(&mut self) {
         self.pending.clear();
-        self.acks.clear();
+        self.commit = Commit::default();
     }
 
     fn note(&mut self, at_ms: TimeMs, body: RecordBody) {

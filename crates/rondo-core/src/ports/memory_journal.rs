@@ -59,7 +59,7 @@ impl Journal for NoJournal {
         let order = Ordering::Relaxed;
         match self.head.compare_exchange(expected.0, new, order, order) {
             Ok(_) => {
-                self.mailbox.acknowledge(&fence.session, &commit.ack);
+                self.mailbox.commit(&fence.session, commit);
                 Ok(Seq(new))
             }
             Err(actual) => Err(AppendError::Conflict {
@@ -212,7 +212,7 @@ impl Journal for MemoryJournal {
         }
         shared.records.extend(batch);
         // Under the records' lock: who sees the rows gone finds the records there.
-        self.mailbox.acknowledge(&fence.session, &commit.ack);
+        self.mailbox.commit(&fence.session, commit);
         Ok(shared.at())
     }
 }

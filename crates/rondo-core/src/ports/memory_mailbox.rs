@@ -3,8 +3,9 @@
 use super::mailbox::{
     KEYS_REMEMBERED, Mail, MailBody, Mailbox, MailboxError, NewMail, Pushed, Waiting,
 };
+use super::memory_outbox::OutgoingRows;
 use async_trait::async_trait;
-use rondo_types::{MailId, Message, SessionId};
+use rondo_types::{Commit, MailId, Message, SessionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -22,13 +23,17 @@ pub struct MemoryMailbox {
 struct Shared {
     rows: Mutex<Rows>,
     changes: watch::Sender<u64>,
+    /// Counts the changes of the outbox.
+    outbox_changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Rows {
+pub(super) struct Rows {
     /// The latest row's number.
     last: u64,
     sessions: HashMap<SessionId, Session>,
+    /// What is to be sent, and what hosts note.
+    pub(super) outgoing: OutgoingRows,
 }
 
 #[derive(Debug, Default)]
@@ -77,37 +82,34 @@ impl Session {
 }
 
 impl MemoryMailbox {
-    /// Removes rows of a session whose records are there.
-    pub(super) fn acknowledge(&self, session: &SessionId, ack: &[MailId]) {
-        if ack.is_empty() {
+    /// Does what becomes durable with a session's records.
+    pub(super) fn commit(&self, session: &SessionId, commit: Commit) {
+        if commit.is_empty() {
             return;
         }
         let mut rows = self.rows();
         let found = rows.sessions.get_mut(session);
-        if found.is_some_and(|it| it.take(|mail| ack.contains(&mail.id))) {
+        if found.is_some_and(|it| it.take(|mail| commit.ack.contains(&mail.id))) {
             self.tell();
+        }
+        if rows.outgoing.add(commit.outbox, commit.rows) {
+            self.tell_outbox();
         }
     }
 
-    fn rows(&self) -> MutexGuard<'_, Rows> {
+    pub(super) fn tell_outbox(&self) {
         self.shared
-            .rows
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tell(&self) {
-        self.shared
-            .changes
+            .outbox_changes
             .send_modify(|it| *it = it.wrapping_add(1));
     }
-}
 
-#[async_trait]
-impl Mailbox for MemoryMailbox {
-    async fn push(&self, mail: NewMail) -> Result<Pushed, MailboxError> {
+    pub(super) fn outbox_changes(&self) -> watch::Receiver<u64> {
+        self.shared.outbox_changes.subscribe()
+    }
+
+    /// Submits under the lock that is held.
+    pub(super) fn push_into(&self, rows: &mut Rows, mail: NewMail) -> Result<Pushed, MailboxError> {
         let bytes = mail.checked_body()?.len();
-        let mut rows = self.rows();
         let id = MailId(rows.last + 1);
         let session = rows.sessions.entry(mail.session.clone()).or_default();
         if let Some(id) = session.find(&mail.key) {
@@ -127,6 +129,43 @@ impl Mailbox for MemoryMailbox {
         rows.last = id.0;
         self.tell();
         Ok(Pushed::Accepted(id))
+    }
+
+    /// Takes back under the lock that is held.
+    pub(super) fn withdraw_from(&self, rows: &mut Rows, session: &SessionId, key: &str) -> bool {
+        let found = rows.sessions.get_mut(session);
+        let is_gone = found.is_some_and(|it| it.take(|mail| mail.key == key));
+        if is_gone {
+            self.tell();
+        }
+        is_gone
+    }
+
+    /// Has it be as if something had never been submitted, under the lock that is held.
+    pub(super) fn forget_from(&self, rows: &mut Rows, session: &SessionId, key: &str) {
+        if let Some(found) = rows.sessions.get_mut(session) {
+            found.waiting.retain(|(mail, _)| mail.key != key);
+        }
+    }
+
+    pub(super) fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.shared
+            .rows
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.shared
+            .changes
+            .send_modify(|it| *it = it.wrapping_add(1));
+    }
+}
+
+#[async_trait]
+impl Mailbox for MemoryMailbox {
+    async fn push(&self, mail: NewMail) -> Result<Pushed, MailboxError> {
+        self.push_into(&mut self.rows(), mail)
     }
 
     async fn list(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError> {
@@ -171,13 +210,7 @@ impl Mailbox for MemoryMailbox {
     }
 
     async fn withdraw(&self, session: &SessionId, key: &str) -> Result<bool, MailboxError> {
-        let mut rows = self.rows();
-        let found = rows.sessions.get_mut(session);
-        let is_taken_back = found.is_some_and(|it| it.take(|mail| mail.key == key));
-        if is_taken_back {
-            self.tell();
-        }
-        Ok(is_taken_back)
+        Ok(self.withdraw_from(&mut self.rows(), session, key))
     }
 
     async fn discard(&self, session: &SessionId) -> Result<usize, MailboxError> {

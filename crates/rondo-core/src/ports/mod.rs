@@ -10,7 +10,9 @@ mod journal;
 mod mailbox;
 mod memory_journal;
 mod memory_mailbox;
+mod memory_outbox;
 mod model;
+mod outbox;
 mod process;
 mod tool;
 mod tool_source;
@@ -43,8 +45,12 @@ pub use mailbox::{
 pub use memory_journal::{MemoryJournal, NoJournal};
 pub use memory_mailbox::MemoryMailbox;
 pub use model::{Model, ModelStream};
+pub use outbox::{
+    Attempt, HostCommit, HostStore, OPEN_ROWS_MAX, Outbox, OutboxCounts, OutboxRow, OutboxState,
+    SENT_REMEMBERED,
+};
 pub use process::{ProcessEnd, StoppedBy};
-pub use rondo_types::{Commit, MailId};
+pub use rondo_types::{Commit, HostRow, MailId, OutboxEntry, OutboxId, OutboxKind};
 pub use tool::{
     CHILD_QUESTIONS_MAX, CallEnd, InterruptedCall, OutputSink, ProgressSink, Reconciled, Tool,
     ToolInvocation,

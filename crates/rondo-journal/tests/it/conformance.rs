@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rondo_conformance::Engine;
 use rondo_core::Journal;
-use rondo_core::ports::{Commit, Fence, Mailbox, MemoryJournal, Seq};
+use rondo_core::ports::{Commit, Fence, HostStore, Mailbox, MemoryJournal, Outbox, Seq};
 use rondo_core::session_store::{MemoryStore, SessionStore};
 use rondo_journal::{Durability, Options, Store};
 use rondo_types::SessionId;
@@ -24,6 +24,14 @@ impl Engine for Memory {
     }
 
     fn mailbox(&self) -> Arc<dyn Mailbox> {
+        Arc::new(self.0.mailbox())
+    }
+
+    fn outbox(&self) -> Arc<dyn Outbox> {
+        Arc::new(self.0.mailbox())
+    }
+
+    fn host_store(&self) -> Arc<dyn HostStore> {
         Arc::new(self.0.mailbox())
     }
 
@@ -84,6 +92,14 @@ impl Engine for Sqlite {
     }
 
     fn mailbox(&self) -> Arc<dyn Mailbox> {
+        Arc::new(self.other())
+    }
+
+    fn outbox(&self) -> Arc<dyn Outbox> {
+        Arc::new(self.other())
+    }
+
+    fn host_store(&self) -> Arc<dyn HostStore> {
         Arc::new(self.other())
     }
 

@@ -3,6 +3,7 @@
 use super::cells::{AskedCell, RunningCell, next_cell};
 use super::cursor::Place;
 use super::entry::Entry;
+use super::host::{AskedTurn, HostTurn};
 use super::running::{Connected, RunProgress, Running, Step};
 use super::update::UpdateBody;
 use crate::compaction;
@@ -21,7 +22,7 @@ use rondo_core::session::{
     Action, Delivery, Input, QueuedMessage, Refusal, Run, SessionEvent, SessionMachine, Standing,
     TicketId,
 };
-use rondo_core::{Journal as _, TurnEnd};
+use rondo_core::{EventSender, Journal as _, TurnEnd};
 use rondo_journal::StoreError;
 use rondo_types::{Answer, EventBody, Message, QuestionId, TimeMs, TurnEvent, TurnId};
 use std::collections::{HashMap, VecDeque};
@@ -49,6 +50,8 @@ pub(super) struct Actor {
     pub(super) cell: Option<RunningCell>,
     /// Why cells cannot run.
     pub(super) cell_error: Option<SetupError>,
+    /// The message that begins the turn, by its key, and who submitted it; none where the turn goes on.
+    asked: Option<(String, String)>,
 }
 
 struct KnownRow {
@@ -73,6 +76,7 @@ impl Actor {
             cells: VecDeque::new(),
             cell: None,
             cell_error: None,
+            asked: None,
         }
     }
 
@@ -313,6 +317,7 @@ impl Actor {
 
     async fn start(&mut self, run: Run, message: QueuedMessage) {
         let (key, delivery) = (message.ticket.0, message.delivery);
+        self.asked = Some((key.clone(), message.actor));
         let entry = Arc::clone(&self.entry);
         // From here on it cannot be changed, and is as it is now.
         let mut begun = entry.begun.lock().await;
@@ -358,6 +363,7 @@ impl Actor {
     }
 
     fn resume(&mut self, run: Run, answers: Vec<Answer>) {
+        self.asked = None;
         let given = answers.into_iter().map(|answer| GivenAnswer {
             mail: self.row_of(&answer),
             answer,
@@ -424,15 +430,36 @@ impl Actor {
     }
 
     async fn begin(&mut self, run: Run, connected: Connected) {
-        let Connected { plan, start, model } = connected;
-        let turn = model.and_then(|model| self.turn(&plan, model, start));
+        let Connected {
+            mut plan,
+            start,
+            model,
+        } = connected;
+        let hosted = match model {
+            Ok(model) => self.hosted().await.map(|it| (model, it)),
+            Err(error) => Err(error),
+        };
+        let (mut observer, mut is_stopped) = (None, false);
+        let turn = hosted.and_then(|(model, mut hosted)| {
+            observer = hosted.observer.take();
+            is_stopped = hosted.is_stopped;
+            plan.tool_names.retain(|it| hosted.tool_filter.allows(it));
+            self.turn(&plan, model, start, hosted)
+        });
         let (turn, told) = match turn {
             Ok(turn) => turn,
             Err(error) => return self.not_started(run, &error),
         };
         let runtime = self.entry.service.runtime.clone();
-        let observe = async move |sender| runtime.observe(sender).await;
+        let observe = async move |sender| {
+            let sender = runtime.observe(sender).await;
+            match observer {
+                Some(observer) => EventSender::observed_by(sender, observer),
+                None => sender,
+            }
+        };
         let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
+        let is_cancelled = is_cancelled || is_stopped;
         let running = Running::turn(run, turn, told, observe).await;
         // It was to be stopped while its model was connected.
         if is_cancelled && let Some(handle) = running.handle() {
@@ -441,24 +468,36 @@ impl Actor {
         self.running = Some(running);
     }
 
+    /// Asks the host what it brings to the turn.
+    async fn hosted(&mut self) -> Result<HostTurn> {
+        let session = self.session.as_ref().ok_or_else(let_go)?;
+        let asked = self.asked.as_ref();
+        let asked = AskedTurn {
+            session: &self.entry.id,
+            begins: asked.map(|(key, actor)| (key.as_str(), actor.as_str())),
+            settings: &session.settings,
+            history: session.conversation().map_or(&[], |it| &it.history),
+        };
+        self.entry.service.host.turn(&asked).await
+    }
+
     /// Puts the turn together, and says where its updates begin.
     fn turn(
         &mut self,
         plan: &TurnPlan,
         connected: ConnectedModel,
         start: TurnStart,
+        hosted: HostTurn,
     ) -> Result<(crate::turn::Turn, RunProgress)> {
-        let none = || SetupError::new(SetupErrorKind::Other, "the session was let go of");
-        let session = self.session.as_mut().ok_or_else(none)?;
-        let (service, id) = (&self.entry.service, &self.entry.id);
+        let session = self.session.as_mut().ok_or_else(let_go)?;
         let secrets = secrets::of_env(&session.settings).with(connected.key.clone());
         let secrets = self.entry.with_shells(secrets);
-        let mut host = TurnHost::new(
-            service.host.approver(id, &session.settings),
-            secrets.clone(),
-        );
-        host.live = service.host.tools(id);
-        host.extensions = service.host.extensions(id);
+        let mut host = TurnHost::new(hosted.approver, secrets.clone());
+        host.live = hosted.tools;
+        host.extensions = hosted.extensions;
+        host.system = hosted.system;
+        host.commits = hosted.commits;
+        host.has_servers = hosted.tool_filter.allows_servers();
         if let Some(lent) = self.entry.python() {
             let looks = python::looks(&plan.profile, &session.settings);
             host.live.extend(rondo_python::tools(lent.session(), looks));
@@ -474,7 +513,7 @@ impl Actor {
             TurnStart::Message(_) | TurnStart::Queued(..) => 0,
         };
         let turn = session.turn(plan, connected, start, host)?;
-        let conversation = session.conversation().ok_or_else(none)?;
+        let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);
         let beginning = Place::beginning(number.0, number.1, TimeMs(0));
         self.entry.ring().begin(beginning);
@@ -610,6 +649,8 @@ impl Actor {
     }
 
     fn failed(&self, error: &SetupError) {
+        let key = self.asked.as_ref().map(|(key, _)| key.as_str());
+        self.entry.service.host.failed(&self.entry.id, key, error);
         self.tell(UpdateBody::Failed {
             message: error.to_string(),
             hint: error.hint.clone(),
@@ -645,6 +686,10 @@ async fn next(running: &mut Option<Running>) -> Step {
         Some(running) => running.next().await,
         None => pending().await,
     }
+}
+
+fn let_go() -> SetupError {
+    SetupError::new(SetupErrorKind::Other, "the session was let go of")
 }
 
 /// Returns how many processes worked on a turn, by its records.

@@ -9,8 +9,9 @@ use crate::error::Result;
 use crate::ids;
 use crate::parking::{self, unkept};
 use crate::sessions;
+use crate::usage::{self, UsageSum};
 use rondo_core::clock::Clock;
-use rondo_core::ports::{MailBody, Mailbox as _, NewMail, Pushed};
+use rondo_core::ports::{MailBody, Mailbox as _, MailboxError, NewMail, Pushed};
 use rondo_core::session::{Delivery, TicketId};
 use rondo_journal::StoreError;
 use rondo_types::{Answer, Message, Question, SessionId};
@@ -253,6 +254,48 @@ impl SessionHandle {
         self.entry.is_done().await;
     }
 
+    /// Waits until nothing works on the session here.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn at_rest(&self) {
+        self.entry.is_done().await;
+    }
+
+    /// Returns how many messages wait.
+    ///
+    /// # Errors
+    /// When the mailbox cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn waiting(&self) -> std::result::Result<usize, MailboxError> {
+        let mail = self.entry.store().list(self.id()).await?;
+        Ok(mail.iter().filter(|it| it.body.is_message()).count())
+    }
+
+    /// Returns the key of the oldest message that waits, if one does and the mailbox can be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn first_waiting(&self) -> Option<String> {
+        let mail = self.entry.store().list(self.id()).await.ok()?;
+        let mut messages = mail.into_iter().filter(|it| it.body.is_message());
+        messages.next().map(|it| it.key)
+    }
+
+    /// Returns what the session used so far, with those that its calls started.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn used(&self) -> Result<UsageSum> {
+        let (store, session) = (self.entry.store().clone(), self.id().clone());
+        off_thread(move || usage::of_one(&store, &session)).await
+    }
+
     async fn push(&self, key: &str, actor: &str, body: MailBody) -> Result<Pushed> {
         let mail = NewMail {
             session: self.id().clone(),
@@ -268,7 +311,8 @@ impl SessionHandle {
         Ok(pushed)
     }
 
-    fn look(&self) {
+    /// Has the session look at what waits: to be called after something was submitted past this handle.
+    pub fn look(&self) {
         self.entry.ask(|work| work.look = true);
     }
 

@@ -6,6 +6,7 @@
 //!
 //! # Layout
 //! - [`handle`]: what can be done in a session.
+//! - [`host`]: what a host brings to turns.
 //! - [`cells`]: a person's own cells, in what the host lends; `attached`: what they printed.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
 //! - `actor`: does what the session machine says; `running`: the turn that runs.
@@ -19,6 +20,7 @@ mod checkpoints;
 pub mod cursor;
 mod entry;
 pub mod handle;
+pub mod host;
 mod records;
 mod ring;
 mod running;
@@ -29,28 +31,26 @@ mod watcher;
 pub use cells::{CELLS_MAX, Cell, CellEnd, CellEvent, LentPython};
 pub use cursor::{BadCursor, Cursor};
 pub use handle::{SessionHandle, Ticket};
+pub use host::{AskedTurn, HostTurn, NoHost, SessionHost, ToolFilter};
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
 
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::extensions::Extensions;
 use crate::ids;
 use crate::parking;
 use crate::runtime::Runtime;
 use crate::session::SessionOptions;
 use crate::sessions;
-use crate::settings::Settings;
 use cells::Loans;
 use checkpoints::Checkpoints;
 use entry::Entry;
 use ring::Held;
 use rondo_core::clock::Clock;
-use rondo_core::ports::Mailbox as _;
+use rondo_core::ports::{HostStore, Mailbox as _, Outbox};
 use rondo_core::session_store::{SessionStore, SessionStoreError};
-use rondo_core::{Approver, Tool};
 use rondo_journal::Store;
-use rondo_types::SessionId;
+use rondo_types::{SessionId, TimeMs};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
@@ -58,31 +58,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
-
-/// What a host brings to the turns of its sessions.
-pub trait SessionHost: Send + Sync + 'static {
-    /// Returns who answers what a turn asks. By the setting `approval`, where that is `ask`: the turn is parked, and
-    /// anyone who listens may answer.
-    fn approver(&self, _session: &SessionId, settings: &Settings) -> Arc<dyn Approver> {
-        parking::approver(settings, parking::parking(settings))
-    }
-
-    /// Returns tools that the host brings.
-    fn tools(&self, _session: &SessionId) -> Vec<Arc<dyn Tool>> {
-        Vec::new()
-    }
-
-    /// Returns what the host adds to the turns of a session, after what its runtime adds to all.
-    fn extensions(&self, _session: &SessionId) -> Extensions {
-        Extensions::default()
-    }
-}
-
-/// A host that brings nothing of its own.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoHost;
-
-impl SessionHost for NoHost {}
 
 /// The sessions of a host, in one journal. Clones are the same service.
 #[derive(Clone)]
@@ -202,6 +177,36 @@ impl SessionService {
         &self.shared.runtime
     }
 
+    /// Returns what is sent to the outside by the sessions of the journal.
+    #[must_use]
+    pub fn outbox(&self) -> Arc<dyn Outbox> {
+        Arc::new(self.shared.store.clone())
+    }
+
+    /// Returns what the host notes beside the sessions of the journal.
+    #[must_use]
+    pub fn host_store(&self) -> Arc<dyn HostStore> {
+        Arc::new(self.shared.store.clone())
+    }
+
+    /// Returns the sessions of the journal in which there is something to do, be it that mail waits or that a turn was cut
+    /// off; those with parked turns are not among them.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn unfinished(&self) -> Result<Vec<SessionId>> {
+        let mut all = self.shared.store.waiting().await.map_err(parking::unkept)?;
+        let store = self.shared.store.clone();
+        let open = off_thread(move || store.cut_off().map_err(sessions::failed)).await?;
+        all.extend(open.into_iter().map(|it| it.id));
+        all.sort();
+        all.dedup();
+        Ok(all)
+    }
+
     /// Returns a new session with an id of its own. Nothing of it is stored before its first message.
     #[must_use]
     pub fn new_session(&self, options: SessionOptions) -> SessionHandle {
@@ -308,6 +313,15 @@ impl SessionService {
             entry.is_done().await;
         }
     }
+}
+
+/// Returns a time in this machine's zone as a person reads it, such as `Wed 2026-11-25 03:20 +01:00`.
+#[must_use]
+pub fn local_time(at: TimeMs) -> String {
+    let millis = i64::try_from(at.0).unwrap_or(i64::MAX);
+    let time = chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    let time = time.with_timezone(&chrono::Local);
+    time.format("%a %Y-%m-%d %H:%M %:z").to_string()
 }
 
 /// Reads or writes on a thread that may wait for the disk.

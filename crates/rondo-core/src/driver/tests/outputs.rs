@@ -105,7 +105,7 @@ fn committed(journal: &Watching) -> Vec<(Vec<&'static str>, Vec<MailId>)> {
 async fn what_an_output_commits_joins_the_append_of_its_record() {
     let output = ToolOutput {
         value: json!("took the mail"),
-        effects: Commit::of(MailId(7)),
+        effects: Box::new(Commit::of(MailId(7))),
         ..ToolOutput::default()
     };
     let mut bench = bench(ToolKind::Other, output);
@@ -119,7 +119,7 @@ async fn what_an_output_commits_joins_the_append_of_its_record() {
 async fn a_call_that_is_found_done_after_a_crash_commits_and_is_marked_too() {
     let output = ToolOutput {
         value: json!("took the mail"),
-        effects: Commit::of(MailId(7)),
+        effects: Box::new(Commit::of(MailId(7))),
         ..ToolOutput::default()
     };
     let first = bench(ToolKind::Fetch, output.clone());

@@ -1,0 +1,309 @@
+//! Commands in chats: what begins with a slash.
+
+use crate::authorise::{Action, authorise};
+use crate::hub::Core;
+use crate::inbox::Taken;
+use crate::questions;
+use crate::receive::Event;
+use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
+use rondo_core::session::Delivery;
+use rondo_types::{AnswerValue, TimeMs};
+
+/// Bytes of what follows a command.
+const REST_BYTES_MAX: usize = 4 << 10;
+
+/// A command of a chat, with what follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Begins anew, with nothing of what was said.
+    New,
+    /// Stops the turn that runs.
+    Stop,
+    /// Says how it stands.
+    Status,
+    /// Has what was said summed up.
+    Compact(String),
+    /// Lets what is asked about run: all of it, or the question of that number.
+    Approve(Option<usize>),
+    /// Denies it.
+    Deny(Option<usize>, String),
+    /// Says what was used.
+    Usage,
+    /// Lists the commands.
+    Help,
+    /// One that there is not.
+    Unknown(String),
+}
+
+/// The commands, as channels may list them: the word, and what it does.
+pub const COMMANDS: [(&str, &str); 9] = [
+    ("new", "begin anew, with nothing of what was said"),
+    ("reset", "the same as /new"),
+    ("stop", "stop the turn that runs"),
+    ("status", "say how it stands"),
+    ("compact", "have what was said summed up"),
+    (
+        "approve",
+        "let run what is asked about: /approve or /approve NUMBER",
+    ),
+    (
+        "deny",
+        "do not let it run: /deny REASON or /deny NUMBER REASON",
+    ),
+    ("usage", "say what was used today"),
+    ("help", "list the commands"),
+];
+
+impl Command {
+    /// Reads a command; none where the text is no command. A name after the word, as in `/stop@bot`, is passed over.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = text.trim().strip_prefix('/')?;
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let word = word.split('@').next().unwrap_or(word);
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        // A path, such as `/etc/hosts`, is something that is said.
+        if word.is_empty() || !word.chars().all(is_word) {
+            return None;
+        }
+        let rest = rest.trim();
+        let rest = rest
+            .get(..rest.floor_char_boundary(REST_BYTES_MAX))
+            .unwrap_or_default();
+        Some(match word.to_ascii_lowercase().as_str() {
+            "new" | "reset" => Self::New,
+            "stop" => Self::Stop,
+            "status" => Self::Status,
+            "compact" => Self::Compact(rest.to_owned()),
+            "approve" => Self::Approve(numbered(rest).0),
+            "deny" => {
+                let (number, reason) = numbered(rest);
+                Self::Deny(number, reason.to_owned())
+            }
+            "usage" => Self::Usage,
+            "help" | "start" => Self::Help,
+            other => Self::Unknown(other.to_owned()),
+        })
+    }
+
+    fn action(&self) -> Action {
+        match self {
+            Self::New | Self::Compact(_) => Action::Reset,
+            Self::Stop => Action::Stop,
+            Self::Approve(_) => Action::Approve,
+            Self::Deny(..) => Action::Deny,
+            Self::Status | Self::Usage | Self::Help | Self::Unknown(_) => Action::Look,
+        }
+    }
+}
+
+/// Splits a number off the beginning.
+fn numbered(rest: &str) -> (Option<usize>, &str) {
+    let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    match first.parse() {
+        Ok(number) => (Some(number), after.trim()),
+        Err(_) => (None, rest),
+    }
+}
+
+/// Does what a command says, and answers it.
+pub(crate) async fn run(
+    core: &Core,
+    event: &Event<'_>,
+    command: &Command,
+) -> Result<Taken, MailboxError> {
+    if let Err(denied) = authorise(&event.actor, command.action(), event.chat.kind) {
+        return core.tell(event, format!("Not done: {denied}.")).await;
+    }
+    match command {
+        Command::New => new(core, event).await,
+        Command::Stop => stop(core, event).await,
+        Command::Status => status(core, event).await,
+        Command::Compact(focus) => compact(core, event, focus).await,
+        Command::Approve(number) => answer(core, event, *number, &AnswerValue::Approve).await,
+        Command::Deny(number, reason) => {
+            let reason = match reason.is_empty() {
+                true => "denied in the chat".to_owned(),
+                false => reason.clone(),
+            };
+            answer(core, event, *number, &AnswerValue::Deny { reason }).await
+        }
+        Command::Usage => usage(core, event).await,
+        Command::Help => core.tell(event, help()).await,
+        Command::Unknown(word) => {
+            let text = format!("There is no command /{word}.\n\n{}", help());
+            core.tell(event, text).await
+        }
+    }
+}
+
+fn help() -> String {
+    let lines = COMMANDS.map(|(word, what)| format!("/{word}: {what}"));
+    lines.join("\n")
+}
+
+async fn new(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+    let before = event.chat.session();
+    let anew = event.chat.anew();
+    let mut commit = HostCommit {
+        rows: anew.rows(),
+        // What runs is stopped; its end is still told here.
+        mail: vec![cancel(event, &before)],
+        ..HostCommit::default()
+    };
+    commit.rows.extend(
+        event
+            .rows()
+            .into_iter()
+            .filter(|it| it.table == crate::host::OWNER_CHATS),
+    );
+    if !core.shown.is_running(&before) {
+        commit.mail.clear();
+    }
+    let taken = core
+        .done(event, commit, "We begin anew.".to_owned())
+        .await?;
+    core.wake(&before);
+    Ok(taken)
+}
+
+fn cancel(event: &Event<'_>, session: &rondo_types::SessionId) -> NewMail {
+    NewMail {
+        session: session.clone(),
+        key: event.inbound.event_id.clone(),
+        actor: event.actor.id.clone(),
+        at_ms: TimeMs(event.inbound.at_ms),
+        body: MailBody::Cancel,
+    }
+}
+
+async fn stop(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let asked = questions::of_session(&*core.store, &session).await?;
+    if !core.shown.is_running(&session) && asked.is_empty() {
+        return core.tell(event, "Nothing runs.".to_owned()).await;
+    }
+    let commit = HostCommit {
+        mail: vec![cancel(event, &session)],
+        ..HostCommit::default()
+    };
+    // The turn's own end says that it was stopped.
+    let taken = core.done(event, commit, String::new()).await?;
+    core.wake(&session);
+    Ok(taken)
+}
+
+async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let waiting = core.session(&session).waiting().await?;
+    let asked = questions::of_session(&*core.store, &session).await?;
+    let runs = match core.shown.is_running(&session) {
+        true => "A turn runs.",
+        false if !asked.is_empty() => "A turn waits for answers.",
+        false => "Nothing runs.",
+    };
+    let mut lines = vec![runs.to_owned()];
+    if waiting > 0 {
+        lines.push(format!("Messages that wait: {waiting}"));
+    }
+    let asked = asked.iter().enumerate();
+    lines.extend(asked.map(|(index, it)| format!("Question {}: {}", index + 1, it.prompt)));
+    lines.push(format!("Session: `{session}`"));
+    lines.push(format!(
+        "You are: {} ({})",
+        event.actor.user, event.actor.role
+    ));
+    core.tell(event, lines.join("\n")).await
+}
+
+async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let mail = NewMail {
+        session: session.clone(),
+        key: event.inbound.event_id.clone(),
+        actor: event.actor.id.clone(),
+        at_ms: TimeMs(event.inbound.at_ms),
+        body: MailBody::Message {
+            message: rondo_runtime::compaction::question(focus),
+            delivery: Delivery::Compact,
+        },
+    };
+    let commit = HostCommit {
+        mail: vec![mail],
+        rows: event.rows(),
+        ..HostCommit::default()
+    };
+    let taken = core.done(event, commit, String::new()).await?;
+    core.wake(&session);
+    Ok(taken)
+}
+
+async fn answer(
+    core: &Core,
+    event: &Event<'_>,
+    number: Option<usize>,
+    value: &AnswerValue,
+) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let asked = questions::of_session(&*core.store, &session).await?;
+    let chosen = match number {
+        None => asked,
+        Some(number) => asked
+            .into_iter()
+            .skip(number.wrapping_sub(1))
+            .take(1)
+            .collect(),
+    };
+    if chosen.is_empty() {
+        let text = match number {
+            None => "Nothing is asked here.".to_owned(),
+            Some(number) => format!("There is no question {number} here."),
+        };
+        return core.tell(event, text).await;
+    }
+    core.answer(event, &session, &chosen, value).await
+}
+
+async fn usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+    let session = event.chat.session();
+    let text = match core.session(&session).used().await {
+        Ok(sum) => format!(
+            "This conversation: {} requests, {} tokens in, {} out, ${:.4}.",
+            sum.requests,
+            sum.usage.input,
+            sum.usage.output,
+            sum.cost.usd(),
+        ),
+        Err(error) => format!("It is not known: {}.", error.line()),
+    };
+    core.tell(event, text).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_what_is_said() {
+        let parse = Command::parse;
+        assert_eq!(parse("hello"), None);
+        assert_eq!(parse("/etc/hosts is what?"), None);
+        assert_eq!(parse("/"), None);
+        assert_eq!(parse(" /new "), Some(Command::New));
+        assert_eq!(parse("/reset"), Some(Command::New));
+        assert_eq!(parse("/STOP@rondo_bot now"), Some(Command::Stop));
+        assert_eq!(parse("/approve"), Some(Command::Approve(None)));
+        assert_eq!(parse("/approve 2"), Some(Command::Approve(Some(2))));
+        let deny = |number, reason: &str| Some(Command::Deny(number, reason.to_owned()));
+        assert_eq!(parse("/deny not now"), deny(None, "not now"));
+        assert_eq!(parse("/deny 1 not now"), deny(Some(1), "not now"));
+        assert_eq!(parse("/dance"), Some(Command::Unknown("dance".to_owned())));
+        for (word, _) in COMMANDS {
+            let command = parse(&format!("/{word}"));
+            assert!(
+                !matches!(command, None | Some(Command::Unknown(_))),
+                "{word}"
+            );
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Sends what waits in the outbox: one worker a channel, each chat in order, no chat waiting for another.
+
+use crate::channel::{Channel, ChatKey, Delivery, OutboxKind, Receipt, SendError};
+use crate::chats::Chats;
+use crate::metrics::Metrics;
+use crate::outgoing;
+use crate::progress::Shown;
+use rondo_core::clock::Clock;
+use rondo_core::ports::{Attempt, HostCommit, HostStore, Outbox, OutboxRow, OutboxState};
+use rondo_types::TimeMs;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Messages that a channel sends at once, each to another chat.
+const AT_ONCE_MAX: usize = 32;
+/// How long sending one may take; after that it may or may not be there.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause after the first attempt that failed; it doubles with each.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause that the hub chooses itself.
+const PAUSE_MAX: Duration = Duration::from_mins(5);
+/// The longest pause that a channel may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
+/// How long the worker sleeps at the most: rows of other processes are seen after that.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Sends what one channel is to send.
+pub(crate) struct Worker {
+    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) store: Arc<dyn HostStore>,
+    pub(crate) shown: Shown,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Worker {
+    /// Works until `stop` fires; what is being sent then is sent to its end, within [`SEND_TIMEOUT`].
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut changed = self.outbox.outbox_changed();
+        let mut sending = JoinSet::new();
+        let mut busy = HashSet::new();
+        loop {
+            changed.borrow_and_update();
+            if !stop.is_cancelled() {
+                self.begin(&mut sending, &mut busy).await;
+            } else if sending.is_empty() {
+                return;
+            }
+            let pause = self.pause(&busy).await;
+            tokio::select! {
+                Some(done) = sending.join_next() => match done {
+                    Ok(chat) => {
+                        busy.remove(&chat);
+                    }
+                    // The row stays as it is, and is sent again: its chat is not known any more.
+                    Err(error) => {
+                        tracing::error!(%error, "a channel panicked while it sent");
+                        sending.abort_all();
+                        busy.clear();
+                    }
+                },
+                _ = changed.changed() => {}
+                () = sleep(pause) => {}
+                () = stop.cancelled(), if !stop.is_cancelled() => {}
+            }
+        }
+    }
+
+    async fn begin(self: &Arc<Self>, sending: &mut JoinSet<String>, busy: &mut HashSet<String>) {
+        let limit = AT_ONCE_MAX + busy.len();
+        let due = self.outbox.due(self.channel.name(), now(), limit).await;
+        let due = due.unwrap_or_else(|error| {
+            tracing::error!(%error, "the outbox could not be read");
+            Vec::new()
+        });
+        for row in due {
+            if busy.len() >= AT_ONCE_MAX {
+                return;
+            }
+            if busy.insert(row.entry.chat.clone()) {
+                let worker = Arc::clone(self);
+                sending.spawn(async move { worker.deliver(row).await });
+            }
+        }
+    }
+
+    async fn pause(&self, busy: &HashSet<String>) -> Duration {
+        let next = self.outbox.next_due(self.channel.name()).await;
+        match next.ok().flatten() {
+            // What is due is being sent, or waits for one that is.
+            Some(at) if at <= now() && !busy.is_empty() => LOOK,
+            Some(at) => Duration::from_millis(at.0.saturating_sub(now().0))
+                .clamp(Duration::from_millis(10), LOOK),
+            None => LOOK,
+        }
+    }
+
+    /// Sends one and notes what came of it. Returns its chat.
+    async fn deliver(&self, row: OutboxRow) -> String {
+        let chat = row.entry.chat.clone();
+        if self.channel.abilities().delivery != Delivery::Key {
+            match self.outbox.begin(row.id).await {
+                Ok(true) => {}
+                Ok(false) => return chat,
+                Err(error) => {
+                    tracing::error!(%error, "a message is not sent: that it is cannot be noted");
+                    sleep(PAUSE).await;
+                    return chat;
+                }
+            }
+            if row.state == OutboxState::Sending {
+                self.metrics.resent();
+            }
+        }
+        let is_final = row.entry.kind == OutboxKind::Final;
+        let placeholder = match is_final && self.channel.abilities().delivery == Delivery::Edit {
+            true => self.shown.placeholder(&row.entry.session).await,
+            false => None,
+        };
+        let has_placeholder = placeholder.is_some();
+        let attempt = self.send(&row, placeholder).await;
+        if has_placeholder && matches!(attempt, Attempt::Sent(_)) {
+            let forgotten = HostCommit {
+                rows: vec![Shown::used(&row.entry.session)],
+                ..HostCommit::default()
+            };
+            // Editing it again would do no harm.
+            let _ = self.store.commit(forgotten).await;
+        }
+        self.metrics.attempted(&attempt);
+        if let Err(error) = self.outbox.end(row.id, attempt).await {
+            tracing::error!(%error, "what came of a message was not noted");
+            sleep(PAUSE).await;
+        }
+        chat
+    }
+
+    async fn send(&self, row: &OutboxRow, placeholder: Option<Receipt>) -> Attempt {
+        let Some(message) = outgoing::to_send(row, placeholder) else {
+            let error = "the row cannot be read: a later version wrote it".to_owned();
+            return Attempt::GivenUp { error };
+        };
+        let sent = timeout(SEND_TIMEOUT, self.channel.send(&message)).await;
+        let sent = sent.unwrap_or_else(|_| {
+            let reason = "the channel did not answer in time".to_owned();
+            Err(SendError::Ambiguous { reason })
+        });
+        match sent {
+            Ok(receipt) => Attempt::Sent(receipt.0),
+            Err(SendError::Retry { after, reason }) => Attempt::NotSent {
+                not_before: later(after.unwrap_or_else(|| pause(row.attempts))),
+                error: reason,
+            },
+            Err(SendError::Ambiguous { reason }) => Attempt::Unclear {
+                not_before: later(pause(row.attempts)),
+                error: reason,
+            },
+            Err(SendError::Refused { reason }) => Attempt::GivenUp { error: reason },
+            Err(SendError::Gone { reason }) => {
+                self.note_gone(&message.chat).await;
+                Attempt::GivenUp { error: reason }
+            }
+            Err(SendError::Migrated { to }) => self.migrated(&message.chat, to).await,
+        }
+    }
+
+    async fn note_gone(&self, key: &ChatKey) {
+        let chats = Chats::new(Arc::clone(&self.store));
+        if let Ok(Some(mut chat)) = chats.find(key).await {
+            chat.is_gone = true;
+            let commit = HostCommit {
+                rows: chat.rows(),
+                ..HostCommit::default()
+            };
+            if let Err(error) = self.store.commit(commit).await {
+                tracing::warn!(%error, "that a chat is gone was not noted");
+            }
+        }
+    }
+
+    async fn migrated(&self, key: &ChatKey, to: String) -> Attempt {
+        let not_before = later(Duration::ZERO);
+        match migrate(&*self.store, &*self.outbox, key, to).await {
+            Ok(()) => Attempt::NotSent {
+                not_before,
+                error: "the chat has another id now".to_owned(),
+            },
+            Err(error) => Attempt::NotSent {
+                not_before: later(PAUSE),
+                error: format!("the chat has another id now: {error}"),
+            },
+        }
+    }
+}
+
+/// Has a chat go on under another id, with its session and what waits to be sent.
+pub(crate) async fn migrate(
+    store: &dyn HostStore,
+    outbox: &dyn Outbox,
+    key: &ChatKey,
+    to: String,
+) -> Result<(), rondo_core::ports::MailboxError> {
+    let new = ChatKey {
+        chat_id: to,
+        ..key.clone()
+    };
+    let known: Option<crate::chats::Chat> =
+        crate::chats::read(store, crate::chats::CHATS, &key.text()).await?;
+    if let Some(chat) = known {
+        let moved = crate::chats::Chat {
+            session: Some(chat.session().as_str().to_owned()),
+            key: new.clone(),
+            ..chat
+        };
+        let commit = HostCommit {
+            rows: moved.rows(),
+            ..HostCommit::default()
+        };
+        store.commit(commit).await?;
+    }
+    outbox
+        .move_chat(&key.channel, &key.text(), &new.text())
+        .await
+}
+
+fn now() -> TimeMs {
+    Clock::system().now()
+}
+
+fn later(after: Duration) -> TimeMs {
+    let millis = after.min(RETRY_AFTER_MAX).as_millis();
+    TimeMs(
+        now()
+            .0
+            .saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)),
+    )
+}
+
+/// Returns the pause after an attempt, which doubles with each.
+fn pause(attempts: u32) -> Duration {
+    PAUSE.saturating_mul(1 << attempts.min(16)).min(PAUSE_MAX)
+}

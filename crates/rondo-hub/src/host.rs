@@ -1,0 +1,376 @@
+//! What the hub brings to the turns of its sessions: tools by the role of who asks, the reply as a row of the outbox, and
+//! where it stops.
+
+use crate::channel::{ChatKey, ChatKind};
+use crate::chats::{self, Chat};
+use crate::hub::Core;
+use crate::outgoing::{self, Details};
+use crate::questions::{self, Asked};
+use crate::recovery::{CRASHES, CRASHES_MAX};
+use crate::users::{Actor, Role};
+use async_trait::async_trait;
+use rondo_core::ports::{
+    HostCommit, HostRow, HostStore, MailboxError, OutboxKind, Record, RecordBody,
+};
+use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_runtime::commits::CommitSource;
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::parking;
+use rondo_runtime::service::{AskedTurn, HostTurn, SessionHost, ToolFilter};
+use rondo_types::{Commit, SessionId, StopReason};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::future::pending;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+/// The table of who began the turns that are not over, by session.
+const TURNS: &str = "turn";
+/// The table of the private chats of owners, by their names.
+pub(crate) const OWNER_CHATS: &str = "owner_chat";
+/// The tools of guests: they reach nothing of this machine.
+const OF_GUESTS: [&str; 2] = ["web_fetch", "web_search"];
+/// Tools over what is remembered of the owner, who alone has them.
+const OF_MEMORY: [&str; 4] = [
+    "save_memory",
+    "search_memory",
+    "search_sessions",
+    "write_memory",
+];
+
+/// The hub as the host of its sessions.
+pub(crate) struct HubHost(pub(crate) Arc<OnceLock<Weak<Core>>>);
+
+/// Who began a turn, and with what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// Who, as `channel:id`.
+    pub(crate) actor: String,
+    /// The key of the message.
+    pub(crate) key: String,
+}
+
+/// Returns who began the turn of a session that is not over.
+pub(crate) async fn begun(
+    store: &dyn HostStore,
+    session: &SessionId,
+) -> Result<Option<Begun>, MailboxError> {
+    chats::read(store, TURNS, session.as_str()).await
+}
+
+impl HubHost {
+    fn core(&self) -> Result<Arc<Core>> {
+        let core = self.0.get().and_then(Weak::upgrade);
+        core.ok_or_else(|| SetupError::new(SetupErrorKind::Other, "the hub is closed"))
+    }
+}
+
+#[async_trait]
+impl SessionHost for HubHost {
+    async fn turn(&self, turn: &AskedTurn<'_>) -> Result<HostTurn> {
+        let core = self.core()?;
+        core.host_turn(turn).await
+    }
+
+    fn failed(&self, session: &SessionId, key: Option<&str>, error: &SetupError) {
+        if let Ok(core) = self.core() {
+            core.retries.later(session);
+            let (session, key) = (session.clone(), key.map(str::to_owned));
+            let text = error.line();
+            tokio::spawn(async move { core.tell_failed(&session, key, text).await });
+        }
+    }
+}
+
+impl Core {
+    async fn host_turn(self: &Arc<Self>, turn: &AskedTurn<'_>) -> Result<HostTurn> {
+        let session = turn.session;
+        let chat = self.chats.of_session(session).await.map_err(unreadable)?;
+        let chat =
+            chat.ok_or_else(|| SetupError::new(SetupErrorKind::Other, "the session is no chat's"))?;
+        let asked = match turn.begins {
+            Some((key, actor)) => Some(Begun {
+                actor: actor.to_owned(),
+                key: key.to_owned(),
+            }),
+            None => begun(&*self.store, session).await.map_err(unreadable)?,
+        };
+        let actor = match &asked {
+            Some(begun) => self.users.actor(&begun.actor).await.map_err(unreadable)?,
+            None => None,
+        };
+        let guest = || self.guest(&chat, asked.as_ref());
+        let Some(actor) = actor.or_else(guest) else {
+            return self.of_nobody(session, turn.begins, &chat).await;
+        };
+        let crashes = self.crashes(session).await.map_err(unreadable)?;
+        self.retries.began(session);
+        let owner_chat = self.owner_chat(&actor, &chat).await.map_err(unreadable)?;
+        let approver = approver(&actor, &chat, owner_chat.is_some(), turn);
+        let source = self.source(session, &chat, asked, owner_chat).await?;
+        Ok(HostTurn {
+            tool_filter: tools_of(&actor, &chat),
+            observer: Some(self.shown.watch(session, &chat.key)),
+            commits: Some(source),
+            is_stopped: turn.begins.is_none() && crashes > CRASHES_MAX,
+            ..HostTurn::new(approver)
+        })
+    }
+
+    async fn source(
+        self: &Arc<Self>,
+        session: &SessionId,
+        chat: &Chat,
+        begun: Option<Begun>,
+        owner_chat: Option<ChatKey>,
+    ) -> Result<Arc<dyn CommitSource>> {
+        let open = questions::of_session(&*self.store, session).await;
+        Ok(Arc::new(TurnCommits {
+            core: Arc::downgrade(self),
+            session: session.clone(),
+            chat: chat.key.clone(),
+            owner_chat,
+            begun,
+            open: open.map_err(unreadable)?,
+            failure: Mutex::default(),
+        }))
+    }
+
+    /// Returns a private chat of an owner, where questions of others' turns are put, too.
+    async fn owner_chat(
+        &self,
+        actor: &Actor,
+        chat: &Chat,
+    ) -> Result<Option<ChatKey>, MailboxError> {
+        if actor.role == Role::Owner && chat.kind == ChatKind::Private {
+            return Ok(Some(chat.key.clone()));
+        }
+        let known = self.store.rows(OWNER_CHATS, "", 1).await?;
+        Ok(known.first().and_then(|(_, key)| ChatKey::of_text(key)))
+    }
+
+    /// Returns a stranger as a guest, where those may speak.
+    fn guest(&self, chat: &Chat, begun: Option<&Begun>) -> Option<Actor> {
+        let begun = begun?;
+        self.lets_guests_in(chat.kind).then(|| Actor {
+            id: begun.actor.clone(),
+            user: begun.actor.clone(),
+            role: Role::Guest,
+        })
+    }
+
+    pub(crate) fn lets_guests_in(&self, kind: ChatKind) -> bool {
+        kind == ChatKind::Group && self.strangers == crate::config::Strangers::GuestsInGroups
+    }
+
+    /// What becomes of a message whose sender is no user any more, and of their turn.
+    async fn of_nobody(
+        self: &Arc<Self>,
+        session: &SessionId,
+        begins: Option<(&str, &str)>,
+        chat: &Chat,
+    ) -> Result<HostTurn> {
+        let refused = "you are not among the users any more";
+        let Some((key, _)) = begins else {
+            let approver = Arc::new(Refusing(refused.to_owned()));
+            return Ok(HostTurn {
+                tool_filter: ToolFilter::Only(Vec::new()),
+                commits: Some(self.source(session, chat, None, None).await?),
+                is_stopped: true,
+                ..HostTurn::new(approver)
+            });
+        };
+        let commit = HostCommit {
+            withdrawn: vec![(session.clone(), key.to_owned())],
+            ..HostCommit::default()
+        };
+        self.store.commit(commit).await.map_err(unreadable)?;
+        Err(SetupError::new(SetupErrorKind::Usage, refused))
+    }
+
+    /// Tells a chat, once for each message and reason, that its turn could not begin.
+    async fn tell_failed(&self, session: &SessionId, key: Option<String>, text: String) {
+        let chat = match self.chats.of_session(session).await {
+            Ok(Some(chat)) => chat,
+            Ok(None) => return,
+            Err(error) => return tracing::error!(%error, "a failure was not told"),
+        };
+        let reason = Sha256::digest(text.as_bytes());
+        let reason = data_encoding::HEXLOWER.encode(reason.get(..8).unwrap_or_default());
+        let name = format!("failed:{session}:{}:{reason}", key.unwrap_or_default());
+        let text = format!("Your message waits: {text}. It is tried again from time to time.");
+        let commit = HostCommit {
+            outbox: vec![outgoing::notice(name, &chat.key, text)],
+            ..HostCommit::default()
+        };
+        if let Err(error) = self.store.commit(commit).await {
+            tracing::error!(%error, "a failure was not told");
+        }
+    }
+}
+
+/// Returns which tools a person may use in a chat.
+fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+    match (actor.role, chat.kind) {
+        (Role::Guest, _) => ToolFilter::Only(names(&OF_GUESTS)),
+        (Role::Owner, ChatKind::Private) => ToolFilter::All,
+        (Role::Member, _) | (Role::Owner, ChatKind::Group) => {
+            ToolFilter::Without(names(&OF_MEMORY))
+        }
+    }
+}
+
+/// Returns who answers what a turn asks: nobody where no owner would see it.
+fn approver(
+    actor: &Actor,
+    chat: &Chat,
+    reaches_owner: bool,
+    turn: &AskedTurn<'_>,
+) -> Arc<dyn Approver> {
+    let may_be_seen = reaches_owner || (actor.role == Role::Owner && chat.kind == ChatKind::Group);
+    match actor.role {
+        Role::Guest => Arc::new(Refusing("guests may not have it run".to_owned())),
+        Role::Member | Role::Owner if !may_be_seen => Arc::new(Refusing(
+            "no owner can be asked: one has to write to the hub in a private chat first".to_owned(),
+        )),
+        Role::Member | Role::Owner => {
+            parking::approver(turn.settings, parking::parking(turn.settings))
+        }
+    }
+}
+
+/// Denies whatever is asked.
+struct Refusing(String);
+
+#[async_trait]
+impl Approver for Refusing {
+    async fn ask(&self, _: &ApprovalRequest) -> ApprovalReply {
+        let reason = self.0.clone();
+        Approval::Denied { reason }.into()
+    }
+}
+
+/// What is committed together with a turn's records: its reply, its questions, and who began it.
+struct TurnCommits {
+    core: Weak<Core>,
+    session: SessionId,
+    chat: ChatKey,
+    owner_chat: Option<ChatKey>,
+    begun: Option<Begun>,
+    /// What it asked when it was parked.
+    open: Vec<Asked>,
+    /// Why the latest request failed.
+    failure: Mutex<Option<String>>,
+}
+
+#[async_trait]
+impl CommitSource for TurnCommits {
+    fn add(&self, batch: &[Record], commit: &mut Commit) {
+        for entry in &mut commit.outbox {
+            entry.session = self.session.clone();
+            entry.turn = batch.first().map(|it| it.turn.clone());
+        }
+        for record in batch {
+            self.add_one(record, commit);
+        }
+    }
+
+    async fn before_request(&self) {
+        let Some(core) = self.core.upgrade() else {
+            return;
+        };
+        if core.drain.is_cancelled() {
+            core.retries.hold();
+            pending::<()>().await;
+        }
+    }
+}
+
+impl TurnCommits {
+    fn add_one(&self, record: &Record, commit: &mut Commit) {
+        let session = self.session.as_str();
+        match &record.body {
+            RecordBody::TurnStarted { .. } => {
+                if let Some(begun) = &self.begun {
+                    let json = serde_json::to_string(begun).unwrap_or_default();
+                    commit.rows.push(HostRow::set(TURNS, session, json));
+                }
+            }
+            RecordBody::Resumed { .. } if !self.open.is_empty() => {
+                commit
+                    .rows
+                    .extend(questions::forget(&self.session, &self.open));
+            }
+            RecordBody::ModelFailed { error, .. } => {
+                *self.failure() = Some(error.to_string());
+            }
+            RecordBody::Parked { questions } => {
+                let of = (&self.session, &record.turn);
+                let asking = questions::ask(&self.chat, self.owner_chat.as_ref(), of, questions);
+                commit.outbox.extend(asking.outbox);
+                commit.rows.extend(asking.rows);
+                commit.rows.push(HostRow::removed(CRASHES, session));
+            }
+            RecordBody::Final {
+                stop_reason, text, ..
+            } => {
+                let text = self.reply(*stop_reason, text);
+                let key = format!("final:{session}:{}", record.turn);
+                let details = Details {
+                    reply_to: self.begun.as_ref().and_then(Begun::reply_to),
+                    ..Details::default()
+                };
+                let entry = outgoing::entry(key, &self.chat, OutboxKind::Final, text, &details);
+                let entry = outgoing::of_turn(entry, &self.session, &record.turn);
+                commit.outbox.push(entry);
+                commit.rows.push(HostRow::removed(TURNS, session));
+                commit.rows.push(HostRow::removed(CRASHES, session));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns what a person reads of the end of a turn, which is never nothing.
+    fn reply(&self, stop_reason: StopReason, text: &str) -> String {
+        let failure = self.failure().clone();
+        let note = match stop_reason {
+            StopReason::Cancelled => Some("Stopped.".to_owned()),
+            StopReason::Error => Some(match failure {
+                Some(failure) => format!("I could not answer: {failure}."),
+                None => "I could not answer: the turn failed.".to_owned(),
+            }),
+            StopReason::Complete if text.trim().is_empty() => {
+                Some("(The answer is empty.)".to_owned())
+            }
+            _ if text.trim().is_empty() => {
+                Some(format!("I could not answer: {}.", stop_reason.as_str()))
+            }
+            _ => None,
+        };
+        match note {
+            Some(note) if text.trim().is_empty() => note,
+            Some(note) if !text.contains(&note) => format!(
+                "{text}
+
+{note}"
+            ),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn failure(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Begun {
+    /// Returns the message that the turn answers, as its channel names it.
+    fn reply_to(&self) -> Option<String> {
+        crate::receive::message_id(&self.key).map(str::to_owned)
+    }
+}
+
+fn unreadable(error: MailboxError) -> SetupError {
+    let context = "failed to read what the hub notes";
+    SetupError::because(SetupErrorKind::Other, context, error)
+}

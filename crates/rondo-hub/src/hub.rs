@@ -1,0 +1,305 @@
+//! The hub itself: its parts, how it is opened, run and stopped.
+
+use crate::channel::{Channel, ChannelError};
+use crate::chats::Chats;
+use crate::config::{HubConfig, Strangers};
+use crate::delivery::Worker;
+use crate::host::HubHost;
+use crate::inbox::Inbox;
+use crate::metrics::Metrics;
+use crate::progress::Shown;
+use crate::recovery::Retries;
+use crate::users::Users;
+use rondo_core::ports::{HostStore, Outbox};
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::service::{SessionHandle, SessionService};
+use rondo_runtime::{Runtime, SessionOptions};
+use rondo_types::SessionId;
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// The pause before a channel that ended is begun again; it doubles with each time, up to the longest.
+const RESTART: Duration = Duration::from_secs(1);
+/// The longest such pause.
+const RESTART_MAX: Duration = Duration::from_mins(1);
+/// A channel that ran so long is begun again after the shortest pause.
+const STEADY: Duration = Duration::from_mins(5);
+/// How long the hub goes on sending after its turns have stopped.
+const FLUSH: Duration = Duration::from_secs(5);
+/// The directory of the chats' own directories.
+const CHATS_DIR: &str = "chats";
+
+/// A gateway: channels, and the sessions that they talk to. Clones are the same hub.
+#[derive(Clone)]
+pub struct Hub {
+    core: Arc<Core>,
+}
+
+/// What the parts of the hub share.
+pub(crate) struct Core {
+    pub(crate) service: SessionService,
+    pub(crate) store: Arc<dyn HostStore>,
+    pub(crate) outbox: Arc<dyn Outbox>,
+    pub(crate) users: Users,
+    pub(crate) chats: Chats,
+    pub(crate) strangers: Strangers,
+    pub(crate) steers: bool,
+    pub(crate) shown: Shown,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) retries: Retries,
+    /// Fires once no further events are taken, and turns stop before they ask a model again.
+    pub(crate) drain: CancellationToken,
+    /// The workspace and the chats' directories.
+    pub(crate) directory: PathBuf,
+    drain_for: Duration,
+    channels: HashMap<String, Arc<dyn Channel>>,
+}
+
+impl Hub {
+    /// Opens the journal and puts the hub together. Nothing is received or sent before [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When the settings make no sense, the journal cannot be used, or two channels have one name.
+    pub fn open(
+        runtime: Runtime,
+        config: &HubConfig,
+        channels: Vec<Arc<dyn Channel>>,
+    ) -> Result<Self> {
+        let home = runtime.settings(PathBuf::from("/"))?;
+        let directory = config.directory.clone();
+        let directory = directory.unwrap_or_else(|| home.paths.data.join("hub"));
+        fs::create_dir_all(directory.join(CHATS_DIR)).map_err(|err| {
+            let context = format!("failed to make `{}`", directory.display());
+            SetupError::because(SetupErrorKind::Config, context, err)
+        })?;
+        let channels = by_name(channels)?;
+        let slot = Arc::new(std::sync::OnceLock::new());
+        let host = HubHost(Arc::clone(&slot));
+        let service = SessionService::open(runtime, directory.clone(), host)?;
+        let store = service.host_store();
+        let core = Arc::new(Core {
+            outbox: service.outbox(),
+            users: Users::new(config.users(), Arc::clone(&store)),
+            chats: Chats::new(Arc::clone(&store)),
+            strangers: config.strangers,
+            steers: config.steer,
+            shown: Shown::new(Arc::clone(&store)),
+            metrics: Arc::default(),
+            retries: Retries::default(),
+            drain: CancellationToken::new(),
+            drain_for: config.drain(),
+            directory,
+            channels,
+            service,
+            store,
+        });
+        // Nothing else fills it in.
+        let _: std::result::Result<(), Weak<Core>> = slot.set(Arc::downgrade(&core));
+        Ok(Self { core })
+    }
+
+    /// Receives, answers and sends until `stop` fires, and then stops: no further events are taken, turns end or stop
+    /// before they ask a model again, and what they answered is sent. What is left goes on in the next process.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    ///
+    /// # Cancel safety
+    /// Dropping the future is as the end of the process: nothing is lost, and the next run goes on.
+    pub async fn run(&self, stop: CancellationToken) -> Result<()> {
+        let core = &self.core;
+        let (receiving, sending) = (CancellationToken::new(), CancellationToken::new());
+        let mut workers = JoinSet::new();
+        let mut receivers = JoinSet::new();
+        for channel in core.channels.values() {
+            workers.spawn(core.worker(channel).run(sending.clone()));
+        }
+        {
+            let (core, sending) = (Arc::clone(core), sending.clone());
+            workers.spawn(async move { core.shown.run(&core.channels, &sending).await });
+        }
+        {
+            let (core, receiving) = (Arc::clone(core), receiving.clone());
+            receivers.spawn(async move { core.keep_going(&receiving).await });
+        }
+        core.recover().await?;
+        for channel in core.channels.values() {
+            let (channel, inbox) = (Arc::clone(channel), self.inbox());
+            receivers.spawn(receive(channel, inbox, receiving.clone()));
+        }
+        tracing::info!(channels = core.channels.len(), "the hub is open");
+        stop.cancelled().await;
+        core.drain.cancel();
+        receiving.cancel();
+        self.stop_turns().await;
+        sending.cancel();
+        let done = async { while workers.join_next().await.is_some() {} };
+        let _ = timeout(FLUSH, done).await;
+        core.service.runtime().close().await;
+        Ok(())
+    }
+
+    /// Waits until no turn runs, or the time for that is over.
+    async fn stop_turns(&self) {
+        let until = Instant::now() + self.core.drain_for;
+        let closed = self.core.service.close();
+        tokio::pin!(closed);
+        loop {
+            tokio::select! {
+                () = &mut closed => return,
+                () = sleep(Duration::from_millis(50)) => {}
+            }
+            let running = self.core.shown.running();
+            if Instant::now() >= until || running == self.core.retries.held() {
+                tracing::info!(running, "turns go on in the next process");
+                return;
+            }
+        }
+    }
+
+    /// Returns where channels hand in what they receive.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new(Arc::clone(&self.core) as _)
+    }
+
+    /// Returns the sessions.
+    #[must_use]
+    pub fn service(&self) -> &SessionService {
+        &self.core.service
+    }
+
+    /// Returns the users.
+    #[must_use]
+    pub fn users(&self) -> &Users {
+        &self.core.users
+    }
+
+    /// Returns what is known of chats.
+    #[must_use]
+    pub fn chats(&self) -> &Chats {
+        &self.core.chats
+    }
+
+    /// Returns what is to be sent.
+    #[must_use]
+    pub fn outbox(&self) -> &Arc<dyn Outbox> {
+        &self.core.outbox
+    }
+
+    /// Returns what the hub notes beside its sessions.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn HostStore> {
+        &self.core.store
+    }
+
+    /// Returns what it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.core.metrics
+    }
+
+    /// Returns how many turns run.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.core.shown.running()
+    }
+
+    /// Returns whether it was told to stop.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.core.drain.is_cancelled()
+    }
+
+    /// Returns a chat's session, which works in a directory of its own.
+    #[must_use]
+    pub fn session(&self, id: &SessionId) -> SessionHandle {
+        self.core.session(id)
+    }
+}
+
+impl Core {
+    /// Returns a session, which works in a directory of its own.
+    pub(crate) fn session(&self, id: &SessionId) -> SessionHandle {
+        let options = SessionOptions::in_directory(self.directory_of(id));
+        self.service.session(id.clone(), options)
+    }
+
+    /// Returns the directory that a session works in.
+    pub(crate) fn directory_of(&self, id: &SessionId) -> PathBuf {
+        self.directory.join(CHATS_DIR).join(id.as_str())
+    }
+
+    /// Has a session look at what waits.
+    pub(crate) fn wake(&self, id: &SessionId) {
+        let directory = self.directory_of(id);
+        if let Err(error) = fs::create_dir_all(&directory) {
+            tracing::error!(%error, "failed to make the directory of a chat");
+        }
+        self.session(id).look();
+    }
+
+    fn worker(&self, channel: &Arc<dyn Channel>) -> Arc<Worker> {
+        Arc::new(Worker {
+            channel: Arc::clone(channel),
+            outbox: Arc::clone(&self.outbox),
+            store: Arc::clone(&self.store),
+            shown: self.shown.clone(),
+            metrics: Arc::clone(&self.metrics),
+        })
+    }
+}
+
+fn by_name(channels: Vec<Arc<dyn Channel>>) -> Result<HashMap<String, Arc<dyn Channel>>> {
+    let mut all = HashMap::new();
+    for channel in channels {
+        let name = channel.name().to_owned();
+        let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            let message =
+                format!("`{name}` is no name of a channel: it has lower-case letters and digits");
+            return Err(SetupError::new(SetupErrorKind::Config, message));
+        }
+        if all.insert(name.clone(), channel).is_some() {
+            let message = format!("two channels are called `{name}`");
+            return Err(SetupError::new(SetupErrorKind::Config, message));
+        }
+    }
+    Ok(all)
+}
+
+/// Has a channel receive until `stop` fires; one that fails stops no other.
+async fn receive(channel: Arc<dyn Channel>, inbox: Inbox, stop: CancellationToken) {
+    let mut pause = RESTART;
+    while !stop.is_cancelled() {
+        let begun = Instant::now();
+        let received = tokio::select! {
+            received = channel.receive(inbox.clone(), stop.clone()) => received,
+            () = stop.cancelled() => return,
+        };
+        let name = channel.name();
+        match received {
+            Ok(()) if stop.is_cancelled() => return,
+            Ok(()) => tracing::warn!(channel = name, "the channel ended by itself"),
+            Err(ChannelError::Setup { message }) => {
+                tracing::error!(channel = name, "the channel is not set up: {message}");
+                pause = RESTART_MAX;
+            }
+            Err(error) => tracing::warn!(channel = name, "the channel failed: {error}"),
+        }
+        if begun.elapsed() > STEADY {
+            pause = RESTART;
+        }
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+        pause = (pause * 2).min(RESTART_MAX);
+    }
+}

@@ -1,0 +1,200 @@
+//! Questions of turns in chats: how they are asked, and how an answer finds its question, also after a restart.
+
+use crate::channel::{ChatKey, Choice};
+use crate::chats;
+use crate::outgoing::{self, Details};
+use data_encoding::HEXLOWER;
+use rondo_core::ports::{
+    HostRow, HostStore, MailBody, MailboxError, NewMail, OutboxEntry, OutboxKind,
+};
+use rondo_types::{Answer, AnswerValue, Question, QuestionId, SessionId, TimeMs, TurnId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The table of what sessions ask, by session.
+const OF_SESSION: &str = "questions";
+/// The table of the sessions of tokens.
+const TOKENS: &str = "question_token";
+/// Digits of a token.
+const TOKEN_DIGITS: usize = 22;
+
+/// A question that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What a button sends back.
+    pub token: String,
+    /// The question.
+    pub id: QuestionId,
+    /// Its hash.
+    pub hash: String,
+    /// What is asked.
+    pub prompt: String,
+    /// When it expires.
+    pub expires: Option<TimeMs>,
+}
+
+impl Asked {
+    fn of(session: &SessionId, question: &Question) -> Self {
+        let mut digest = Sha256::new();
+        for part in [session.as_str(), &question.id.0, &question.hash] {
+            digest.update(part.as_bytes());
+            digest.update([0]);
+        }
+        let mut token = HEXLOWER.encode(&digest.finalize());
+        token.truncate(TOKEN_DIGITS);
+        Self {
+            token,
+            id: question.id.clone(),
+            hash: question.hash.clone(),
+            prompt: question.prompt.clone(),
+            expires: question.expires,
+        }
+    }
+
+    /// Returns someone's answer. Under its key a second one counts for nothing.
+    #[must_use]
+    pub fn answered(
+        &self,
+        session: &SessionId,
+        actor: &str,
+        value: AnswerValue,
+        at_ms: TimeMs,
+    ) -> NewMail {
+        let answer = Answer {
+            question: self.id.clone(),
+            hash: self.hash.clone(),
+            actor: actor.to_owned(),
+            value,
+            remember: None,
+        };
+        NewMail {
+            session: session.clone(),
+            key: format!("answer-{}", self.token),
+            actor: actor.to_owned(),
+            at_ms,
+            body: MailBody::Answer { answer },
+        }
+    }
+}
+
+/// What is committed where a turn is parked.
+pub struct Asking {
+    /// The messages that ask.
+    pub outbox: Vec<OutboxEntry>,
+    /// What is noted, so that an answer finds its question.
+    pub rows: Vec<HostRow>,
+}
+
+/// Asks a parked turn's questions in its chat, and in another one where those are who may answer.
+#[must_use]
+pub fn ask(
+    chat: &ChatKey,
+    owner: Option<&ChatKey>,
+    (session, turn): (&SessionId, &TurnId),
+    questions: &[Question],
+) -> Asking {
+    let asked: Vec<Asked> = questions.iter().map(|it| Asked::of(session, it)).collect();
+    let mut outbox = Vec::new();
+    let count = asked.len();
+    for (index, asked) in asked.iter().enumerate() {
+        let number = index + 1;
+        let how = match count {
+            1 => "Answer with a button, or with /approve or /deny REASON.".to_owned(),
+            _ => {
+                format!("Answer with a button, or with /approve {number} or /deny {number} REASON.")
+            }
+        };
+        let details = Details {
+            choices: choices(&asked.token),
+            ..Details::default()
+        };
+        let text = format!("May this run?\n\n{}\n\n{how}", asked.prompt);
+        let mut put = |to: &ChatKey, key: String, text: String| {
+            let entry = outgoing::entry(key, to, OutboxKind::Question, text, &details);
+            outbox.push(outgoing::of_turn(entry, session, turn));
+        };
+        put(chat, format!("question:{}", asked.token), text.clone());
+        if let Some(owner) = owner.filter(|it| *it != chat) {
+            let text = format!("In `{session}`: {text}");
+            put(owner, format!("question:{}:owner", asked.token), text);
+        }
+    }
+    let json = serde_json::to_string(&asked).unwrap_or_default();
+    let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
+    let tokens = asked.iter();
+    rows.extend(tokens.map(|it| HostRow::set(TOKENS, &it.token, session.as_str())));
+    Asking { outbox, rows }
+}
+
+fn choices(token: &str) -> Vec<Choice> {
+    let choice = |label: &str, value| Choice {
+        label: label.to_owned(),
+        token: token.to_owned(),
+        value,
+    };
+    let denied = AnswerValue::Deny {
+        reason: "denied in the chat".to_owned(),
+    };
+    vec![
+        choice("Allow", AnswerValue::Approve),
+        choice("Deny", denied),
+    ]
+}
+
+/// Returns what forgets the questions of a session, once they are not asked any more.
+#[must_use]
+pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
+    let mut rows = vec![HostRow::removed(OF_SESSION, session.as_str())];
+    let tokens = asked.iter();
+    rows.extend(tokens.map(|it| HostRow::removed(TOKENS, &it.token)));
+    rows
+}
+
+/// Returns what a session asks.
+///
+/// # Errors
+/// When the storage fails.
+pub async fn of_session(
+    store: &dyn HostStore,
+    session: &SessionId,
+) -> Result<Vec<Asked>, MailboxError> {
+    let asked = chats::read(store, OF_SESSION, session.as_str()).await?;
+    Ok(asked.unwrap_or_default())
+}
+
+/// Returns the question of a token, and its session; none where it is not asked any more.
+///
+/// # Errors
+/// When the storage fails.
+pub async fn of_token(
+    store: &dyn HostStore,
+    token: &str,
+) -> Result<Option<(SessionId, Asked)>, MailboxError> {
+    let Some(session) = store.row(TOKENS, token).await? else {
+        return Ok(None);
+    };
+    let session = SessionId::new(session);
+    let asked = of_session(store, &session).await?;
+    let found = asked.into_iter().find(|it| it.token == token);
+    Ok(found.map(|it| (session, it)))
+}
+
+/// Returns the sessions whose questions have expired.
+///
+/// # Errors
+/// When the storage fails.
+pub async fn expired(
+    store: &dyn HostStore,
+    now: TimeMs,
+    limit: usize,
+) -> Result<Vec<SessionId>, MailboxError> {
+    let rows = store.rows(OF_SESSION, "", limit).await?;
+    let is_due = |json: &str| {
+        let asked: Vec<Asked> = serde_json::from_str(json).unwrap_or_default();
+        asked
+            .iter()
+            .any(|it| it.expires.is_some_and(|at| at <= now))
+    };
+    let due = rows.into_iter().filter(|(_, json)| is_due(json));
+    Ok(due.map(|(session, _)| SessionId::new(session)).collect())
+}

@@ -1,0 +1,422 @@
+//! Takes what channels receive: looks who speaks, and makes durable what comes of it in one transaction with the event.
+
+use crate::authorise::{Action, authorise};
+use crate::channel::{ChatKind, Inbound, InboundBody, InboundFile};
+use crate::chats::Chat;
+use crate::commands::{self, Command};
+use crate::delivery;
+use crate::host::OWNER_CHATS;
+use crate::hub::Core;
+use crate::inbox::{InboxError, Receiver, Taken};
+use crate::outgoing;
+use crate::questions;
+use crate::users::{Actor, Role, identity};
+use async_trait::async_trait;
+use rondo_core::ports::{HostCommit, HostRow, MailBody, MailboxError, NewMail};
+use rondo_core::session::Delivery;
+use rondo_types::{AnswerValue, Media, Message, Part, SessionId, TimeMs};
+use std::fs;
+use std::path::Path;
+
+/// Bytes of an event's id.
+const EVENT_ID_BYTES_MAX: usize = 200;
+/// Bytes of each other name of an event.
+const NAME_BYTES_MAX: usize = 200;
+/// Bytes of a message's text.
+const TEXT_BYTES_MAX: usize = 256 << 10;
+/// Messages of a chat that may wait to be sent before no more is taken from it.
+const UNSENT_MAX: u64 = 256;
+/// Characters of a sender's name that a model reads.
+const SHOWN_NAME_CHARS_MAX: usize = 64;
+/// What stands between the event and the message in the key of mail.
+const MESSAGE_MARK: char = '#';
+
+/// An event, and who it is from.
+pub(crate) struct Event<'a> {
+    pub(crate) inbound: &'a Inbound,
+    /// Names it among all events of the hub.
+    pub(crate) key: String,
+    pub(crate) chat: Chat,
+    pub(crate) actor: Actor,
+}
+
+/// Returns the message that a row of mail was, as its channel names it.
+pub(crate) fn message_id(key: &str) -> Option<&str> {
+    key.rsplit_once(MESSAGE_MARK)
+        .map(|it| it.1)
+        .filter(|it| !it.is_empty())
+}
+
+#[async_trait]
+impl Receiver for Core {
+    async fn take(&self, event: Inbound) -> Result<Taken, InboxError> {
+        check(&event)?;
+        if self.drain.is_cancelled() {
+            let reason = "the hub is stopping".to_owned();
+            return Err(InboxError::Later { reason });
+        }
+        let taken = self.sorted(&event).await.map_err(|error| match error {
+            error @ MailboxError::TooLong { .. } => InboxError::Malformed {
+                reason: error.to_string(),
+            },
+            error => InboxError::Later {
+                reason: error.to_string(),
+            },
+        })?;
+        match taken {
+            Taken::Accepted => self.metrics.received(),
+            Taken::Duplicate => self.metrics.duplicate(),
+            Taken::Dropped => self.metrics.denied(),
+        }
+        Ok(taken)
+    }
+}
+
+impl Core {
+    async fn sorted(&self, inbound: &Inbound) -> Result<Taken, MailboxError> {
+        let key = event_key(inbound);
+        if let InboundBody::Migrated { chat_id } = &inbound.body {
+            delivery::migrate(&*self.store, &*self.outbox, &inbound.chat, chat_id.clone()).await?;
+            return Ok(Taken::Accepted);
+        }
+        let known = self.chats.find(&inbound.chat).await?;
+        let actor = self
+            .users
+            .who(&inbound.chat.channel, &inbound.sender)
+            .await?;
+        let Some(actor) = actor.or_else(|| self.stranger(inbound, known.as_ref())) else {
+            return self.unknown(inbound, key).await;
+        };
+        let mut chat = known.unwrap_or_else(|| Chat::new(inbound.chat.clone(), inbound.chat_kind));
+        // Who can read a chat is what its channel says now.
+        chat.kind = inbound.chat_kind;
+        chat.is_gone = false;
+        let event = Event {
+            inbound,
+            key,
+            chat,
+            actor,
+        };
+        match &inbound.body {
+            InboundBody::Answer { token, value } => self.answered(&event, token, value).await,
+            InboundBody::Message { text, .. } => match Command::parse(text) {
+                Some(command) => commands::run(self, &event, &command).await,
+                None if inbound.mentioned => self.said(&event).await,
+                None => Ok(Taken::Dropped),
+            },
+            InboundBody::Migrated { .. } => Ok(Taken::Accepted),
+        }
+    }
+
+    /// Returns a stranger as a guest, in a group in which a user has spoken.
+    fn stranger(&self, inbound: &Inbound, known: Option<&Chat>) -> Option<Actor> {
+        let may_speak = known.is_some() && self.lets_guests_in(inbound.chat_kind);
+        (may_speak && !inbound.sender.is_bot).then(|| {
+            let id = identity(&inbound.chat.channel, &inbound.sender);
+            Actor {
+                user: id.clone(),
+                id,
+                role: Role::Guest,
+            }
+        })
+    }
+
+    /// Tells a stranger their id, once.
+    async fn unknown(&self, inbound: &Inbound, key: String) -> Result<Taken, MailboxError> {
+        if inbound.chat_kind == ChatKind::Private && !inbound.sender.is_bot {
+            let id = identity(&inbound.chat.channel, &inbound.sender);
+            let text = format!(
+                "I do not know you. Your id is `{id}`: an owner of this hub can add you with `rondo users add NAME --id {id}`."
+            );
+            let commit = HostCommit {
+                event: Some(key),
+                outbox: vec![outgoing::notice(
+                    format!("stranger:{id}"),
+                    &inbound.chat,
+                    text,
+                )],
+                ..HostCommit::default()
+            };
+            self.store.commit(commit).await?;
+        }
+        Ok(Taken::Dropped)
+    }
+
+    async fn said(&self, event: &Event<'_>) -> Result<Taken, MailboxError> {
+        if let Err(denied) = authorise(&event.actor, Action::Speak, event.chat.kind) {
+            return self.tell(event, format!("Not done: {denied}.")).await;
+        }
+        let chat = &event.inbound.chat;
+        if self
+            .outbox
+            .open_in_chat(&chat.channel, &chat.text())
+            .await?
+            >= UNSENT_MAX
+        {
+            return Err(MailboxError::Full);
+        }
+        let session = event.chat.session();
+        let message = self.message(event, &session)?;
+        let delivery = match self.steers {
+            true => self.delivery(event, &session).await?,
+            false => Delivery::Queue,
+        };
+        let mail = NewMail {
+            session: session.clone(),
+            key: mail_key(event),
+            actor: event.actor.id.clone(),
+            at_ms: TimeMs(event.inbound.at_ms),
+            body: MailBody::Message { message, delivery },
+        };
+        let commit = HostCommit {
+            event: Some(event.key.clone()),
+            mail: vec![mail],
+            rows: event.rows(),
+            ..HostCommit::default()
+        };
+        match self.store.commit(commit).await {
+            Ok(true) => {
+                self.wake(&session);
+                Ok(Taken::Accepted)
+            }
+            Ok(false) => {
+                // The process may have ended before it looked at it.
+                self.wake(&session);
+                Ok(Taken::Duplicate)
+            }
+            Err(
+                error @ (MailboxError::TooMany { .. }
+                | MailboxError::TooMuch { .. }
+                | MailboxError::TooLong { .. }),
+            ) => {
+                self.tell(event, format!("Your message was not taken: {error}."))
+                    .await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A message joins the turn of its own sender alone: another one's tools are not theirs.
+    async fn delivery(
+        &self,
+        event: &Event<'_>,
+        session: &SessionId,
+    ) -> Result<Delivery, MailboxError> {
+        let begun = crate::host::begun(&*self.store, session).await?;
+        let is_own = begun.is_some_and(|it| it.actor == event.actor.id);
+        Ok(if is_own {
+            Delivery::Steer
+        } else {
+            Delivery::Queue
+        })
+    }
+
+    fn message(&self, event: &Event<'_>, session: &SessionId) -> Result<Message, MailboxError> {
+        let InboundBody::Message {
+            text,
+            images,
+            files,
+            notes,
+        } = &event.inbound.body
+        else {
+            return Ok(Message::user(""));
+        };
+        let mut lines = vec![heading(event.inbound)];
+        for file in files {
+            let name =
+                keep(&self.directory_of(session), &event.key, file).map_err(MailboxError::Io)?;
+            lines.push(format!("[the file `{name}` came with this message]"));
+        }
+        lines.extend(notes.iter().map(|it| format!("[{}]", one_line(it, 200))));
+        lines.push(text.clone());
+        let mut message = Message::user(lines.join("\n"));
+        let images = images.iter().filter(|it| Media::is_well_formed(it));
+        message.parts.extend(images.cloned().map(Part::Media));
+        Ok(message)
+    }
+
+    /// Answers an event with a notice, once.
+    pub(crate) async fn tell(
+        &self,
+        event: &Event<'_>,
+        text: String,
+    ) -> Result<Taken, MailboxError> {
+        self.done(event, HostCommit::default(), text).await
+    }
+
+    /// Does what an event led to, and answers it with a notice, once.
+    pub(crate) async fn done(
+        &self,
+        event: &Event<'_>,
+        commit: HostCommit,
+        text: String,
+    ) -> Result<Taken, MailboxError> {
+        let mut commit = commit;
+        commit.event = Some(event.key.clone());
+        let key = format!("notice:{}", event.key);
+        if !text.is_empty() {
+            commit
+                .outbox
+                .push(outgoing::notice(key, &event.inbound.chat, text));
+        }
+        Ok(match self.store.commit(commit).await? {
+            true => Taken::Accepted,
+            false => Taken::Duplicate,
+        })
+    }
+
+    async fn answered(
+        &self,
+        event: &Event<'_>,
+        token: &str,
+        value: &AnswerValue,
+    ) -> Result<Taken, MailboxError> {
+        let action = match value {
+            AnswerValue::Deny { .. } => Action::Deny,
+            AnswerValue::Approve | AnswerValue::Value { .. } => Action::Approve,
+        };
+        if let Err(denied) = authorise(&event.actor, action, event.chat.kind) {
+            return self.tell(event, format!("Not done: {denied}.")).await;
+        }
+        let found = questions::of_token(&*self.store, token).await?;
+        let Some((session, asked)) = found else {
+            let text = "That question is not asked any more.".to_owned();
+            return self.tell(event, text).await;
+        };
+        // Others may refuse what is asked in their own chat alone.
+        if event.actor.role < Role::Owner && session != event.chat.session() {
+            return self
+                .tell(event, "Not done: it was asked elsewhere.".to_owned())
+                .await;
+        }
+        self.answer(event, &session, &[asked], value).await
+    }
+
+    /// Answers questions of a session.
+    pub(crate) async fn answer(
+        &self,
+        event: &Event<'_>,
+        session: &SessionId,
+        asked: &[questions::Asked],
+        value: &AnswerValue,
+    ) -> Result<Taken, MailboxError> {
+        let at = TimeMs(event.inbound.at_ms);
+        let mails = asked.iter();
+        let mails = mails.map(|it| it.answered(session, &event.actor.id, value.clone(), at));
+        let commit = HostCommit {
+            mail: mails.collect(),
+            ..HostCommit::default()
+        };
+        let taken = self.done(event, commit, String::new()).await?;
+        self.wake(session);
+        Ok(taken)
+    }
+}
+
+impl Event<'_> {
+    /// Returns what is noted of the chat.
+    pub(crate) fn rows(&self) -> Vec<HostRow> {
+        let mut rows = self.chat.rows();
+        if self.actor.role == Role::Owner && self.chat.kind == ChatKind::Private {
+            let key = self.chat.key.text();
+            rows.push(HostRow::set(OWNER_CHATS, &self.actor.user, key));
+        }
+        rows
+    }
+}
+
+fn event_key(inbound: &Inbound) -> String {
+    let chat = &inbound.chat;
+    format!("{}@{}:{}", chat.channel, chat.account, inbound.event_id)
+}
+
+fn mail_key(event: &Event<'_>) -> String {
+    let message = event.inbound.message_id.as_deref().unwrap_or_default();
+    let message = message.replace(MESSAGE_MARK, "");
+    // An id that would not fit goes without: it is for a reply to that message alone.
+    match event.inbound.event_id.len() + message.len() < EVENT_ID_BYTES_MAX {
+        true => format!("{}{MESSAGE_MARK}{message}", event.inbound.event_id),
+        false => format!("{}{MESSAGE_MARK}", event.inbound.event_id),
+    }
+}
+
+fn check(event: &Inbound) -> Result<(), InboxError> {
+    let malformed = |reason: &str| {
+        Err(InboxError::Malformed {
+            reason: reason.to_owned(),
+        })
+    };
+    if event.event_id.is_empty() || event.event_id.len() > EVENT_ID_BYTES_MAX {
+        return malformed("its id has to have 1 to 200 bytes");
+    }
+    let chat = &event.chat;
+    let names = [
+        &chat.channel,
+        &chat.account,
+        &chat.chat_id,
+        &event.sender.id,
+    ];
+    let topic = chat.topic.iter();
+    if names
+        .into_iter()
+        .chain(topic)
+        .any(|it| it.len() > NAME_BYTES_MAX)
+    {
+        return malformed("a name in it has more than 200 bytes");
+    }
+    match &event.body {
+        InboundBody::Message { text, .. } if text.len() > TEXT_BYTES_MAX => {
+            malformed("its text has more than 256 KiB")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What stands above a message: the clock and the sender ride on it, so that what precedes it stays the same from turn to
+/// turn.
+fn heading(inbound: &Inbound) -> String {
+    let at = rondo_runtime::service::local_time(TimeMs(inbound.at_ms));
+    match inbound.chat_kind {
+        ChatKind::Private => format!("[{at}]"),
+        ChatKind::Group => {
+            let name = one_line(&inbound.sender.name, SHOWN_NAME_CHARS_MAX);
+            format!(
+                "[{at}, from {name} ({})]",
+                one_line(&inbound.sender.id, SHOWN_NAME_CHARS_MAX)
+            )
+        }
+    }
+}
+
+/// Names are chosen by people: they must not look like another line.
+fn one_line(text: &str, chars_max: usize) -> String {
+    let plain = |c: char| match c {
+        '[' | ']' | '`' => '\'',
+        c if c.is_control() || c == '\u{2028}' || c == '\u{2029}' => ' ',
+        c => c,
+    };
+    text.chars().take(chars_max).map(plain).collect()
+}
+
+/// Keeps a file in the chat's directory, under a name that leads nowhere else; the same event keeps it under the same one.
+fn keep(directory: &Path, event: &str, file: &InboundFile) -> std::io::Result<String> {
+    use sha2::{Digest as _, Sha256};
+    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let name: String = file
+        .name
+        .chars()
+        .filter(|it| plain(*it))
+        .take(100)
+        .collect();
+    let name = name.trim_start_matches('.');
+    let mut digest = Sha256::new();
+    digest.update(event);
+    digest.update([0]);
+    digest.update(&file.name);
+    let hash = data_encoding::HEXLOWER.encode(&digest.finalize());
+    let name = format!("{}-{name}", hash.get(..8).unwrap_or_default());
+    let inbox = directory.join("inbox");
+    fs::create_dir_all(&inbox)?;
+    fs::write(inbox.join(&name), &file.bytes)?;
+    Ok(format!("inbox/{name}"))
+}
