@@ -1,9 +1,10 @@
 //! The table `[hub]` of the user's configuration file. That of a project never counts.
 
 use crate::users::{Role, User};
+use rondo_runtime::Layer;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::settings::Settings;
-use rondo_runtime::values::TimeSpan;
+use rondo_runtime::values::{SandboxChoice, TimeSpan};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,6 +53,20 @@ pub enum Strangers {
     Deny,
     /// They are guests in groups in which a user has spoken.
     GuestsInGroups,
+}
+
+/// Returns the flags of a hub's runtime: what the user does not set is set as it suits a gateway. Turns have the profile
+/// `hub`, and commands reach no further than their chat's directory.
+#[must_use]
+pub fn flags(flags: Layer, user: &Settings) -> Layer {
+    let mut flags = flags;
+    if user.values.profile.is_none() {
+        flags.profile = Some("hub".to_owned());
+    }
+    if user.values.sandbox.is_none() {
+        flags.sandbox = Some(SandboxChoice::WorkspaceWrite);
+    }
+    flags
 }
 
 impl HubConfig {

@@ -49,6 +49,21 @@ pub(crate) fn message_id(key: &str) -> Option<&str> {
 
 #[async_trait]
 impl Receiver for Core {
+    async fn admits(&self, event: &Inbound) -> bool {
+        let is_meant = match &event.body {
+            InboundBody::Message { text, .. } => event.mentioned || Command::parse(text).is_some(),
+            InboundBody::Answer { .. } | InboundBody::Migrated { .. } => true,
+        };
+        if !is_meant || check(event).is_err() || self.drain.is_cancelled() {
+            return false;
+        }
+        let known = self.chats.find(&event.chat).await.ok().flatten();
+        let actor = self.users.who(&event.chat.channel, &event.sender).await;
+        let actor = actor.ok().flatten();
+        let actor = actor.or_else(|| self.stranger(event, known.as_ref()));
+        actor.is_some_and(|it| authorise(&it, Action::Speak, event.chat_kind).is_ok())
+    }
+
     async fn take(&self, event: Inbound) -> Result<Taken, InboxError> {
         check(&event)?;
         if self.drain.is_cancelled() {
@@ -59,6 +74,7 @@ impl Receiver for Core {
             error @ MailboxError::TooLong { .. } => InboxError::Malformed {
                 reason: error.to_string(),
             },
+            MailboxError::TooMany { .. } | MailboxError::TooMuch { .. } => InboxError::Full,
             error => InboxError::Later {
                 reason: error.to_string(),
             },
@@ -153,7 +169,8 @@ impl Core {
             .await?
             >= UNSENT_MAX
         {
-            return Err(MailboxError::Full);
+            let max = usize::try_from(UNSENT_MAX).unwrap_or(usize::MAX);
+            return Err(MailboxError::TooMany { max });
         }
         let session = event.chat.session();
         let message = self.message(event, &session)?;
