@@ -279,7 +279,7 @@ impl AskArgs {
 }
 
 /// Options of a turn and of its session.
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 pub(crate) struct TurnArgs {
     /// Continue the latest session, preferably one of this directory
     #[arg(short = 'c', long = "continue")]

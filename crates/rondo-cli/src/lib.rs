@@ -5,6 +5,7 @@
 //! - `cli`: the arguments.
 //! - `commands`: one file for each command; `user_input`: the user's message from words, standard input and files.
 //! - `repl`: one prompt for the agent, a shell and Python.
+//! - `full_screen`: opens the full-screen interface, which is `rondo-tui`.
 //! - `story`: renders a recorded session.
 //! - `render`: renders a turn; `show_turn`: shows a running turn and handles signals; `screen`: shares the
 //!   terminal between a turn and questions; `approver`: asks the questions; `remember`: answers that let more than one
@@ -21,6 +22,7 @@ mod cli;
 mod commands;
 mod error;
 mod exit;
+mod full_screen;
 mod log;
 mod output;
 mod remember;

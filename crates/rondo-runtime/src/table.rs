@@ -10,8 +10,8 @@ use crate::mcp::McpTable;
 use crate::models::ModelTable;
 use crate::providers::Provider;
 use crate::values::{
-    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, OutputFormat, SandboxChoice, TimeSpan,
-    WebSearchChoice, Word,
+    ApprovalMode, ColorChoice, DurabilityLevel, EditKeys, MotionChoice, MouseChoice, OutputFormat,
+    PrintChoice, SandboxChoice, ScreenChoice, ThemeChoice, TimeSpan, WebSearchChoice, Word,
 };
 use rondo_types::Effort;
 use serde::Deserialize;
@@ -269,6 +269,16 @@ settings! {
     color: ColorChoice, Some("RONDO_COLOR"), Some("color"), FromUntrusted::Ignored;
     #[doc = "Editing keys of `rondo repl`"]
     edit_keys: EditKeys, Some("RONDO_EDIT_KEYS"), None, FromUntrusted::Ignored;
+    #[doc = "What `rondo` without arguments opens at a terminal"]
+    tui_screen: ScreenChoice, Some("RONDO_TUI_SCREEN"), None, FromUntrusted::Ignored;
+    #[doc = "What the mouse does in the full screen"]
+    tui_mouse: MouseChoice, Some("RONDO_TUI_MOUSE"), None, FromUntrusted::Ignored;
+    #[doc = "Whether anything moves by itself in the full screen"]
+    tui_motion: MotionChoice, Some("RONDO_TUI_MOTION"), None, FromUntrusted::Ignored;
+    #[doc = "Colours of the full screen"]
+    tui_theme: ThemeChoice, Some("RONDO_TUI_THEME"), None, FromUntrusted::Ignored;
+    #[doc = "What the full screen leaves in the terminal's scrollback"]
+    tui_print: PrintChoice, Some("RONDO_TUI_PRINT"), None, FromUntrusted::Ignored;
     #[doc = "PEM file of additional certificate authorities"]
     ca_file: PathBuf, Some("RONDO_CA_FILE"), None, FromUntrusted::Ignored;
     #[doc = "Folders whose configuration applies in full; can only be set in your own file"]
@@ -449,6 +459,11 @@ words! {
     SandboxChoice: "`off`, `read-only` or `workspace-write`",
     ColorChoice: "`auto`, `always` or `never`",
     EditKeys: "`emacs` or `vi`",
+    ScreenChoice: "`auto`, `full` or `inline`",
+    MouseChoice: "`on`, `wheel` or `off`",
+    MotionChoice: "`on` or `off`",
+    ThemeChoice: "`auto`, `dark`, `light` or `terminal`",
+    PrintChoice: "`all`, `last` or `none`",
     WebSearchChoice: "`off`, `model`, `brave` or `searxng`",
 }
 
@@ -482,6 +497,11 @@ mod tests {
             "color" => "never",
             "edit_keys" => "vi",
             "web_search" => "brave",
+            "tui_screen" => "inline",
+            "tui_mouse" => "wheel",
+            "tui_motion" => "off",
+            "tui_theme" => "dark",
+            "tui_print" => "last",
             _ => match setting.kind {
                 "`true` or `false`" => "true",
                 "a number" => "0.5",

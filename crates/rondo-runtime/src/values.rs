@@ -118,6 +118,51 @@ words! {
         /// An instance of SearXNG.
         Searxng = "searxng",
     }
+    /// What `rondo` without arguments opens at a terminal.
+    ScreenChoice {
+        /// The full screen, unless the terminal cannot show it.
+        Auto = "auto",
+        /// The full screen.
+        Full = "full",
+        /// The line prompt, `rondo repl`: also for screen readers.
+        Inline = "inline",
+    }
+    /// What the mouse does in the full screen.
+    MouseChoice {
+        /// The wheel scrolls, and dragging selects.
+        On = "on",
+        /// The wheel scrolls; selecting is the terminal's own.
+        Wheel = "wheel",
+        /// Nothing is asked of the terminal.
+        Off = "off",
+    }
+    /// Whether the full screen moves by itself.
+    MotionChoice {
+        /// A spinner turns while something works.
+        On = "on",
+        /// Nothing moves.
+        Off = "off",
+    }
+    /// Colours of the full screen.
+    ThemeChoice {
+        /// As the terminal says that it is.
+        Auto = "auto",
+        /// True colours on a dark ground.
+        Dark = "dark",
+        /// True colours on a light ground.
+        Light = "light",
+        /// The terminal's own sixteen.
+        Terminal = "terminal",
+    }
+    /// What the full screen leaves in the terminal's scrollback.
+    PrintChoice {
+        /// All that was not printed yet.
+        All = "all",
+        /// The last answer.
+        Last = "last",
+        /// Nothing.
+        None = "none",
+    }
     /// Editing keys of the prompt.
     EditKeys {
         /// Emacs, as in most shells.

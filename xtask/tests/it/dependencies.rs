@@ -28,8 +28,8 @@ const LAYERS: [&[&str]; 10] = [
     &["rondo-agent", "rondo-mcp", "rondo-otel", "rondo-web"],
     &["rondo-designs", "rondo-runtime"],
     &["rondo", "rondo-hub"],
-    // Channels of the hub.
-    &["rondo-telegram"],
+    // Channels of the hub; the screen is a host like it.
+    &["rondo-telegram", "rondo-tui"],
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.

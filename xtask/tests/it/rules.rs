@@ -90,7 +90,7 @@ const RULES: [Rule; 15] = [
         what: "hosts know no transport and build no tools",
         words: &["HttpModel", "ExecTool", "file_tools"],
         view: View::Code,
-        only_in: &["crates/rondo-cli/"],
+        only_in: &["crates/rondo-cli/", "crates/rondo-tui/"],
         not_in: &[],
         sample: "let model = HttpModel::new(endpoint, card)?;",
     },
@@ -105,7 +105,7 @@ const RULES: [Rule; 15] = [
             "resume_turn",
         ],
         view: View::Code,
-        only_in: &["crates/rondo-cli/"],
+        only_in: &["crates/rondo-cli/", "crates/rondo-tui/"],
         // These list, check, move and remove what is recorded, and run no turn of it; the stores of models and
         // of exported files are others.
         not_in: &[

@@ -6,7 +6,7 @@ mod attach;
 mod completion;
 mod config;
 mod doctor;
-mod editor;
+pub(crate) mod editor;
 mod fork;
 mod mcp;
 mod memory;

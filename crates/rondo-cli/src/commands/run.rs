@@ -9,6 +9,7 @@ use super::{
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
+use crate::full_screen;
 use crate::log;
 use crate::output::Output;
 use clap::Parser as _;
@@ -125,6 +126,9 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         }
         Command::Answer(args) => answer::run(*args, env, color, format, &output),
         Command::Attach(args) => attach::run(&args, env, color, &output),
+        Command::Repl(args) if full_screen::opens(&args, &env, cli.verbose) => {
+            full_screen::run(*args, env, color, &output)
+        }
         Command::Repl(args) => repl::run(*args, env, color, &output),
         Command::Fork(args) => fork::run(*args, env, color, format, &output),
         Command::Session(args) => session::run(&args, env, &output),

@@ -102,7 +102,7 @@ async fn a_word_for_the_version_prints_it() {
 #[tokio::test]
 async fn a_terminal_alone_gets_the_prompt_and_is_told_how_to_leave_it() {
     let server = serve(vec![says("It is four.")]).await;
-    let env = with_server(&server);
+    let env = with_server(&server).var("RONDO_TUI_SCREEN", "inline");
     let mut person = Person::start(&env, &[]);
     person.sees("Ctrl-D leaves").await;
     person.prompt("agent").await;

@@ -49,6 +49,7 @@ mod repl_turns;
 mod replay;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod screen;
 mod service;
 mod sessions;
 mod signals;

@@ -1,6 +1,8 @@
 //! A person at a terminal: keys go in, and what stands on the screen comes out.
 
 use crate::harness::TestEnv;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pty_process::{OwnedReadPty, OwnedWritePty, Size};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::termios::tcgetattr;
@@ -41,7 +43,11 @@ pub(crate) struct Person {
 
 /// What a terminal answers by itself: where its cursor is, when it is asked.
 #[derive(Default)]
-struct Answers(Vec<u8>);
+struct Answers {
+    due: Vec<u8>,
+    /// What was put on the clipboard last.
+    clipboard: String,
+}
 
 impl vt100::Callbacks for Answers {
     fn unhandled_csi(
@@ -55,8 +61,13 @@ impl vt100::Callbacks for Answers {
         if kind == 'n' && params == [&[6]] {
             let (row, column) = screen.cursor_position();
             let answer = format!("\x1b[{};{}R", row + 1, column + 1);
-            self.0.extend(answer.into_bytes());
+            self.due.extend(answer.into_bytes());
         }
+    }
+
+    fn copy_to_clipboard(&mut self, _: &mut vt100::Screen, _: &[u8], data: &[u8]) {
+        let bytes = STANDARD.decode(data).unwrap();
+        self.clipboard = String::from_utf8(bytes).unwrap();
     }
 }
 
@@ -142,6 +153,16 @@ impl Person {
         .await;
     }
 
+    /// Waits until something stands on the screen.
+    pub(crate) async fn shows(&mut self, text: &str) {
+        self.until(text, |it| it.screen().contains(text)).await;
+    }
+
+    /// Waits until something stands on the screen no more.
+    pub(crate) async fn shows_no_more(&mut self, text: &str) {
+        self.until(text, |it| !it.screen().contains(text)).await;
+    }
+
     /// Waits until something stands below something else that is there.
     pub(crate) async fn sees_below(&mut self, above: &str, text: &str) {
         let is_below = |it: &mut Self| {
@@ -216,6 +237,11 @@ impl Person {
     /// Returns what stands on the screen.
     pub(crate) fn screen(&self) -> String {
         self.screen.screen().contents()
+    }
+
+    /// Returns what was put on the clipboard last.
+    pub(crate) fn clipboard(&self) -> &str {
+        &self.screen.callbacks().clipboard
     }
 
     /// Returns the colour of the last character of a text that stands on the screen.
@@ -306,7 +332,7 @@ impl Person {
 
     async fn shown(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
-        let answers = std::mem::take(&mut self.screen.callbacks_mut().0);
+        let answers = std::mem::take(&mut self.screen.callbacks_mut().due);
         self.keys.write_all(&answers).await.unwrap();
     }
 }

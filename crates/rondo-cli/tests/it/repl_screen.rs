@@ -156,7 +156,7 @@ async fn help_and_notes_are_broken_at_words_in_a_narrow_terminal() {
 #[tokio::test]
 async fn the_greeting_and_a_sessions_note_are_broken_at_words_in_a_narrow_terminal() {
     let server = serve(vec![says("One.")]).await;
-    let env = TestEnv::new();
+    let env = TestEnv::new().var("RONDO_TUI_SCREEN", "inline");
     assert_eq!(env.ask(&server, &["one"]).await.code, Some(0));
     let url = server.url("/v1");
     let named = ["-m", "openai/test", "--base-url", &url];

@@ -2,7 +2,7 @@
 
 use super::client::LlmClient;
 use super::context::TerminalContext;
-use super::event::{AgentEvent, Reader, last};
+use super::event::{AgentEvent, EventReader};
 use super::tool::{Tool, native};
 use crate::run::{AllowAll, Run};
 use rondo_core::{Gate, Toolbox, profile as profiles};
@@ -118,7 +118,7 @@ impl fmt::Debug for Agent {
 async fn report(run: Run, events: Sender<AgentEvent>) {
     let (turn, mut listener) = run.begin(events.closed());
     let listen = async {
-        let mut reader = Reader::default();
+        let mut reader = EventReader::default();
         while let Some(event) = listener.next().await {
             for event in reader.read(event.body) {
                 // If the receiver is gone, the turn ends by `closed`.
@@ -127,5 +127,7 @@ async fn report(run: Run, events: Sender<AgentEvent>) {
         }
     };
     let (outcome, ()) = tokio::join!(turn, listen);
-    let _ = events.send(last(outcome)).await;
+    let _ = events
+        .send(EventReader::last(outcome.stop_reason, outcome.text))
+        .await;
 }

@@ -1,7 +1,7 @@
 //! The events of an agent.
 
 use crate::run::text_of;
-use rondo_types::{EventBody, Outcome, StopReason};
+use rondo_types::{EventBody, StopReason};
 use serde::{Deserialize, Serialize};
 
 /// What an agent reports of its run.
@@ -26,16 +26,17 @@ pub enum AgentEvent {
     FinalResponse(String),
 }
 
-/// Reads the design's events out of ours.
+/// Reads the design's events out of a turn's.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub struct EventReader {
     /// The text of the step so far.
     said: String,
 }
 
-impl Reader {
-    /// Returns what an event of the turn means here, in order.
-    pub(super) fn read(&mut self, event: EventBody) -> Vec<AgentEvent> {
+impl EventReader {
+    /// Returns what an event of the turn means here, in order. The last event of a run is told by
+    /// [`last`](Self::last).
+    pub fn read(&mut self, event: EventBody) -> Vec<AgentEvent> {
         match event {
             EventBody::StepStarted { .. } => self.said.clear(),
             EventBody::TextDelta { text } => self.said.push_str(&text),
@@ -59,12 +60,13 @@ impl Reader {
         }
         Vec::new()
     }
-}
 
-/// Returns the last event of a run.
-pub(super) fn last(outcome: Outcome) -> AgentEvent {
-    match outcome.stop_reason {
-        StopReason::Complete | StopReason::MaxSteps => AgentEvent::FinalResponse(outcome.text),
-        _ => AgentEvent::Error(outcome.text),
+    /// Returns the last event of a run that ended so.
+    #[must_use]
+    pub fn last(stop_reason: StopReason, text: String) -> AgentEvent {
+        match stop_reason {
+            StopReason::Complete | StopReason::MaxSteps => AgentEvent::FinalResponse(text),
+            _ => AgentEvent::Error(text),
+        }
     }
 }

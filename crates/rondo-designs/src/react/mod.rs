@@ -91,5 +91,5 @@ pub mod tools;
 pub use self::core::{Agent, EVENTS_WAITING_MAX};
 pub use client::LlmClient;
 pub use context::TerminalContext;
-pub use event::AgentEvent;
+pub use event::{AgentEvent, EventReader};
 pub use tool::Tool;

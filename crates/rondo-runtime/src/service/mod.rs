@@ -40,7 +40,7 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
 use crate::parking;
 use crate::runtime::Runtime;
-use crate::session::SessionOptions;
+use crate::session::{SessionOptions, SessionSource};
 use crate::sessions;
 use cells::Loans;
 use checkpoints::Checkpoints;
@@ -297,6 +297,33 @@ impl SessionService {
             (found, _) => found,
         });
         Ok(self.session(found.await?.id, options))
+    }
+
+    /// Returns the session that is meant: a new one, which is in memory where the settings keep nothing, or one that is
+    /// there.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn open_session(
+        &self,
+        source: &SessionSource,
+        options: SessionOptions,
+    ) -> Result<SessionHandle> {
+        match source {
+            SessionSource::New if self.shared.store.is_in_memory() => {
+                self.new_ephemeral_session(options)
+            }
+            SessionSource::New => Ok(self.new_session(options)),
+            SessionSource::Id(name) => self.find(name, options).await,
+            SessionSource::Latest => {
+                let (store, directory) = (self.shared.store.clone(), options.directory.clone());
+                let latest = off_thread(move || sessions::latest(&store, &directory)).await?;
+                Ok(self.session(latest.id, options))
+            }
+        }
     }
 
     /// Waits until all turns that run are over. No further one begins here; what waits stays in the mailboxes.

@@ -1,0 +1,208 @@
+//! Opens the full-screen interface, which is what `rondo` without arguments does at a terminal.
+
+use crate::cli::{AskArgs, ColorChoice, ReplArgs};
+use crate::commands::ask::{AskMode, source, working_directory};
+use crate::commands::{editor, report::output_of};
+use crate::error::{CliError, Result};
+use crate::exit::Exit;
+use crate::output::{Output, SharedOutput};
+use crate::user_input;
+use rondo_runtime::env::Env;
+use rondo_runtime::error::{SetupError, SetupErrorKind};
+use rondo_runtime::service::{NoHost, SessionService};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::values::{
+    EditKeys, MotionChoice, MouseChoice, PrintChoice, ScreenChoice, ThemeChoice,
+};
+use rondo_runtime::{NoNotices, Runtime, SessionOptions};
+use rondo_tui::{AtExit, Colours, Ended, Mouse, Notes, Opening, Options, Program};
+use rondo_types::Message;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Returns whether the full screen is opened for these arguments: it was not asked for the line prompt, nothing is
+/// logged to the terminal, and the terminal can show it.
+pub(crate) fn opens(args: &ReplArgs, env: &Env, verbose: u8) -> bool {
+    let is_for_lines = !args.implied || args.mode.is_some() || args.restore_python || verbose > 0;
+    if is_for_lines {
+        return false;
+    }
+    let Ok(directory) = working_directory(args.turn.directory.as_deref()) else {
+        return false;
+    };
+    // What is wrong with them is said by what opens.
+    let settings = Settings::load(env.clone(), directory, layer(args), &NoNotices);
+    let choice = settings.ok().and_then(|it| it.values.tui_screen);
+    match choice.unwrap_or(ScreenChoice::Auto) {
+        ScreenChoice::Full => true,
+        ScreenChoice::Inline => false,
+        ScreenChoice::Auto => env.get("TERM").is_some_and(|it| it != "dumb"),
+    }
+}
+
+fn layer(args: &ReplArgs) -> rondo_runtime::Layer {
+    asked(args).layer()
+}
+
+fn asked(args: &ReplArgs) -> AskArgs {
+    AskArgs {
+        turn: args.turn.clone(),
+        ..AskArgs::default()
+    }
+}
+
+/// Opens the screen, and returns when it was left.
+///
+/// # Errors
+/// When the settings make no sense, the session that is named cannot be had, or the terminal cannot be set.
+pub(crate) fn run(
+    args: ReplArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: &Output,
+) -> Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|err| {
+        let error = anyhow::Error::new(err).context("failed to start the runtime");
+        CliError::caused(Exit::Error, error)
+    })?;
+    let ended = runtime.block_on(open(args, env, color, early));
+    // What still waits for the disk or the terminal must not keep the process.
+    runtime.shutdown_background();
+    match ended? {
+        Ended::Quit => Ok(Exit::Answer),
+        Ended::Terminated => Ok(Exit::Terminated),
+    }
+}
+
+async fn open(
+    args: ReplArgs,
+    env: Env,
+    color: Option<ColorChoice>,
+    early: &Output,
+) -> Result<Ended> {
+    let first = args.prompt.join(" ");
+    let args = asked(&args);
+    let options = SessionOptions {
+        directory: working_directory(args.turn.directory.as_deref())?,
+        is_directory_named: args.turn.directory.is_some(),
+    };
+    let notes = Notes::new(SharedOutput::new(*early));
+    let runtime = Runtime::new(env.clone(), args.layer(), Arc::clone(&notes) as _);
+    let settings = runtime.settings(options.directory.clone())?;
+    let output = output_of(&settings.values, &env, color);
+    let service = SessionService::open(runtime, options.directory.clone(), NoHost)?;
+    let session = service
+        .open_session(&source(&args, AskMode::Ask), options)
+        .await?;
+    let program = Own {
+        env,
+        servers: settings.mcp.names(),
+    };
+    notes.collect();
+    let opening = Opening {
+        options: screen_options(&settings, &output),
+        service,
+        session,
+        settings,
+        program: Arc::new(program),
+        notes,
+        first: Some(first).filter(|it| !it.trim().is_empty()),
+    };
+    Ok(rondo_tui::open(opening).await?)
+}
+
+fn screen_options(settings: &Settings, output: &Output) -> Options {
+    let values = &settings.values;
+    Options {
+        mouse: match values.tui_mouse.unwrap_or(MouseChoice::On) {
+            MouseChoice::On => Mouse::On,
+            MouseChoice::Wheel => Mouse::Wheel,
+            MouseChoice::Off => Mouse::Off,
+        },
+        colours: match output.stdout_color {
+            true => colours(values.tui_theme.unwrap_or(ThemeChoice::Auto), &settings.env),
+            false => Colours::None,
+        },
+        is_still: values.tui_motion == Some(MotionChoice::Off),
+        at_exit: match values.tui_print.unwrap_or(PrintChoice::All) {
+            PrintChoice::All => AtExit::All,
+            PrintChoice::Last => AtExit::Last,
+            PrintChoice::None => AtExit::None,
+        },
+        has_vi_keys: values.edit_keys == Some(EditKeys::Vi),
+    }
+}
+
+/// True colours are used where the terminal says that it has them, and which ground it has.
+fn colours(theme: ThemeChoice, env: &Env) -> Colours {
+    let has_true_colours = matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"));
+    match theme {
+        ThemeChoice::Dark => Colours::Dark,
+        ThemeChoice::Light => Colours::Light,
+        ThemeChoice::Auto if has_true_colours => match ground(env) {
+            Some(true) => Colours::Light,
+            Some(false) => Colours::Dark,
+            None => Colours::Sixteen,
+        },
+        ThemeChoice::Auto | ThemeChoice::Terminal => Colours::Sixteen,
+    }
+}
+
+/// Returns whether the terminal's ground is light, where `COLORFGBG` tells it: `foreground;background`.
+fn ground(env: &Env) -> Option<bool> {
+    let (_, background) = env.get("COLORFGBG")?.rsplit_once(';')?;
+    match background.parse::<u8>().ok()? {
+        7 | 9..=15 => Some(true),
+        0..=6 | 8 => Some(false),
+        _ => None,
+    }
+}
+
+/// What the program brings to its screen.
+struct Own {
+    env: Env,
+    servers: Vec<String>,
+}
+
+impl Program for Own {
+    fn message(&self, text: &str, directory: &Path) -> rondo_runtime::error::Result<Message> {
+        user_input::of_text(text, directory, &self.servers).map_err(for_screen)
+    }
+
+    fn edit(&self, draft: &str) -> rondo_runtime::error::Result<String> {
+        editor::edit_text(&self.env, draft).map_err(for_screen)
+    }
+
+    fn page(&self, text: &str) -> rondo_runtime::error::Result<()> {
+        editor::page(&self.env, text).map_err(for_screen)
+    }
+}
+
+fn for_screen(error: CliError) -> SetupError {
+    let shown = SetupError::new(SetupErrorKind::Input, error.line());
+    match error.hint {
+        Some(hint) => shown.hint(hint),
+        None => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn true_colours_need_a_terminal_that_has_them_and_tells_its_ground() {
+        let colours = |env: &[(&str, &str)]| colours(ThemeChoice::Auto, &Env::of(env));
+        let (true_colours, dark) = (("COLORTERM", "truecolor"), ("COLORFGBG", "15;0"));
+        assert_eq!(colours(&[true_colours, dark]), Colours::Dark);
+        assert_eq!(
+            colours(&[true_colours, ("COLORFGBG", "0;default;15")]),
+            Colours::Light
+        );
+        assert_eq!(colours(&[true_colours]), Colours::Sixteen);
+        assert_eq!(colours(&[dark]), Colours::Sixteen);
+    }
+}

@@ -1,0 +1,198 @@
+//! What keys of the input do.
+
+use super::keys::{Action, action, key_of, spelled};
+use super::review::Review;
+use super::{App, Effect, Layer};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use rondo_core::session::Delivery;
+
+/// Within this time, a key that was pressed before does more; in milliseconds.
+const AGAIN_MS: u64 = 1_500;
+
+impl App {
+    pub(super) fn input_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+        if spelled(key).as_deref() == Some("?") && self.editor.is_empty() {
+            self.layer = Layer::Help(0);
+            return Vec::new();
+        }
+        match action(key) {
+            Some(action) => self.act(action),
+            None => {
+                self.edit(key);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns whether the key was pressed before, a moment ago.
+    fn is_again(&mut self, action: Action) -> bool {
+        let now = self.now;
+        let before = self.pressed.replace((action, now));
+        let is_again = before.is_some_and(|(it, at)| it == action && now.0 - at.0 <= AGAIN_MS);
+        if is_again {
+            self.pressed = None;
+        }
+        is_again
+    }
+
+    fn act(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Send => return self.send(Delivery::Steer),
+            Action::Newline => self.editor.insert("\n"),
+            Action::Queue if self.story.is_in_turn && !self.editor.is_empty() => {
+                return self.send(Delivery::Queue);
+            }
+            Action::Queue => {}
+            Action::Escape => return self.escape(),
+            Action::Interrupt => return self.interrupt(),
+            Action::EndOrDelete => match self.editor.is_empty() {
+                true => return vec![Effect::Quit],
+                false => self.editor.delete(),
+            },
+            Action::Review => self.review(),
+            Action::PageUp => self.scroll(-self.page()),
+            Action::PageDown => self.scroll(self.page()),
+            Action::RowUp => self.scroll(-1),
+            Action::RowDown => self.scroll(1),
+            Action::Top => {
+                let theme = self.theme;
+                let frame = crate::transcript::Frame {
+                    theme: &theme,
+                    ..self.frame()
+                };
+                self.viewport.go_to_top(&mut self.story.transcript, frame);
+            }
+            Action::Bottom => self.viewport.follow(),
+            Action::Find => self.layer = Layer::Find(Box::default()),
+            Action::SelectUp => self.select(true),
+            Action::SelectDown => self.select(false),
+            Action::Open => self.turn_open(),
+            Action::CopyEntry => return self.copy_entry(),
+            Action::RunAgain => self.run_again(),
+            Action::Pager => return vec![Effect::Page(self.story.transcript.text())],
+            Action::ExternalEditor => return vec![Effect::Edit(self.editor.whole())],
+            Action::Previous => return self.previous(),
+            Action::Next => self.next(),
+            Action::Unfold => drop(self.editor.unfold()),
+            Action::Redraw => return vec![Effect::Redraw],
+            Action::Suspend => return vec![Effect::Suspend],
+            Action::Help => self.layer = Layer::Help(0),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn page(&self) -> isize {
+        let height = isize::try_from(self.drawn.area.height).unwrap_or(1);
+        (height - 2).max(1)
+    }
+
+    pub(super) fn send(&mut self, delivery: Delivery) -> Vec<Effect> {
+        if self.editor.before().ends_with('\\') {
+            self.editor.backspace();
+            self.editor.insert("\n");
+            return Vec::new();
+        }
+        if self.editor.text().trim().is_empty() {
+            return Vec::new();
+        }
+        let text = self.editor.take();
+        self.viewport.follow();
+        vec![Effect::Submit { text, delivery }]
+    }
+
+    fn escape(&mut self) -> Vec<Effect> {
+        if self.selected.take().is_some() || self.dragged.take().is_some() {
+            return Vec::new();
+        }
+        if self.story.is_in_turn {
+            return vec![Effect::Cancel];
+        }
+        Vec::new()
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        if let Some(copied) = self.copy_dragged() {
+            return vec![copied];
+        }
+        let is_again = self.is_again(Action::Interrupt);
+        if !self.editor.is_empty() {
+            self.editor.take();
+            return Vec::new();
+        }
+        if self.story.is_in_turn {
+            return vec![Effect::Cancel];
+        }
+        if is_again {
+            return vec![Effect::Quit];
+        }
+        self.flash("Ctrl-C again quits");
+        Vec::new()
+    }
+
+    pub(super) fn review(&mut self) {
+        match self.story.questions.is_empty() {
+            true => self.flash("nothing waits for approval"),
+            false => self.layer = Layer::Review(Box::new(Review::new(&self.story.questions))),
+        }
+    }
+
+    fn previous(&mut self) -> Vec<Effect> {
+        let width = self.draft_width();
+        if self.editor.up_or_down(true, width) || !self.editor.is_empty() {
+            return Vec::new();
+        }
+        // A message that waits comes back into the input, and is sent anew.
+        let Some(waiting) = self.queue.take_last() else {
+            return Vec::new();
+        };
+        self.editor.set(&waiting.text);
+        vec![Effect::Withdraw(waiting.ticket)]
+    }
+
+    fn next(&mut self) {
+        let width = self.draft_width();
+        self.editor.up_or_down(false, width);
+    }
+
+    /// Edits the draft, by the keys of Emacs.
+    fn edit(&mut self, key: &KeyEvent) {
+        let editor = &mut self.editor;
+        let has_others = key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        if let (KeyCode::Char(c), false) = (key.code, has_others) {
+            return editor.insert(c.encode_utf8(&mut [0; 4]));
+        }
+        let Some(spelled) = spelled(key) else {
+            return;
+        };
+        match spelled.as_str() {
+            "Backspace" | "Ctrl-H" | "Shift-Backspace" => editor.backspace(),
+            "Delete" => editor.delete(),
+            "Left" | "Ctrl-B" => editor.left(),
+            "Right" => editor.right(),
+            "Ctrl-Left" | "Alt-Left" | "Alt-B" => editor.go_to_word_left(),
+            "Ctrl-Right" | "Alt-Right" => editor.go_to_word_right(),
+            "Home" | "Ctrl-A" => editor.go_to_line_start(),
+            "End" | "Ctrl-E" => editor.go_to_line_end(),
+            "Ctrl-W" | "Alt-Backspace" | "Ctrl-Backspace" => editor.cut_word_left(),
+            "Alt-D" | "Ctrl-Delete" => editor.cut_word_right(),
+            "Ctrl-K" => editor.cut_to_end(),
+            "Ctrl-U" => editor.cut_to_start(),
+            "Ctrl-Y" => editor.put(),
+            "Ctrl-_" | "Ctrl-/" | "Ctrl-7" => editor.undo(),
+            _ => {}
+        }
+    }
+
+    /// Returns what is said of questions that wait, where there are any.
+    pub(super) fn asks(&self) -> Option<String> {
+        let waiting = match self.story.questions.len() {
+            0 => return None,
+            1 => "1 approval waits".to_owned(),
+            count => format!("{count} approvals wait"),
+        };
+        Some(format!("{waiting} · {} reviews", key_of(Action::Review)))
+    }
+}

@@ -1,0 +1,81 @@
+//! What goes on at the moment, in one line.
+
+use crate::text::clean;
+use crate::transcript::Card;
+use rondo_types::TimeMs;
+
+/// The signs of the spinner.
+const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"];
+
+/// What goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Activity {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// A person is waited for.
+    Waiting,
+    /// Work, in words, and since when.
+    Working {
+        /// What is done.
+        what: String,
+        /// Since when.
+        since: TimeMs,
+    },
+}
+
+impl Activity {
+    fn working(what: impl Into<String>, since: TimeMs) -> Self {
+        Self::Working {
+            what: what.into(),
+            since,
+        }
+    }
+
+    /// The model was asked and has not begun.
+    pub(crate) fn thinking(is_react: bool, since: TimeMs) -> Self {
+        let what = match is_react {
+            true => "MyLM is thinking...",
+            false => "Thinking",
+        };
+        Self::working(what, since)
+    }
+
+    pub(crate) fn writing(since: TimeMs) -> Self {
+        Self::working("Writing", since)
+    }
+
+    pub(crate) fn queued(since: TimeMs) -> Self {
+        Self::working("Waiting for the provider to take another request", since)
+    }
+
+    pub(crate) fn summarising(since: TimeMs) -> Self {
+        Self::working("Summing up", since)
+    }
+
+    /// A call runs.
+    pub(crate) fn of_call(card: &Card, is_react: bool, since: TimeMs) -> Self {
+        let what = card.command().map_or_else(|| card.line(), clean::line);
+        match is_react {
+            true => Self::working(format!("Executing: `{what}`..."), since),
+            false => Self::working(format!("Running {}", card.line()), since),
+        }
+    }
+
+    /// Returns the line, with so many turns of the spinner behind it; nothing where nothing goes on.
+    pub(crate) fn line(&self, turn: usize, is_still: bool, now: TimeMs) -> Option<String> {
+        let Self::Working { what, since } = self else {
+            return None;
+        };
+        let mark = match is_still {
+            true => "·",
+            false => SPINNER.get(turn % SPINNER.len()).copied().unwrap_or("·"),
+        };
+        let seconds = now.0.saturating_sub(since.0) / 1000;
+        let since = match seconds {
+            0 => String::new(),
+            seconds => format!("  {seconds} s"),
+        };
+        Some(format!("{mark} {what}{since}"))
+    }
+}

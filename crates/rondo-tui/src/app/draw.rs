@@ -1,0 +1,315 @@
+//! The frame: the conversation above, what waits and the input below.
+
+use super::{App, Drawn, Layer, help, keys};
+use crate::terminal::painter::Moved;
+use crate::text::{Piece, Row, Wrap, clean, columns};
+use crate::transcript::{Frame, Place};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::{Position, Rect};
+use ratatui_core::style::Style;
+use rondo_core::session::Delivery;
+
+/// Rows of the draft that are shown at most.
+const DRAFT_ROWS_MAX: usize = 10;
+/// Messages that wait and are shown.
+const WAITING_ROWS_MAX: usize = 3;
+/// The smallest terminal that is drawn on.
+const COLUMNS_MIN: u16 = 20;
+const ROWS_MIN: u16 = 6;
+
+/// A frame, and where its caret is.
+pub(crate) struct Drawing {
+    pub(crate) buffer: Buffer,
+    pub(crate) caret: Option<Position>,
+    /// Rows that moved up since the frame before.
+    pub(crate) moved: Option<Moved>,
+}
+
+impl App {
+    /// Draws a frame.
+    pub(crate) fn draw(&mut self, area: Rect) -> Drawing {
+        let mut buffer = Buffer::empty(area);
+        if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
+            buffer.set_stringn(0, 0, "too small", usize::from(area.width), Style::new());
+            return Drawing {
+                buffer,
+                caret: None,
+                moved: None,
+            };
+        }
+        let below = self.below(usize::from(area.width));
+        let max = area.height.saturating_sub(2);
+        let height = u16::try_from(below.rows.len()).unwrap_or(max).min(max);
+        let top = area.height - height;
+        let above = Rect::new(0, 0, area.width, top);
+        let moved = self.draw_conversation(&mut buffer, above);
+        let skip = below.rows.len().saturating_sub(usize::from(height));
+        for (row, y) in below.rows.iter().skip(skip).zip(top..) {
+            row.draw(&mut buffer, 0, y, area.width);
+        }
+        let mut caret = below.caret.and_then(|(x, y)| {
+            let y = u16::try_from(y.checked_sub(skip)?).ok()?;
+            Some(Position::new(u16::try_from(x).ok()?, top + y))
+        });
+        if let Some(over) = self.draw_layer(&mut buffer, above) {
+            caret = over;
+        }
+        Drawing {
+            buffer,
+            caret,
+            moved: moved.filter(|_| matches!(self.layer, Layer::None)),
+        }
+    }
+
+    fn draw_conversation(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Moved> {
+        let theme = self.theme;
+        let frame = Frame {
+            width: usize::from(area.width),
+            height: usize::from(area.height),
+            theme: &theme,
+        };
+        let rows = self.viewport.rows(&mut self.story.transcript, frame);
+        // A conversation that does not fill the screen stands at its foot, beside the input.
+        let rows_shown = u16::try_from(rows.len()).unwrap_or(area.height);
+        let first = area.height.saturating_sub(rows_shown);
+        for ((place, row), y) in rows.iter().zip(first..) {
+            row.draw(buffer, 0, y, area.width);
+            let is_found = matches!(&self.layer, Layer::Find(find) if find.at == Some(*place));
+            if is_found || self.dragged.is_some_and(|it| it.holds(*place)) {
+                buffer.set_style(Rect::new(0, y, area.width, 1), theme.selected);
+            }
+            if Some(place.entry) == self.selected {
+                let mark = if place.row == 0 { " " } else { "▌" };
+                buffer.set_stringn(0, y, mark, 1, theme.focus);
+            }
+        }
+        let places: Vec<Place> = rows.into_iter().map(|it| it.0).collect();
+        let moved = moved(&self.drawn.places, &places, area, self.drawn.area);
+        self.drawn = Drawn { area, places };
+        moved
+    }
+
+    /// Draws what lies over the conversation. Returns where the caret is then.
+    fn draw_layer(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Option<Position>> {
+        match &mut self.layer {
+            Layer::None | Layer::Find(_) => None,
+            Layer::Help(from) => {
+                let lines = help::lines();
+                let wide = lines.iter().map(|it| columns(&it.0)).max().unwrap_or(0);
+                let rows: Vec<Row> = lines
+                    .into_iter()
+                    .map(|(keys, does)| Row {
+                        gutter: vec![Piece::new(format!("{keys:wide$}  "), self.theme.accent)],
+                        ..Row::of(does, self.theme.text)
+                    })
+                    .collect();
+                *from = (*from).min(rows.len().saturating_sub(1));
+                let rows = rows.get(*from..).unwrap_or_default();
+                panel(buffer, area, &self.theme.focus, "keys · Esc closes", rows);
+                Some(None)
+            }
+            Layer::Review(_) => Some(self.draw_review(buffer, area)),
+        }
+    }
+
+    fn draw_review(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Position> {
+        let theme = self.theme;
+        let now = self.now;
+        let Layer::Review(review) = &mut self.layer else {
+            return None;
+        };
+        let inner = usize::from(area.width).saturating_sub(4);
+        let prompt = review
+            .question()
+            .map_or(String::new(), |it| clean::exact(&it.prompt));
+        let wrap = Wrap {
+            keeps_blanks: true,
+            ..Wrap::at(inner)
+        };
+        let rows = wrap.lines(&prompt, theme.text);
+        let words = review.words().cloned();
+        let hint_rows = review.hints(now).len() + usize::from(words.is_some());
+        let room = usize::from(area.height)
+            .saturating_sub(3 + hint_rows)
+            .max(1);
+        review.drew(rows.len(), room);
+        let from = review.from();
+        let mut shown: Vec<Row> = rows.iter().skip(from).take(room).cloned().collect();
+        let left = rows.len().saturating_sub(from + room);
+        let foot = match left {
+            0 => "─".repeat(inner),
+            left => format!("── {left} more rows: PageDown "),
+        };
+        shown.push(Row::of(foot, theme.frame));
+        let mut caret = None;
+        if let Some(editor) = &words {
+            let text = editor.text().replace('\n', " ");
+            let at = columns(editor.before());
+            let skip = at.saturating_sub(inner.saturating_sub(3));
+            let visible: String = text.chars().skip(skip).collect();
+            caret = Some((at - skip + 4, shown.len() + 1));
+            shown.push(Row {
+                gutter: vec![Piece::new("› ", theme.accent)],
+                ..Row::of(visible, theme.text)
+            });
+        }
+        for hint in review.hints(now) {
+            shown.push(Row::of(hint, theme.accent));
+        }
+        let (at, count) = review.count();
+        let title = match count {
+            1 => "may this run?".to_owned(),
+            count => format!("may this run? {at} of {count} · Tab: the next"),
+        };
+        let top = panel(buffer, area, &theme.warn, &title, &shown);
+        caret.map(|(x, y)| {
+            let x = u16::try_from(x)
+                .unwrap_or(area.width)
+                .min(area.width.saturating_sub(2));
+            let y = u16::try_from(y).unwrap_or(area.height);
+            Position::new(x, (top + y).min(area.bottom().saturating_sub(1)))
+        })
+    }
+
+    pub(super) fn draft_width(&self) -> usize {
+        usize::from(self.drawn.area.width).saturating_sub(4).max(2)
+    }
+
+    /// Returns what stands below the conversation.
+    fn below(&mut self, width: usize) -> Below {
+        let theme = self.theme;
+        let mut rows = Vec::new();
+        if let Some(line) = self.activity_line() {
+            rows.push(Row::of(line, theme.dim));
+        }
+        if !self.viewport.follows() {
+            let text = format!(
+                "  ↓ more below · {} goes there",
+                keys::key_of(keys::Action::Bottom)
+            );
+            rows.push(Row::of(text, theme.accent));
+        }
+        self.waiting_rows(&mut rows);
+        if let Some(asks) = self.asks() {
+            rows.push(Row::of(format!("▲ {asks}"), theme.warn));
+        }
+        let caret = self.draft_rows(width, &mut rows);
+        let caret = match self.find_line() {
+            Some((line, x)) => {
+                rows.push(Row::of(line, theme.accent));
+                Some((x, rows.len() - 1))
+            }
+            None => {
+                rows.push(self.status_row(width));
+                caret
+            }
+        };
+        Below { rows, caret }
+    }
+
+    fn waiting_rows(&self, rows: &mut Vec<Row>) {
+        let all = self.queue.all();
+        let hidden = all.len().saturating_sub(WAITING_ROWS_MAX);
+        for waiting in all.iter().skip(hidden) {
+            let how = match waiting.delivery {
+                Delivery::Steer => "steers",
+                _ => "queued",
+            };
+            let text = clean::line(&waiting.text);
+            rows.push(Row::of(format!("⧗ {how}: {text}"), self.theme.dim));
+        }
+        if hidden > 0 {
+            rows.push(Row::of(format!("⧗ and {hidden} more wait"), self.theme.dim));
+        }
+    }
+
+    /// Draws the input, and returns where its caret is.
+    fn draft_rows(&self, width: usize, rows: &mut Vec<Row>) -> Option<(usize, usize)> {
+        let theme = self.theme;
+        let inner = width.saturating_sub(4).max(2);
+        let title = format!("─ {} ", self.input_title());
+        let line = width.saturating_sub(columns(&title) + 2);
+        rows.push(Row::of(
+            format!("╭{title}{}╮", "─".repeat(line)),
+            theme.frame,
+        ));
+        let all = self.editor.rows(inner);
+        let (x, y) = self.editor.caret_at(inner);
+        let from = (y + 1).saturating_sub(DRAFT_ROWS_MAX);
+        let shown = all.iter().skip(from).take(DRAFT_ROWS_MAX);
+        let first = rows.len();
+        for row in shown {
+            let text = self.editor.shown(row);
+            let blank = " ".repeat(inner.saturating_sub(columns(&text)));
+            rows.push(Row {
+                gutter: vec![Piece::new("│ ", theme.frame)],
+                pieces: vec![
+                    Piece::new(text, theme.text),
+                    Piece::new(blank, theme.text),
+                    Piece::new(" │", theme.frame),
+                ],
+                ..Row::default()
+            });
+        }
+        let line = "─".repeat(width.saturating_sub(2));
+        rows.push(Row::of(format!("╰{line}╯"), theme.frame));
+        Some((x + 2, first + y - from))
+    }
+}
+
+struct Below {
+    rows: Vec<Row>,
+    caret: Option<(usize, usize)>,
+}
+
+/// Draws a panel at the foot of an area, as high as its rows need. Returns its first row.
+fn panel(buffer: &mut Buffer, area: Rect, style: &Style, title: &str, rows: &[Row]) -> u16 {
+    let needed = u16::try_from(rows.len())
+        .unwrap_or(u16::MAX)
+        .saturating_add(2);
+    let height = needed.min(area.height);
+    let top = area.bottom() - height;
+    let inner = usize::from(area.width).saturating_sub(2);
+    for y in top..area.bottom() {
+        buffer.set_stringn(
+            0,
+            y,
+            " ".repeat(usize::from(area.width)),
+            usize::from(area.width),
+            Style::new(),
+        );
+    }
+    let line = inner.saturating_sub(columns(title) + 3);
+    let head = format!("┏━ {title} {}┓", "━".repeat(line));
+    buffer.set_stringn(0, top, head, usize::from(area.width), *style);
+    let bottom = area.bottom().saturating_sub(1);
+    for (row, y) in rows.iter().zip(top + 1..bottom) {
+        row.draw(buffer, 2, y, area.width.saturating_sub(2));
+    }
+    for y in top + 1..bottom {
+        buffer.set_stringn(0, y, "┃", 1, *style);
+        buffer.set_stringn(area.width.saturating_sub(1), y, "┃", 1, *style);
+    }
+    let foot = format!("┗{}┛", "━".repeat(inner));
+    buffer.set_stringn(0, bottom, foot, usize::from(area.width), *style);
+    top
+}
+
+/// Returns by how much rows moved up between two frames of one size.
+fn moved(before: &[Place], now: &[Place], area: Rect, drawn: Rect) -> Option<Moved> {
+    let first = now.first()?;
+    let is_full = before.len() == now.len() && now.len() == usize::from(area.height);
+    if area != drawn || !is_full || before.first() == Some(first) {
+        return None;
+    }
+    let by = before.iter().position(|it| it == first)?;
+    let is_same = before
+        .iter()
+        .skip(by)
+        .eq(now.iter().take(before.len() - by));
+    is_same.then(|| Moved {
+        top: area.top(),
+        bottom: area.bottom(),
+        by: u16::try_from(by).unwrap_or(0),
+    })
+}

@@ -1,0 +1,268 @@
+//! The table of keys: bindings, the help panel and the hints of the footer follow from it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a key does while the input has the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Send,
+    Newline,
+    Queue,
+    Escape,
+    Interrupt,
+    EndOrDelete,
+    NextMode,
+    NextLanguage,
+    Review,
+    PageUp,
+    PageDown,
+    RowUp,
+    RowDown,
+    Top,
+    Bottom,
+    Find,
+    Pager,
+    ExternalEditor,
+    SearchHistory,
+    Redraw,
+    Suspend,
+    Help,
+    Previous,
+    Next,
+    SelectUp,
+    SelectDown,
+    Open,
+    CopyEntry,
+    RunAgain,
+    Plan,
+    Model,
+    Sessions,
+    Pane,
+    Unfold,
+    Explain,
+}
+
+/// A row of the table.
+pub(crate) struct Binding {
+    /// As [`spelled`] spells them.
+    pub(crate) keys: &'static [&'static str],
+    pub(crate) action: Action,
+    /// What it does, for the help.
+    pub(crate) does: &'static str,
+}
+
+const fn bind(keys: &'static [&'static str], action: Action, does: &'static str) -> Binding {
+    Binding { keys, action, does }
+}
+
+/// All keys of the input but those that edit the text.
+pub(crate) const BINDINGS: &[Binding] = &[
+    bind(
+        &["Enter"],
+        Action::Send,
+        "send; while a turn runs, steer it",
+    ),
+    bind(
+        &["Alt-Enter", "Shift-Enter", "Ctrl-Enter", "Ctrl-J"],
+        Action::Newline,
+        "another line (also `\\` and Enter)",
+    ),
+    bind(
+        &["Tab"],
+        Action::Queue,
+        "complete; while a turn runs, queue for the next one",
+    ),
+    bind(
+        &["Esc"],
+        Action::Escape,
+        "one back; stop what runs; twice when empty: go back a turn",
+    ),
+    bind(
+        &["Ctrl-C"],
+        Action::Interrupt,
+        "copy the selection; drop the draft; stop what runs; twice: quit",
+    ),
+    bind(
+        &["Ctrl-D"],
+        Action::EndOrDelete,
+        "quit when empty; else delete a letter",
+    ),
+    bind(
+        &["Shift-Tab"],
+        Action::NextMode,
+        "what runs without asking: ask, auto, plan",
+    ),
+    bind(
+        &["F2"],
+        Action::NextLanguage,
+        "what you type: agent, shell, python",
+    ),
+    bind(&["Alt-Y"], Action::Review, "review what waits for approval"),
+    bind(&["PageUp"], Action::PageUp, "scroll a page up"),
+    bind(&["PageDown"], Action::PageDown, "scroll a page down"),
+    bind(&["Shift-Up", "Ctrl-Up"], Action::RowUp, "scroll a row up"),
+    bind(
+        &["Shift-Down", "Ctrl-Down"],
+        Action::RowDown,
+        "scroll a row down",
+    ),
+    bind(&["Ctrl-Home", "Alt-<"], Action::Top, "the beginning"),
+    bind(
+        &["Ctrl-End", "Alt->"],
+        Action::Bottom,
+        "the end, which is followed",
+    ),
+    bind(&["Ctrl-F"], Action::Find, "find in the whole session"),
+    bind(&["Alt-Up"], Action::SelectUp, "select the entry before"),
+    bind(&["Alt-Down"], Action::SelectDown, "select the entry after"),
+    bind(
+        &["Alt-E"],
+        Action::Open,
+        "show the selected entry in full, or no more",
+    ),
+    bind(
+        &["Alt-C"],
+        Action::CopyEntry,
+        "copy the selected entry, or the last answer",
+    ),
+    bind(
+        &["Alt-R"],
+        Action::RunAgain,
+        "type the selected command again",
+    ),
+    bind(&["Ctrl-O"], Action::Pager, "the whole session in `$PAGER`"),
+    bind(
+        &["Ctrl-G"],
+        Action::ExternalEditor,
+        "edit the draft in `$EDITOR`",
+    ),
+    bind(
+        &["Ctrl-R"],
+        Action::SearchHistory,
+        "search what was typed before",
+    ),
+    bind(&["Ctrl-T"], Action::Plan, "the agent's to-do list"),
+    bind(&["Alt-P"], Action::Model, "choose the model"),
+    bind(&["Alt-S"], Action::Sessions, "sessions"),
+    bind(
+        &["Ctrl-]"],
+        Action::Pane,
+        "the shell beside, and back from it",
+    ),
+    bind(
+        &["Alt-V"],
+        Action::Unfold,
+        "put a paste's text in place of its chip",
+    ),
+    bind(
+        &["Alt-A"],
+        Action::Explain,
+        "ask the agent about the last failure",
+    ),
+    bind(
+        &["Up", "Ctrl-P"],
+        Action::Previous,
+        "row up; what was typed before",
+    ),
+    bind(
+        &["Down", "Ctrl-N"],
+        Action::Next,
+        "row down; what was typed after",
+    ),
+    bind(&["Ctrl-L"], Action::Redraw, "draw the screen anew"),
+    bind(&["Ctrl-Z"], Action::Suspend, "stop, until `fg`"),
+    bind(&["F1"], Action::Help, "this help (also `?` when empty)"),
+];
+
+/// Returns what a key does.
+pub(crate) fn action(key: &KeyEvent) -> Option<Action> {
+    let spelled = spelled(key)?;
+    let bound = BINDINGS
+        .iter()
+        .find(|it| it.keys.contains(&spelled.as_str()));
+    bound.map(|it| it.action)
+}
+
+/// Returns the first key of an action.
+pub(crate) fn key_of(action: Action) -> &'static str {
+    let bound = BINDINGS.iter().find(|it| it.action == action);
+    bound.and_then(|it| it.keys.first()).copied().unwrap_or("")
+}
+
+/// Spells a key as the help does.
+pub(crate) fn spelled(key: &KeyEvent) -> Option<String> {
+    let mut modifiers = key.modifiers;
+    let name = match key.code {
+        KeyCode::Char(' ') => "Space".to_owned(),
+        KeyCode::Char(c) => {
+            // A capital letter is its own sign; with others held, both are the same key.
+            let has_others = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+            modifiers.remove(KeyModifiers::SHIFT);
+            match has_others {
+                true => c.to_uppercase().collect(),
+                false => c.to_string(),
+            }
+        }
+        KeyCode::Enter => "Enter".to_owned(),
+        KeyCode::Tab => "Tab".to_owned(),
+        KeyCode::BackTab => {
+            modifiers.insert(KeyModifiers::SHIFT);
+            "Tab".to_owned()
+        }
+        KeyCode::Esc => "Esc".to_owned(),
+        KeyCode::Backspace => "Backspace".to_owned(),
+        KeyCode::Delete => "Delete".to_owned(),
+        KeyCode::Up => "Up".to_owned(),
+        KeyCode::Down => "Down".to_owned(),
+        KeyCode::Left => "Left".to_owned(),
+        KeyCode::Right => "Right".to_owned(),
+        KeyCode::Home => "Home".to_owned(),
+        KeyCode::End => "End".to_owned(),
+        KeyCode::PageUp => "PageUp".to_owned(),
+        KeyCode::PageDown => "PageDown".to_owned(),
+        KeyCode::F(number) => format!("F{number}"),
+        _ => return None,
+    };
+    // Legacy terminals send these bytes for Ctrl-5 to Ctrl-7.
+    let name = match (name.as_str(), modifiers.contains(KeyModifiers::CONTROL)) {
+        ("5", true) => "]".to_owned(),
+        _ => name,
+    };
+    let mut spelled = String::new();
+    for (modifier, prefix) in [
+        (KeyModifiers::CONTROL, "Ctrl-"),
+        (KeyModifiers::ALT, "Alt-"),
+        (KeyModifiers::SHIFT, "Shift-"),
+    ] {
+        if modifiers.contains(modifier) {
+            spelled.push_str(prefix);
+        }
+    }
+    Some(spelled + &name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_key_is_bound_twice() {
+        let mut seen = HashSet::new();
+        for key in BINDINGS.iter().flat_map(|it| it.keys) {
+            assert!(seen.insert(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_are_spelled_as_the_help_shows_them() {
+        let key = |code, modifiers| spelled(&KeyEvent::new(code, modifiers)).unwrap();
+        let (ctrl, alt) = (KeyModifiers::CONTROL, KeyModifiers::ALT);
+        assert_eq!(key(KeyCode::Char('f'), ctrl), "Ctrl-F");
+        assert_eq!(key(KeyCode::Char('Y'), alt | KeyModifiers::SHIFT), "Alt-Y");
+        assert_eq!(key(KeyCode::Char('Y'), KeyModifiers::SHIFT), "Y");
+        assert_eq!(key(KeyCode::BackTab, KeyModifiers::NONE), "Shift-Tab");
+        assert_eq!(key(KeyCode::Enter, alt), "Alt-Enter");
+        assert_eq!(key(KeyCode::Char('5'), ctrl), "Ctrl-]");
+    }
+}

@@ -1,0 +1,330 @@
+//! The state of the screen: keys and updates go in, frames and effects come out.
+//!
+//! # Layout
+//! - `story`: what happens in the session; `activity`: what goes on at the moment.
+//! - `keys`: the table of keys; `act`: what they do; `effect`: what the screen wants done.
+//! - `draw`, `status`: the frame.
+//! - `review`: questions that wait for an answer; `help`: the panel of keys; `find`: words in the whole session.
+//! - `select`: selecting and copying; `queue`: messages that wait.
+
+mod act;
+mod activity;
+mod draw;
+mod effect;
+mod find;
+mod help;
+mod keys;
+mod queue;
+mod review;
+mod select;
+mod status;
+mod story;
+
+pub(crate) use effect::Effect;
+pub(crate) use queue::Waiting;
+
+use crate::options::Options;
+use crate::prompt::editor::Editor;
+use crate::theme::Theme;
+use crate::transcript::{Frame, Place, Tone, Viewport};
+use crossterm::event::{Event, KeyEvent, KeyEventKind};
+use find::Find;
+use queue::Queue;
+use ratatui_core::layout::Rect;
+use review::Review;
+use rondo_core::session::{Delivery, SessionEvent};
+use rondo_runtime::service::UpdateBody;
+use rondo_types::TimeMs;
+use select::Dragged;
+use story::Story;
+
+/// Rows that a notch of the wheel scrolls, however many events a terminal sends for it: one, three or nine.
+const NOTCH_ROWS: isize = 3;
+/// Events of one notch come within this time, in milliseconds.
+const NOTCH_MS: u64 = 12;
+/// Events of one notch at most.
+const NOTCH_EVENTS: usize = 9;
+
+/// The screen.
+pub(crate) struct App {
+    pub(crate) options: Options,
+    theme: Theme,
+    story: Story,
+    viewport: Viewport,
+    editor: Editor,
+    queue: Queue,
+    layer: Layer,
+    now: TimeMs,
+    /// How often the spinner turned.
+    turn: usize,
+    has_focus: bool,
+    /// Who answers, as the status line shows it before the first turn: the model and the profile.
+    answers: (String, String),
+    /// What the model's context holds, in tokens.
+    context_max: Option<u64>,
+    /// Who answers questions here.
+    actor: String,
+    /// Shown once in the status line's place.
+    flash: Option<String>,
+    /// When Ctrl-C or Esc was pressed that does more when it is pressed again.
+    pressed: Option<(keys::Action, TimeMs)>,
+    /// The selected entry.
+    selected: Option<usize>,
+    /// Where the mouse was pressed, and what was dragged over since.
+    pressed_at: Option<Place>,
+    dragged: Option<Dragged>,
+    /// When the wheel was turned last, and by how many events since.
+    wheel: (TimeMs, usize),
+    /// Where the conversation was drawn last, and what stood there.
+    drawn: Drawn,
+}
+
+#[derive(Debug, Default)]
+struct Drawn {
+    area: Rect,
+    /// What stands in its rows, the last of them at its foot.
+    places: Vec<Place>,
+}
+
+impl Drawn {
+    /// Returns what stands in a row of the screen.
+    fn place_at(&self, y: u16) -> Option<Place> {
+        let from_foot = usize::from(self.area.bottom().checked_sub(y + 1)?);
+        let at = self.places.len().checked_sub(from_foot + 1)?;
+        self.places.get(at).copied()
+    }
+}
+
+/// What lies over the conversation and has the keys.
+#[derive(Debug, Default)]
+enum Layer {
+    /// Nothing: the input has the keys.
+    #[default]
+    None,
+    /// The keys and what they do, from a row on.
+    Help(usize),
+    /// Words that are looked for.
+    Find(Box<Find>),
+    /// Questions that wait.
+    Review(Box<Review>),
+}
+
+/// What the screen is told at its beginning.
+pub(crate) struct Beginning {
+    pub(crate) options: Options,
+    /// `provider/model`, or why there is none.
+    pub(crate) model: String,
+    pub(crate) profile: String,
+    pub(crate) context_max: Option<u64>,
+    /// Who answers questions here.
+    pub(crate) actor: String,
+    pub(crate) now: TimeMs,
+}
+
+impl App {
+    pub(crate) fn new(beginning: Beginning) -> Self {
+        let Beginning {
+            options,
+            model,
+            profile,
+            context_max,
+            actor,
+            now,
+        } = beginning;
+        Self {
+            theme: Theme::of(options.colours),
+            options,
+            story: Story::default(),
+            viewport: Viewport::default(),
+            editor: Editor::default(),
+            queue: Queue::default(),
+            layer: Layer::None,
+            now,
+            turn: 0,
+            has_focus: true,
+            answers: (model, profile),
+            context_max,
+            actor,
+            flash: None,
+            pressed: None,
+            selected: None,
+            pressed_at: None,
+            dragged: None,
+            wheel: (TimeMs(0), 0),
+            drawn: Drawn::default(),
+        }
+    }
+
+    /// Takes an update of the session.
+    pub(crate) fn update(&mut self, body: UpdateBody, now: TimeMs) {
+        self.now = now;
+        if let UpdateBody::Session { event } = &body {
+            self.queue.event(event);
+            if matches!(event, SessionEvent::Lost) {
+                let text = "another process works on this session: what you send waits for it";
+                self.story.note(Tone::Warn, text);
+            }
+        }
+        self.story.update(body);
+        if let Layer::Review(review) = &mut self.layer
+            && !review.sync(&self.story.questions)
+        {
+            self.layer = Layer::None;
+        }
+    }
+
+    /// Says something.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.story.note(Tone::Plain, text);
+    }
+
+    /// Says what failed.
+    pub(crate) fn error(&mut self, text: &str, hint: Option<&str>) {
+        self.story.note(Tone::Bad, text);
+        if let Some(hint) = hint {
+            self.story.note(Tone::Plain, hint);
+        }
+    }
+
+    /// Says something where the status is, until the next key.
+    pub(crate) fn flash(&mut self, text: impl Into<String>) {
+        self.flash = Some(text.into());
+    }
+
+    /// Returns what the screen does first.
+    pub(crate) fn begin(&mut self, first: Option<&str>) -> Vec<Effect> {
+        let Some(first) = first else {
+            return Vec::new();
+        };
+        self.editor.insert(first);
+        self.send(Delivery::Queue)
+    }
+
+    /// A message was submitted, and waits until it is delivered.
+    pub(crate) fn waits(&mut self, waiting: Waiting) {
+        if self.story.is_in_turn {
+            self.queue.add(waiting);
+        }
+    }
+
+    /// Returns whether a turn runs or waits.
+    pub(crate) fn is_in_turn(&self) -> bool {
+        self.story.is_in_turn && !matches!(self.story.activity, activity::Activity::Waiting)
+    }
+
+    /// Puts a text into the input.
+    pub(crate) fn set_draft(&mut self, text: &str) {
+        self.editor.set(text);
+    }
+
+    /// Returns what the screen has to print to the terminal's own scrollback.
+    pub(crate) fn unprinted(&mut self, width: usize, only_last: bool) -> Vec<crate::text::Row> {
+        let theme = self.theme;
+        self.story.transcript.unprinted(width, &theme, only_last)
+    }
+
+    /// Takes what the terminal sends.
+    pub(crate) fn event(&mut self, event: Event, now: TimeMs) -> Vec<Effect> {
+        self.now = now;
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(&key),
+            Event::Paste(text) => {
+                self.paste(&text);
+                Vec::new()
+            }
+            Event::FocusGained => {
+                self.has_focus = true;
+                Vec::new()
+            }
+            Event::FocusLost => {
+                self.has_focus = false;
+                Vec::new()
+            }
+            Event::Mouse(mouse) => {
+                self.mouse(&mouse);
+                Vec::new()
+            }
+            Event::Key(_) | Event::Resize(..) => Vec::new(),
+        }
+    }
+
+    fn key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+        self.flash = None;
+        match &mut self.layer {
+            Layer::None => self.input_key(key),
+            Layer::Help(_) => self.help_key(key),
+            Layer::Find(_) => self.find_key(key),
+            Layer::Review(_) => self.review_key(key),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        match &mut self.layer {
+            Layer::None => self.editor.paste(text),
+            Layer::Review(review) => review.paste(text),
+            Layer::Find(find) => {
+                find.words.insert(&text.replace('\n', " "));
+                self.find_anew();
+            }
+            Layer::Help(_) => {}
+        }
+    }
+
+    /// Time went by: the spinner turns.
+    pub(crate) fn tick(&mut self, now: TimeMs) {
+        self.now = now;
+        self.turn = self.turn.wrapping_add(1);
+    }
+
+    /// Returns whether something moves by itself that a person can see.
+    pub(crate) fn moves(&self) -> bool {
+        self.has_focus && matches!(self.story.activity, activity::Activity::Working { .. })
+    }
+
+    /// Returns whether a question became ready to be answered since it was drawn, and so has to be drawn again.
+    pub(crate) fn arms_at(&self) -> Option<TimeMs> {
+        match &self.layer {
+            Layer::Review(review) => review.arms_at(),
+            _ => None,
+        }
+    }
+
+    /// The frame was written to the terminal.
+    pub(crate) fn was_shown(&mut self, now: TimeMs) {
+        if let Layer::Review(review) = &mut self.layer {
+            review.was_shown(now);
+        }
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            width: usize::from(self.drawn.area.width),
+            height: usize::from(self.drawn.area.height),
+            theme: &self.theme,
+        }
+    }
+
+    /// Takes an event of the wheel. The first of a notch scrolls; those that come at once with it do not, and where more
+    /// come than a notch has, the wheel is spun.
+    fn wheel(&mut self, goes_up: bool) {
+        let (last, count) = self.wheel;
+        let is_same = self.now.0.saturating_sub(last.0) <= NOTCH_MS && count < NOTCH_EVENTS;
+        self.wheel = match is_same {
+            true => (last, count + 1),
+            false => (self.now, 1),
+        };
+        if !is_same {
+            let rows = if goes_up { -NOTCH_ROWS } else { NOTCH_ROWS };
+            self.scroll(rows);
+        }
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let theme = self.theme;
+        let frame = Frame {
+            theme: &theme,
+            ..self.frame()
+        };
+        self.viewport.scroll(by, &mut self.story.transcript, frame);
+    }
+}

@@ -1,0 +1,288 @@
+//! Questions that wait for an answer.
+//!
+//! A question takes no keys by itself: a person opens this panel. Keys that answer count once the frame that shows the
+//! question is on the screen, a moment has passed in which nothing was pressed, and the question's end was in view.
+//! Enter allows nothing, and "from now on" takes a second key under the rule itself.
+
+use super::keys::spelled;
+use super::{App, Effect, Layer};
+use crate::prompt::editor::Editor;
+use crate::text::clean;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use rondo_types::{AnswerValue, Grant, Question, QuestionKind, TimeMs};
+use serde_json::Value;
+
+/// How long nothing may be pressed before keys answer, in milliseconds.
+const ARMS_AFTER_MS: u64 = 250;
+/// The most grants that are offered by number.
+const OFFERS_MAX: usize = 9;
+
+/// The panel.
+#[derive(Debug)]
+pub(crate) struct Review {
+    questions: Vec<Question>,
+    at: usize,
+    /// The first row of the question that is shown.
+    from: usize,
+    /// Whether its last row was on the screen.
+    was_end_seen: bool,
+    /// When the question was shown, or a key came since.
+    quiet_since: Option<TimeMs>,
+    step: Step,
+}
+
+/// What is being answered.
+#[derive(Debug)]
+enum Step {
+    /// Whether it may run.
+    Choose,
+    /// Which rule holds from now on.
+    Offers,
+    /// Why not.
+    Words(Editor),
+    /// A value: the arguments to run it with, or what was asked for.
+    Value(Editor),
+}
+
+impl Review {
+    pub(super) fn new(questions: &[Question]) -> Self {
+        Self {
+            questions: questions.to_vec(),
+            at: 0,
+            from: 0,
+            was_end_seen: false,
+            quiet_since: None,
+            step: Step::Choose,
+        }
+    }
+
+    /// Takes the questions as they are now. Returns whether there are any.
+    pub(super) fn sync(&mut self, questions: &[Question]) -> bool {
+        let before = self.question().map(|it| it.hash.clone());
+        self.questions = questions.to_vec();
+        let same = self
+            .questions
+            .iter()
+            .position(|it| Some(&it.hash) == before.as_ref());
+        match same {
+            Some(at) => self.at = at,
+            None => self.go(0),
+        }
+        !self.questions.is_empty()
+    }
+
+    fn go(&mut self, at: usize) {
+        self.at = at.min(self.questions.len().saturating_sub(1));
+        (self.from, self.was_end_seen) = (0, false);
+        self.quiet_since = None;
+        self.step = Step::Choose;
+    }
+
+    pub(super) fn question(&self) -> Option<&Question> {
+        self.questions.get(self.at)
+    }
+
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.at + 1, self.questions.len())
+    }
+
+    pub(super) fn from(&self) -> usize {
+        self.from
+    }
+
+    /// Says how much of the question was drawn.
+    pub(super) fn drew(&mut self, rows: usize, room: usize) {
+        self.from = self.from.min(rows.saturating_sub(room));
+        self.was_end_seen |= self.from + room >= rows;
+    }
+
+    /// The frame with the question is on the screen.
+    pub(super) fn was_shown(&mut self, now: TimeMs) {
+        self.quiet_since.get_or_insert(now);
+    }
+
+    /// Returns when keys answer, unless one is pressed before.
+    pub(super) fn arms_at(&self) -> Option<TimeMs> {
+        self.quiet_since.map(|it| TimeMs(it.0 + ARMS_AFTER_MS))
+    }
+
+    pub(super) fn is_armed(&self, now: TimeMs) -> bool {
+        self.arms_at().is_some_and(|it| now >= it)
+    }
+
+    /// A paste answers nothing; words may be pasted where words are asked for.
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Step::Words(editor) | Step::Value(editor) = &mut self.step {
+            editor.paste(text);
+        }
+    }
+
+    /// Returns the draft of words, where they are asked for.
+    pub(super) fn words(&self) -> Option<&Editor> {
+        match &self.step {
+            Step::Words(editor) | Step::Value(editor) => Some(editor),
+            Step::Choose | Step::Offers => None,
+        }
+    }
+
+    pub(super) fn offers(&self) -> &[Grant] {
+        let all = self.question().map_or(&[][..], |it| &it.offers);
+        all.get(..all.len().min(OFFERS_MAX)).unwrap_or(all)
+    }
+
+    /// Returns what can be pressed now, and why not where it cannot.
+    pub(super) fn hints(&self, now: TimeMs) -> Vec<String> {
+        match &self.step {
+            Step::Words(_) | Step::Value(_) => vec!["Enter sends it · Esc back".to_owned()],
+            Step::Offers => {
+                let offers = self.offers().iter().zip(1..);
+                let lines = offers
+                    .map(|(it, number)| format!("{number}  {}", clean::exact(&it.to_string())));
+                lines.chain(["Esc back".to_owned()]).collect()
+            }
+            Step::Choose if !self.was_end_seen => {
+                vec!["y allows once you have seen the end: PageDown · n no · Esc later".to_owned()]
+            }
+            Step::Choose if !self.is_armed(now) => vec!["…".to_owned()],
+            Step::Choose => {
+                let more = if self.offers().is_empty() {
+                    ""
+                } else {
+                    " · a from now on"
+                };
+                vec![format!(
+                    "y allow{more} · n no · b no, because… · e edit · Esc later"
+                )]
+            }
+        }
+    }
+
+    fn answer(&self, value: AnswerValue, remember: Option<Grant>, actor: &str) -> Vec<Effect> {
+        let answer = self.question().map(|it| it.answered(actor, value));
+        let effect = answer.map(|mut answer| {
+            answer.remember = remember;
+            Effect::Answer(answer)
+        });
+        effect.into_iter().collect()
+    }
+
+    fn takes_value(&self) -> bool {
+        let kind = self.question().map(|it| &it.kind);
+        matches!(
+            kind,
+            Some(QuestionKind::Input { .. } | QuestionKind::ToolResult)
+        )
+    }
+}
+
+impl App {
+    pub(super) fn review_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
+        let (now, actor) = (self.now, self.actor.clone());
+        let page = usize::from(self.drawn.area.height / 2).max(1);
+        let Layer::Review(review) = &mut self.layer else {
+            return Vec::new();
+        };
+        let is_armed = review.is_armed(now);
+        let arguments = review
+            .question()
+            .filter(|it| it.child.is_none())
+            .and_then(|it| self.story.arguments(it.call.as_ref()?));
+        // A held key keeps it from answering.
+        review.quiet_since = Some(now);
+        let spelled = spelled(key).unwrap_or_default();
+        if review.words().is_some() {
+            return self.words_key(key, &spelled, &actor);
+        }
+        match (spelled.as_str(), &review.step) {
+            ("Esc", Step::Offers) => review.step = Step::Choose,
+            ("Esc" | "Ctrl-C", _) => self.layer = Layer::None,
+            ("PageDown" | "Space", _) => review.from += page,
+            ("Down" | "j", _) => review.from += 1,
+            ("PageUp", _) => review.from = review.from.saturating_sub(page),
+            ("Up" | "k", _) => review.from = review.from.saturating_sub(1),
+            ("Tab", Step::Choose) => {
+                let (at, count) = review.count();
+                review.go(at % count.max(1));
+            }
+            ("n", Step::Choose) if is_armed => {
+                let reason = "denied by the user".to_owned();
+                return review.answer(AnswerValue::Deny { reason }, None, &actor);
+            }
+            ("b", Step::Choose) if is_armed => review.step = Step::Words(Editor::default()),
+            ("e", Step::Choose) if is_armed && arguments.is_some() => {
+                review.step = Step::Value(editable(arguments));
+            }
+            ("y", Step::Choose) if is_armed && review.takes_value() => {
+                review.step = Step::Value(editable(None));
+            }
+            ("y", Step::Choose) if is_armed && review.was_end_seen => {
+                return review.answer(AnswerValue::Approve, None, &actor);
+            }
+            ("a", Step::Choose)
+                if is_armed && review.was_end_seen && !review.offers().is_empty() =>
+            {
+                review.step = Step::Offers;
+            }
+            (digit, Step::Offers) if is_armed => {
+                let number = digit.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+                if let Some(grant) = number.and_then(|it| review.offers().get(it)).cloned() {
+                    return review.answer(AnswerValue::Approve, Some(grant), &actor);
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn words_key(&mut self, key: &KeyEvent, spelled: &str, actor: &str) -> Vec<Effect> {
+        let Layer::Review(review) = &mut self.layer else {
+            return Vec::new();
+        };
+        let takes_any = review.takes_value();
+        let is_value = matches!(review.step, Step::Value(_));
+        let (Step::Words(editor) | Step::Value(editor)) = &mut review.step else {
+            return Vec::new();
+        };
+        match spelled {
+            "Esc" | "Ctrl-C" => review.step = Step::Choose,
+            "Enter" if is_value => match serde_json::from_str::<Value>(editor.text()) {
+                Ok(value) if takes_any || value.is_object() => {
+                    review.step = Step::Choose;
+                    return review.answer(AnswerValue::Value { value }, None, actor);
+                }
+                Ok(_) => self.flash("arguments are a JSON object"),
+                Err(err) => self.flash(format!("that is no JSON: {err}")),
+            },
+            "Enter" => {
+                let reason = editor.take();
+                review.step = Step::Choose;
+                return review.answer(AnswerValue::Deny { reason }, None, actor);
+            }
+            "Backspace" => editor.backspace(),
+            "Left" => editor.left(),
+            "Right" => editor.right(),
+            "Home" | "Ctrl-A" => editor.go_to_line_start(),
+            "End" | "Ctrl-E" => editor.go_to_line_end(),
+            "Ctrl-U" => editor.cut_to_start(),
+            "Ctrl-W" => editor.cut_word_left(),
+            _ => {
+                let has_others = key
+                    .modifiers
+                    .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+                if let (KeyCode::Char(c), false) = (key.code, has_others) {
+                    editor.insert(c.encode_utf8(&mut [0; 4]));
+                }
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Returns a draft of a value: the arguments as they are, or an empty object to fill in.
+fn editable(arguments: Option<Value>) -> Editor {
+    let mut editor = Editor::default();
+    let value = arguments.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+    editor.insert(&value.to_string());
+    editor.left();
+    editor
+}

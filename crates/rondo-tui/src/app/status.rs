@@ -1,0 +1,81 @@
+//! The lines that say what goes on, and how much of what may be used is used.
+
+use super::{App, keys};
+use crate::text::{Row, clean, columns};
+use crate::transcript::cut;
+
+impl App {
+    pub(super) fn activity_line(&self) -> Option<String> {
+        let line = self
+            .story
+            .activity
+            .line(self.turn, self.options.is_still, self.now)?;
+        let stop = keys::key_of(keys::Action::Escape);
+        Some(format!("{line} · {stop} stops"))
+    }
+
+    pub(super) fn input_title(&self) -> String {
+        "agent".to_owned()
+    }
+
+    pub(super) fn status_row(&self, width: usize) -> Row {
+        if let Some(flash) = &self.flash {
+            return Row::of(cut(&format!(" {flash}"), width), self.theme.warn);
+        }
+        let (model, profile) = &self.answers;
+        let model = self.story.model.as_ref().unwrap_or(model);
+        let profile = self.story.profile.as_ref().unwrap_or(profile);
+        let left = format!(" {} · {}", clean::line(model), clean::line(profile));
+        let right = self.figures().join(" · ");
+        let free = width.saturating_sub(columns(&left) + columns(&right) + 1);
+        let whole = match free {
+            0 => format!(
+                "{} {right}",
+                cut(&left, width.saturating_sub(columns(&right) + 1))
+            ),
+            free => format!("{left}{}{right}", " ".repeat(free)),
+        };
+        Row::of(cut(&whole, width), self.theme.dim)
+    }
+
+    /// Returns what is used, of what may be used.
+    fn figures(&self) -> Vec<String> {
+        let meter = &self.story.meter;
+        let mut figures = Vec::new();
+        if let Some(limits) = meter.limits.as_ref().filter(|_| self.story.is_in_turn) {
+            figures.push(format!("step {}/{}", meter.step, limits.max_steps));
+            if let Some(max) = limits.max_tokens_total {
+                figures.push(format!("{} of {} tokens", short(meter.tokens), short(max)));
+            }
+            if let Some(max) = limits.max_cost {
+                figures.push(format!("{:.3} of {:.2} USD", meter.cost, max.usd()));
+            }
+            if let (Some(max), Some(since)) = (limits.turn_timeout, meter.since) {
+                let gone = self.now.0.saturating_sub(since.0) / 1000;
+                figures.push(format!("{} s left", max.as_secs().saturating_sub(gone)));
+            }
+        }
+        if let Some(max) = self.context_max.filter(|it| *it > 0 && meter.context > 0) {
+            figures.push(format!(
+                "{}% context",
+                meter.context.saturating_mul(100) / max
+            ));
+        } else if meter.context > 0 {
+            figures.push(format!("{} tokens", short(meter.context)));
+        }
+        if meter.total_cost > 0.0 {
+            figures.push(format!("{:.4} USD", meter.total_cost));
+        }
+        figures.push("? help ".to_owned());
+        figures
+    }
+}
+
+/// Returns a number as people read it.
+fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", number / 1_000, number % 1_000 / 100),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}

@@ -1,0 +1,592 @@
+//! What happens in a session, as entries of the conversation and as the state of the turn that runs.
+
+use crate::app::activity::Activity;
+use crate::text::clean;
+use crate::transcript::{Answer, Card, CardEnd, Entry, Tone, Transcript, seconds};
+use rondo_designs::react::{AgentEvent, EventReader};
+use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
+use rondo_types::{
+    CallId, EventBody, InitEvent, Limits, Question, ResultEvent, StopReason, TimeMs, TodoItem,
+    TurnEvent,
+};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The profile whose turns are told by the events of its design.
+const REACT: &str = "react";
+/// Cards of calls whose end is not known that are kept track of.
+const OPEN_CALLS_MAX: usize = 1_024;
+
+/// What is told to the conversation: events of the design's agent, or plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// An event of an agent.
+    Agent(AgentEvent),
+    /// Words of the program.
+    Words(String),
+}
+
+impl From<AgentEvent> for Told {
+    fn from(event: AgentEvent) -> Self {
+        Self::Agent(event)
+    }
+}
+
+impl From<String> for Told {
+    fn from(words: String) -> Self {
+        Self::Words(words)
+    }
+}
+
+/// What a turn may use, and what it used so far.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Meter {
+    pub(crate) limits: Option<Limits>,
+    pub(crate) step: u32,
+    /// Tokens of the turn.
+    pub(crate) tokens: u64,
+    /// Tokens of the last request: what the context holds.
+    pub(crate) context: u64,
+    /// Cost of the turn in US dollars.
+    pub(crate) cost: f64,
+    /// Cost of all turns that were seen.
+    pub(crate) total_cost: f64,
+    /// When the turn began.
+    pub(crate) since: Option<TimeMs>,
+}
+
+/// The conversation and the turn.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) transcript: Transcript,
+    pub(crate) activity: Activity,
+    pub(crate) questions: Vec<Question>,
+    pub(crate) todo: Vec<TodoItem>,
+    pub(crate) meter: Meter,
+    /// `provider/model` of the latest turn.
+    pub(crate) model: Option<String>,
+    pub(crate) profile: Option<String>,
+    /// Whether a turn runs or is parked.
+    pub(crate) is_in_turn: bool,
+    /// How the last turn ended, once.
+    pub(crate) ended: Option<StopReason>,
+    answer: Option<usize>,
+    thought: Option<usize>,
+    calls: HashMap<CallId, usize>,
+    cell: Option<usize>,
+    reader: EventReader,
+}
+
+impl Story {
+    /// Returns whether turns are told by the events of the design.
+    pub(crate) fn is_react(&self) -> bool {
+        self.profile.as_deref() == Some(REACT)
+    }
+
+    /// Says something.
+    pub(crate) fn note(&mut self, tone: Tone, text: &str) {
+        self.transcript.push(Entry::Note(tone, clean::text(text)));
+    }
+
+    /// Takes an update of the session.
+    pub(crate) fn update(&mut self, body: UpdateBody) {
+        match body {
+            UpdateBody::Asked { message, .. } => {
+                let text = clean::text(&message.text());
+                self.transcript.push(Entry::Asked(text));
+                self.begin();
+            }
+            UpdateBody::Turn { event } => self.event(*event),
+            UpdateBody::Session { .. } => {}
+            UpdateBody::Cell { event } => self.cell_event(event),
+            UpdateBody::Failed { message, hint } => {
+                self.is_in_turn = false;
+                self.activity = Activity::Idle;
+                self.note(Tone::Bad, &message);
+                if let Some(hint) = hint {
+                    self.note(Tone::Plain, &hint);
+                }
+            }
+            UpdateBody::Missed { bytes } => {
+                let text = format!("{bytes} bytes of live output were not shown");
+                self.note(Tone::Plain, &text);
+            }
+            UpdateBody::Reset => {
+                self.close_texts();
+                self.note(
+                    Tone::Warn,
+                    "the process that worked here ended; what it had said since its last record is void",
+                );
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        self.close_texts();
+        self.is_in_turn = true;
+        self.ended = None;
+        let meter = &mut self.meter;
+        (meter.step, meter.tokens, meter.cost, meter.since) = (0, 0, 0.0, None);
+    }
+
+    fn close_texts(&mut self) {
+        (self.answer, self.thought) = (None, None);
+    }
+
+    fn event(&mut self, event: TurnEvent) {
+        let at = event.at;
+        if self.is_react() {
+            let told = self.reader.read(event.body.clone());
+            for event in told {
+                self.told(event.into(), at);
+            }
+        }
+        self.body(event.body, at);
+    }
+
+    /// Takes what the design's agent reports, or words. What its events do not tell apart, such as the end of a call,
+    /// follows from the turn's own.
+    pub(crate) fn told(&mut self, told: Told, at: TimeMs) {
+        match told {
+            Told::Words(words) => self.note(Tone::Plain, &words),
+            Told::Agent(AgentEvent::Thought(text)) => {
+                let thought = Entry::Thought(clean::text(&text));
+                match self.answer.take() {
+                    Some(number) => self.transcript.change(number, |it| *it = thought),
+                    None => drop(self.transcript.push(thought)),
+                }
+            }
+            Told::Agent(AgentEvent::ToolCall { name, args }) => {
+                let arguments = serde_json::from_str(&args).unwrap_or(Value::String(args));
+                self.activity = Activity::of_call(&Card::call(&name, &arguments), true, at);
+            }
+            Told::Agent(AgentEvent::ToolOutput(_)) => self.activity = Activity::thinking(true, at),
+            Told::Agent(AgentEvent::Error(text)) => self.note(Tone::Bad, &text),
+            Told::Agent(AgentEvent::FinalResponse(text)) => self.final_answer(&text),
+        }
+    }
+
+    fn body(&mut self, body: EventBody, at: TimeMs) {
+        let is_react = self.is_react();
+        match body {
+            EventBody::Init(init) => self.init(*init, at),
+            EventBody::StepStarted { step } => {
+                self.close_texts();
+                self.meter.step = step;
+                self.activity = Activity::thinking(is_react, at);
+            }
+            EventBody::TextDelta { text } => self.text(&text, at),
+            EventBody::ReasoningDelta { text } => self.reasoning(&text),
+            EventBody::ToolCallPending {
+                id,
+                name,
+                arguments,
+            } => {
+                self.close_texts();
+                let card = Card::call(&name, &arguments);
+                self.open_card(id, card);
+            }
+            EventBody::ToolCallStarted { id } => {
+                self.card(&id, |card| card.is_running = true);
+                if let Some(Entry::Card(card)) =
+                    self.calls.get(&id).and_then(|it| self.transcript.get(*it))
+                {
+                    self.activity = Activity::of_call(card, is_react, at);
+                }
+            }
+            EventBody::ToolOutputDelta { id, text } => self.card(&id, |card| card.push(&text)),
+            EventBody::ToolCallFinished {
+                id,
+                ok,
+                code,
+                result,
+                duration_ms,
+                ..
+            } => {
+                let said = code.map_or_else(String::new, |it| it.to_string());
+                let end = CardEnd {
+                    is_ok: ok,
+                    said,
+                    took_ms: Some(duration_ms),
+                };
+                self.card(&id, |card| card.finish(end, &result));
+                self.calls.remove(&id);
+                self.activity = Activity::thinking(is_react, at);
+            }
+            body => self.of_turn(body, at),
+        }
+    }
+
+    /// Takes what is about the turn as a whole.
+    fn of_turn(&mut self, body: EventBody, at: TimeMs) {
+        match body {
+            EventBody::ToolCallRewritten { id, arguments, .. } => {
+                self.card(&id, |card| card.set_arguments(&arguments));
+            }
+            EventBody::ApprovalResolved {
+                id,
+                approved,
+                reason,
+                arguments,
+            } => {
+                self.questions.retain(|it| it.call.as_ref() != Some(&id));
+                if let Some(arguments) = arguments {
+                    self.card(&id, |card| card.set_arguments(&arguments));
+                }
+                if let (false, Some(reason)) = (approved, reason) {
+                    self.note(Tone::Plain, &format!("denied: {reason}"));
+                }
+            }
+            EventBody::TodoChanged { items } => self.todo = items,
+            EventBody::ChildEvent { id, event } => {
+                if let Some(line) = child_line(&event) {
+                    self.card(&id, |card| card.child(line));
+                }
+            }
+            EventBody::Parked { questions } => {
+                self.questions = questions;
+                self.activity = Activity::Waiting;
+            }
+            EventBody::Resumed { .. } => {
+                self.questions.clear();
+                self.is_in_turn = true;
+            }
+            EventBody::Usage {
+                input,
+                output,
+                cost_usd,
+                ..
+            } => self.usage(input, output, cost_usd),
+            EventBody::Result(result) => self.result(*result),
+            body => self.aside(body, at),
+        }
+    }
+
+    /// Tells of what happens beside the conversation.
+    fn aside(&mut self, body: EventBody, at: TimeMs) {
+        match body {
+            EventBody::RequestQueued => self.activity = Activity::queued(at),
+            EventBody::RetryScheduled {
+                class,
+                attempt,
+                delay_ms,
+                ..
+            } => {
+                let wait = seconds(delay_ms);
+                self.note(Tone::Warn, &format!("{class}: attempt {attempt} in {wait}"));
+            }
+            EventBody::ModelFallback {
+                from, to, message, ..
+            } => {
+                self.note(
+                    Tone::Warn,
+                    &format!("{from} failed ({message}): {to} takes over"),
+                );
+            }
+            EventBody::ReplyRejected { reason } => {
+                self.note(
+                    Tone::Warn,
+                    &format!("the reply could not be used: {reason}"),
+                );
+            }
+            EventBody::Steered { text, .. } => {
+                self.close_texts();
+                self.transcript.push(Entry::Steered(clean::text(&text)));
+            }
+            EventBody::ToolCallInDoubt { name, decision, .. } => {
+                self.note(Tone::Warn, &format!("`{name}` was cut off: {decision:?}"));
+            }
+            EventBody::CompactionStarted { messages, .. } => {
+                self.activity = Activity::summarising(at);
+                self.note(
+                    Tone::Plain,
+                    &format!("summing up {messages} older messages"),
+                );
+            }
+            EventBody::Compacted { replaced, .. } => {
+                self.note(Tone::Plain, &format!("{replaced} older messages made room"));
+            }
+            _ => {}
+        }
+    }
+
+    fn init(&mut self, init: InitEvent, at: TimeMs) {
+        self.is_in_turn = true;
+        self.model = Some(init.model);
+        self.profile = Some(init.profile);
+        self.meter.limits = Some(init.limits);
+        self.meter.since.get_or_insert(at);
+        self.reader = EventReader::default();
+        self.activity = Activity::thinking(self.is_react(), at);
+    }
+
+    fn text(&mut self, text: &str, at: TimeMs) {
+        self.thought = None;
+        let number = match self.answer {
+            Some(number) => number,
+            None => {
+                let number = self.transcript.push(Entry::Answer(Answer::default()));
+                *self.answer.insert(number)
+            }
+        };
+        self.transcript.change(number, |entry| {
+            if let Entry::Answer(answer) = entry {
+                answer.push(text);
+            }
+        });
+        self.activity = Activity::writing(at);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        let number = match self.thought {
+            Some(number) => number,
+            None => {
+                let number = self.transcript.push(Entry::Thought(String::new()));
+                *self.thought.insert(number)
+            }
+        };
+        let text = clean::text(text);
+        self.transcript.change(number, |entry| {
+            if let Entry::Thought(thought) = entry {
+                thought.push_str(&text);
+            }
+        });
+    }
+
+    fn open_card(&mut self, id: CallId, card: Card) {
+        let number = self.transcript.push(Entry::Card(Box::new(card)));
+        if self.calls.len() >= OPEN_CALLS_MAX {
+            self.calls.clear();
+        }
+        self.calls.insert(id, number);
+    }
+
+    fn card(&mut self, id: &CallId, change: impl FnOnce(&mut Card)) {
+        if let Some(number) = self.calls.get(id) {
+            self.transcript.change(*number, |entry| {
+                if let Entry::Card(card) = entry {
+                    change(card);
+                }
+            });
+        }
+    }
+
+    /// Returns the arguments of a call that is not over.
+    pub(crate) fn arguments(&self, call: &CallId) -> Option<Value> {
+        match self.transcript.get(*self.calls.get(call)?)? {
+            Entry::Card(card) => Some(card.arguments().clone()),
+            _ => None,
+        }
+    }
+
+    fn usage(&mut self, input: u64, output: u64, cost: Option<f64>) {
+        let meter = &mut self.meter;
+        meter.context = input.saturating_add(output);
+        meter.tokens = meter.tokens.saturating_add(meter.context);
+        meter.cost += cost.unwrap_or_default();
+        meter.total_cost += cost.unwrap_or_default();
+    }
+
+    /// The answer as it is at last: what was streamed stays where it is the same.
+    fn final_answer(&mut self, text: &str) {
+        let shown = self.answer.and_then(|it| match self.transcript.get(it) {
+            Some(Entry::Answer(answer)) => Some(answer.source().trim().to_owned()),
+            _ => None,
+        });
+        if shown.as_deref() != Some(clean::text(text).trim()) && !text.trim().is_empty() {
+            self.transcript.push(Entry::Answer(Answer::new(text)));
+        }
+        self.close_texts();
+    }
+
+    fn result(&mut self, result: ResultEvent) {
+        let reason = result.stop_reason;
+        match (self.is_react(), reason) {
+            (true, _) => {
+                let last = EventReader::last(reason, result.text);
+                self.told(last.into(), TimeMs(0));
+            }
+            (false, StopReason::Complete | StopReason::Cancelled) => {
+                self.final_answer(&result.text);
+            }
+            (false, _) => {
+                self.final_answer(&result.text);
+                self.note(Tone::Warn, &format!("stopped early: {reason}"));
+            }
+        }
+        if reason == StopReason::Cancelled {
+            self.note(Tone::Warn, "stopped");
+        }
+        if let Some(error) = &result.error {
+            self.note(Tone::Bad, &error.to_string());
+        }
+        let cost = result.cost_usd.filter(|it| *it > 0.0);
+        let cost = cost.map_or_else(String::new, |it| format!(" · {it:.4} USD"));
+        let steps = match result.steps {
+            1 => "1 step".to_owned(),
+            steps => format!("{steps} steps"),
+        };
+        let took = seconds(result.elapsed_ms);
+        self.transcript
+            .push(Entry::End(format!("{steps} · {took}{cost}")));
+        self.close_texts();
+        self.calls.clear();
+        self.questions.clear();
+        self.activity = Activity::Idle;
+        self.is_in_turn = false;
+        self.ended = Some(reason);
+    }
+
+    fn cell_event(&mut self, event: CellEvent) {
+        match event {
+            CellEvent::Started { cell, .. } => {
+                let card = match &cell {
+                    Cell::Shell(command) => Card::own("$", command),
+                    Cell::Python(code) => Card::own(">>>", code),
+                };
+                self.cell = Some(self.transcript.push(Entry::Card(Box::new(card))));
+            }
+            CellEvent::Output { text } => self.cell(|card| card.push(&text)),
+            CellEvent::Ended { end } => {
+                let (is_ok, said, printed) = told_of(&end);
+                let end = CardEnd {
+                    is_ok,
+                    said,
+                    took_ms: None,
+                };
+                self.cell(|card| card.finish(end, &Value::String(printed)));
+                self.cell = None;
+            }
+        }
+    }
+
+    fn cell(&mut self, change: impl FnOnce(&mut Card)) {
+        if let Some(number) = self.cell {
+            self.transcript.change(number, |entry| {
+                if let Entry::Card(card) = entry {
+                    change(card);
+                }
+            });
+        }
+    }
+}
+
+fn told_of(end: &CellEnd) -> (bool, String, String) {
+    match end {
+        CellEnd::Shell {
+            exit_code, output, ..
+        } => match exit_code {
+            0 => (true, String::new(), output.clone()),
+            code => (false, format!("exit {code}"), output.clone()),
+        },
+        CellEnd::Python {
+            ending,
+            stdout,
+            stderr,
+            ..
+        } => {
+            use rondo_core::ports::CellEnding;
+            let printed = format!("{stdout}{stderr}");
+            match ending {
+                CellEnding::Returned { value_repr } => {
+                    let value = value_repr.clone().unwrap_or_default();
+                    (true, String::new(), format!("{printed}{value}"))
+                }
+                CellEnding::Raised { exc_type, message } => (
+                    false,
+                    exc_type.clone(),
+                    format!("{printed}{exc_type}: {message}"),
+                ),
+                CellEnding::Interrupted => (false, "interrupted".to_owned(), printed),
+                CellEnding::Lost { message } => (
+                    false,
+                    "the interpreter ended".to_owned(),
+                    format!("{printed}{message}"),
+                ),
+                CellEnding::NotRun { message } => {
+                    (false, "not run".to_owned(), format!("{printed}{message}"))
+                }
+            }
+        }
+    }
+}
+
+/// Returns what a subagent did, where it is worth a line.
+fn child_line(event: &TurnEvent) -> Option<String> {
+    match &event.body {
+        EventBody::ToolCallPending {
+            name, arguments, ..
+        } => Some(Card::call(name, arguments).line()),
+        EventBody::Result(result) => {
+            let first = clean::line(result.text.lines().next().unwrap_or_default());
+            Some(format!("{}: {first}", result.stop_reason))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rondo_types::{SessionId, TurnId};
+
+    fn shown(story: &Story) -> Vec<String> {
+        let mut all: Vec<String> = story.transcript.latest().map(|it| it.1.source()).collect();
+        all.reverse();
+        all
+    }
+
+    #[test]
+    fn my_21_the_screen_listens_to_agent_events_and_to_words() {
+        let mut story = Story {
+            profile: Some(REACT.to_owned()),
+            ..Story::default()
+        };
+        let at = TimeMs(0);
+        story.told("plain words".to_owned().into(), at);
+        story.told(AgentEvent::Thought("I look.".to_owned()).into(), at);
+        let call = AgentEvent::ToolCall {
+            name: "execute_command".to_owned(),
+            args: "{\"command\": \"ls -la\"}".to_owned(),
+        };
+        story.told(call.into(), at);
+        let line = story.activity.line(0, true, at);
+        assert_eq!(line.as_deref(), Some("· Executing: `ls -la`..."));
+        story.told(AgentEvent::ToolOutput("x".to_owned()).into(), at);
+        let line = story.activity.line(0, true, at);
+        assert_eq!(line.as_deref(), Some("· MyLM is thinking..."));
+        story.told(AgentEvent::Error("no".to_owned()).into(), at);
+        story.told(AgentEvent::FinalResponse("Done.".to_owned()).into(), at);
+        assert_eq!(shown(&story), ["plain words", "I look.", "no", "Done."]);
+    }
+
+    #[test]
+    fn what_streamed_before_a_call_of_the_design_becomes_a_thought() {
+        let mut story = Story {
+            profile: Some(REACT.to_owned()),
+            ..Story::default()
+        };
+        let text = |text: &str| EventBody::TextDelta {
+            text: text.to_owned(),
+        };
+        let call = EventBody::ToolCallPending {
+            id: CallId::new("c"),
+            name: "execute_command".to_owned(),
+            arguments: serde_json::json!({"command": "ls"}),
+        };
+        for (seq, body) in (0..).zip([text("I "), text("look."), call, text("It is x.")]) {
+            let event = Box::new(TurnEvent {
+                session: SessionId::new("s"),
+                turn: TurnId::new("t"),
+                seq,
+                at: TimeMs(0),
+                body,
+            });
+            story.update(UpdateBody::Turn { event });
+        }
+        assert_eq!(
+            shown(&story),
+            ["I look.", "execute_command ls\n", "It is x."]
+        );
+    }
+}

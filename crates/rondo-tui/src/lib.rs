@@ -1,0 +1,24 @@
+//! The full-screen interface: a conversation with its calls and questions above an input.
+//!
+//! It is a host like others: it works on a session through the runtime's handle, and hears of it by the session's
+//! updates. What is typed and what happens goes into [`App`](app::App), a plain value; frames and effects come out. So
+//! all of it but the terminal can be tried without one.
+//!
+//! # Layout
+//! - `run`: the loop between terminal, session and [`App`](app::App).
+//! - `app`: the state, keys, and frames; `transcript`: the conversation; `markdown`: its texts; `text`: rows.
+//! - `prompt`: what is typed.
+//! - `terminal`: modes of the terminal, and frames as bytes; `theme`: styles; [`options`]: how it is to be.
+
+mod app;
+mod markdown;
+pub mod options;
+mod prompt;
+mod run;
+mod terminal;
+mod text;
+mod theme;
+mod transcript;
+
+pub use options::{AtExit, Colours, Mouse, Options};
+pub use run::{Ended, Notes, Opening, Program, open};

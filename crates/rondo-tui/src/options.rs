@@ -1,0 +1,54 @@
+//! How the screen is to be.
+
+/// What the mouse does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mouse {
+    /// The wheel scrolls, and dragging selects.
+    #[default]
+    On,
+    /// The wheel scrolls; selecting is the terminal's own with Shift.
+    Wheel,
+    /// Nothing is asked of the terminal, which sends arrows for the wheel: these scroll.
+    Off,
+}
+
+/// Colours of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colours {
+    /// None.
+    None,
+    /// The sixteen that the terminal's own theme has.
+    #[default]
+    Sixteen,
+    /// True colours on a dark ground.
+    Dark,
+    /// True colours on a light ground.
+    Light,
+}
+
+/// What is printed to the terminal's own scrollback when the screen is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AtExit {
+    /// Everything that was not printed yet.
+    #[default]
+    All,
+    /// The last answer.
+    Last,
+    /// Nothing.
+    None,
+}
+
+/// How the screen is to be.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What the mouse does.
+    pub mouse: Mouse,
+    /// Its colours.
+    pub colours: Colours,
+    /// Whether nothing moves by itself.
+    pub is_still: bool,
+    /// What is printed when it is left.
+    pub at_exit: AtExit,
+    /// Whether the editing keys are those of vi.
+    pub has_vi_keys: bool,
+}

@@ -1,0 +1,146 @@
+//! Does what the screen wants done. What takes time is done beside the loop, and its result comes back to it.
+
+use super::{Ended, Runner};
+use crate::app::{Effect, Waiting};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rondo_core::session::Delivery;
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::service::SessionHandle;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Results that wait for the loop.
+pub(super) const RESULTS_MAX: usize = 256;
+/// Bytes of a text that a terminal takes for its clipboard.
+const CLIPBOARD_BYTES_MAX: usize = 100_000;
+
+/// What came of an effect.
+pub(super) enum Done {
+    /// A message was submitted.
+    Submitted(Waiting),
+    /// Something failed.
+    Failed(Box<SetupError>),
+}
+
+impl Runner {
+    /// Does what needs no terminal.
+    pub(super) fn do_soon(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.do_beside(effect);
+        }
+    }
+
+    pub(super) async fn act(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Page(text) => {
+                    let program = Arc::clone(&self.program);
+                    self.lend(move || program.page(&text)).await;
+                }
+                Effect::Edit(draft) => {
+                    let program = Arc::clone(&self.program);
+                    if let Some(text) = self.lend(move || program.edit(&draft)).await {
+                        self.app.set_draft(&text);
+                    }
+                }
+                Effect::Suspend => self.suspend().await,
+                Effect::Quit => self.ended = Some(Ended::Quit),
+                Effect::Redraw => self.painter.lose(),
+                Effect::Copy(text) => self.copy(&text).await,
+                effect => self.do_beside(effect),
+            }
+        }
+    }
+
+    pub(super) fn cancel(&mut self) {
+        self.do_beside(Effect::Cancel);
+    }
+
+    fn do_beside(&mut self, effect: Effect) {
+        let session = self.session.clone();
+        match effect {
+            Effect::Submit { text, delivery } => self.submit(text, delivery),
+            Effect::Cancel => self.beside(async move { session.cancel().await }),
+            Effect::Answer(answer) => self.beside(async move { session.answer(answer).await }),
+            Effect::Withdraw(ticket) => {
+                self.beside(async move { session.withdraw(&ticket).await.map(drop) });
+            }
+            _ => {}
+        }
+    }
+
+    /// Does something beside the loop, and says what failed.
+    fn beside(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
+        let done = self.done.0.clone();
+        tokio::spawn(async move {
+            if let Err(error) = work.await {
+                // Without the loop there is nobody to tell.
+                let _ = done.send(Done::Failed(Box::new(error))).await;
+            }
+        });
+    }
+
+    fn submit(&self, text: String, delivery: Delivery) {
+        let (session, program) = (self.session.clone(), Arc::clone(&self.program));
+        let (done, directory) = (self.done.0.clone(), self.settings.directory.clone());
+        tokio::spawn(async move {
+            let typed = text.clone();
+            let message = spawn_blocking(move || program.message(&typed, &directory)).await;
+            let message = message.unwrap_or_else(|err| {
+                let context = "failed to read what was attached";
+                Err(SetupError::because(SetupErrorKind::Other, context, err))
+            });
+            let said = match message {
+                Ok(message) => said(&session, message, text, delivery).await,
+                Err(error) => Err(error),
+            };
+            let result = match said {
+                Ok(waiting) => Done::Submitted(waiting),
+                Err(error) => Done::Failed(Box::new(error)),
+            };
+            let _ = done.send(result).await;
+        });
+    }
+
+    pub(super) fn take(&mut self, done: Done) {
+        match done {
+            Done::Submitted(waiting) => self.app.waits(waiting),
+            Done::Failed(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
+        }
+        self.is_stale = true;
+    }
+
+    async fn copy(&mut self, text: &str) {
+        if text.len() > CLIPBOARD_BYTES_MAX {
+            return self
+                .app
+                .flash(format!("more than {CLIPBOARD_BYTES_MAX} bytes: not copied"));
+        }
+        if !self.writer.settle(super::SETTLE).await {
+            return;
+        }
+        let encoded = STANDARD.encode(text);
+        self.writer
+            .write(format!("\x1b]52;c;{encoded}\x07").into_bytes());
+        let lines = match text.lines().count() {
+            1 => "copied 1 line".to_owned(),
+            lines => format!("copied {lines} lines"),
+        };
+        self.app.flash(lines);
+    }
+}
+
+async fn said(
+    session: &SessionHandle,
+    message: rondo_types::Message,
+    text: String,
+    delivery: Delivery,
+) -> Result<Waiting> {
+    let ticket = session.submit(message, delivery).await?;
+    Ok(Waiting {
+        ticket: ticket.id,
+        text,
+        delivery,
+    })
+}

@@ -1,0 +1,76 @@
+//! Lends the terminal to another program, or to the shell while the process is stopped.
+
+use super::{Runner, SETTLE, printed};
+use crate::options::AtExit;
+use crate::terminal::keyboard::Keyboard;
+use crate::terminal::unix;
+use rondo_runtime::error::Result;
+use std::io::{self, Write as _};
+use tokio::task::spawn_blocking;
+
+impl Runner {
+    /// Stops the process; what was not printed yet stands in the scrollback meanwhile.
+    pub(super) async fn suspend(&mut self) {
+        if !self.writer.settle(SETTLE).await {
+            return;
+        }
+        self.modes.leave();
+        self.print_rest();
+        unix::stop();
+        self.come_back();
+    }
+
+    /// Runs a program that has the terminal for itself.
+    pub(super) async fn lend<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Option<T> {
+        if !self.writer.settle(SETTLE).await {
+            return None;
+        }
+        self.modes.leave();
+        // It must not read what is typed meanwhile.
+        if let Some(keys) = self.keys.take() {
+            keys.stop().await;
+        }
+        let worked = spawn_blocking(work).await;
+        self.keys = Some(Keyboard::listen());
+        self.come_back();
+        match worked {
+            Ok(Ok(value)) => Some(value),
+            Ok(Err(error)) => {
+                self.app.error(&error.to_string(), error.hint.as_deref());
+                None
+            }
+            Err(err) => {
+                self.app.error(&err.to_string(), None);
+                None
+            }
+        }
+    }
+
+    fn come_back(&mut self) {
+        if let Err(err) = self.modes.enter() {
+            tracing::info!(%err, "the terminal cannot be set again");
+        }
+        if let Ok((width, height)) = crossterm::terminal::size() {
+            self.area = ratatui_core::layout::Rect::new(0, 0, width, height);
+        }
+        self.painter.lose();
+        self.is_stale = true;
+    }
+
+    /// Prints what was not printed yet.
+    pub(super) fn print_rest(&mut self) {
+        let at_exit = self.app.options.at_exit;
+        if at_exit == AtExit::None {
+            return;
+        }
+        let width = usize::from(self.area.width);
+        let rows = self.app.unprinted(width, at_exit == AtExit::Last);
+        let mut out = io::stdout().lock();
+        // There is nobody to tell that the terminal is gone.
+        let _ = out.write_all(printed::lines(&rows).as_bytes());
+        let _ = out.flush();
+    }
+}

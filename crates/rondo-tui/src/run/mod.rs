@@ -1,0 +1,392 @@
+//! The loop between the terminal, the session and the screen's state.
+//!
+//! It draws where something changed, at most sixty times a second and only while the terminal takes frames. Where
+//! nothing happens it waits for all of them at once, without a timer.
+//!
+//! # Layout
+//! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
+//! - `notes`: what the runtime says; `printed`: rows for the terminal's own scrollback.
+
+mod effects;
+mod handover;
+mod notes;
+mod printed;
+
+pub use notes::Notes;
+
+use crate::app::{App, Beginning};
+use crate::options::Options;
+use crate::terminal::keyboard::Keyboard;
+use crate::terminal::modes::Modes;
+use crate::terminal::painter::Painter;
+use crate::terminal::unix::{Asked, Told};
+use crate::terminal::writer::Writer;
+use crossterm::event::Event;
+use effects::{Done, RESULTS_MAX};
+use futures_util::FutureExt as _;
+use ratatui_core::layout::Rect;
+use rondo_core::clock::Clock;
+use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
+use rondo_runtime::parking;
+use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Subscription, Update};
+use rondo_runtime::settings::Settings;
+use rondo_runtime::target::ModelTarget;
+use rondo_types::{Message, TimeMs};
+use std::fs::File;
+use std::future::pending;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// The time between two frames at least.
+const FRAME: Duration = Duration::from_millis(16);
+/// The time between two turns of the spinner, and between two seconds where nothing is to move.
+const TURN: Duration = Duration::from_millis(125);
+const SECOND: Duration = Duration::from_secs(1);
+/// Updates and keys that are taken before a frame is drawn.
+const AT_ONCE_MAX: usize = 512;
+/// How long the terminal may take for what is on its way when the screen is left.
+const SETTLE: Duration = Duration::from_secs(1);
+/// How long a turn may take to stop when the screen is left.
+const STOP: Duration = Duration::from_secs(5);
+
+/// What the program brings that opens the screen.
+pub trait Program: Send + Sync + 'static {
+    /// Builds the message of what was typed, with the files that it names.
+    ///
+    /// # Errors
+    /// When a file cannot be attached.
+    fn message(&self, text: &str, directory: &Path) -> Result<Message>;
+
+    /// Has a draft edited in the user's editor, and returns it.
+    ///
+    /// # Errors
+    /// When there is no editor, or it fails.
+    fn edit(&self, draft: &str) -> Result<String>;
+
+    /// Shows a text in the user's pager.
+    ///
+    /// # Errors
+    /// When there is no pager, or it fails.
+    fn page(&self, text: &str) -> Result<()>;
+}
+
+/// What a screen is opened with.
+pub struct Opening {
+    /// All sessions.
+    pub service: SessionService,
+    /// The session that is shown.
+    pub session: SessionHandle,
+    /// What is in force in it.
+    pub settings: Settings,
+    /// How the screen is to be.
+    pub options: Options,
+    /// What the program brings.
+    pub program: Arc<dyn Program>,
+    /// What the runtime says; it is the one that the runtime was built with.
+    pub notes: Arc<Notes>,
+    /// What is said first, as if it had been typed.
+    pub first: Option<String>,
+}
+
+/// How the screen was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By the user.
+    Quit,
+    /// By `SIGTERM` or `SIGHUP`, or as the terminal was gone.
+    Terminated,
+}
+
+/// Opens the screen, and returns when it was left. To be called within a runtime of tokio, with standard input and
+/// output at a terminal.
+///
+/// # Errors
+/// When the terminal cannot be set.
+pub async fn open(opening: Opening) -> Result<Ended> {
+    let mut runner = Runner::start(opening)?;
+    let ended = runner.until_the_end().await;
+    runner.close(ended).await;
+    Ok(ended)
+}
+
+struct Runner {
+    app: App,
+    service: SessionService,
+    session: SessionHandle,
+    settings: Settings,
+    program: Arc<dyn Program>,
+    notes: Arc<Notes>,
+    updates: Subscription,
+    /// None while another program reads them.
+    keys: Option<Keyboard>,
+    told: Told,
+    modes: Modes,
+    writer: Writer,
+    painter: Painter,
+    clock: Clock,
+    done: (Sender<Done>, Receiver<Done>),
+    area: Rect,
+    /// Whether something changed since the last frame.
+    is_stale: bool,
+    last_frame: TimeMs,
+    last_turn: TimeMs,
+    ended: Option<Ended>,
+}
+
+/// What woke the loop.
+enum Woken {
+    Asked(Asked),
+    Key(Option<io::Result<Event>>),
+    Update(Box<Result<Update>>),
+    Done(Option<Done>),
+    Notes,
+    Frame,
+    Turn,
+}
+
+impl Runner {
+    fn start(opening: Opening) -> Result<Self> {
+        let Opening {
+            service,
+            session,
+            settings,
+            options,
+            program,
+            notes,
+            first,
+        } = opening;
+        let told = Told::listen().map_err(no_terminal)?;
+        let out = rustix::io::dup(io::stdout()).map_err(|err| no_terminal(err.into()))?;
+        let writer = Writer::start(File::from(out)).map_err(no_terminal)?;
+        let (width, height) = crossterm::terminal::size().map_err(no_terminal)?;
+        let clock = Clock::system();
+        let now = clock.now();
+        let target = ModelTarget::make(&settings);
+        let model = target
+            .as_ref()
+            .map_or_else(ToString::to_string, ModelTarget::full_name);
+        let context_max = target.ok().and_then(|it| it.facts.context_tokens);
+        let mouse = options.mouse;
+        let mut app = App::new(Beginning {
+            options,
+            model,
+            profile: settings.profile_name().to_owned(),
+            context_max,
+            actor: parking::user(&settings.env),
+            now,
+        });
+        let updates = session.subscribe(Cursor::START);
+        let modes = Modes::open(mouse).map_err(no_terminal)?;
+        let effects = app.begin(first.as_deref());
+        let mut runner = Self {
+            app,
+            service,
+            session,
+            settings,
+            program,
+            notes,
+            updates,
+            keys: Some(Keyboard::listen()),
+            told,
+            modes,
+            writer,
+            painter: Painter::default(),
+            clock,
+            done: mpsc::channel(RESULTS_MAX),
+            area: Rect::new(0, 0, width, height),
+            is_stale: true,
+            last_frame: TimeMs(0),
+            last_turn: now,
+            ended: None,
+        };
+        runner.do_soon(effects);
+        Ok(runner)
+    }
+
+    async fn until_the_end(&mut self) -> Ended {
+        loop {
+            if let Some(ended) = self.ended {
+                return ended;
+            }
+            if self.writer.has_failed() {
+                return Ended::Terminated;
+            }
+            let woken = self.woken().await;
+            self.wake(woken).await;
+            self.draw_if_due();
+        }
+    }
+
+    async fn woken(&mut self) -> Woken {
+        let now = self.clock.now();
+        let is_free = self.writer.is_free();
+        let frame_in = FRAME.saturating_sub(now.since(self.last_frame));
+        let is_still = self.app.options.is_still;
+        let turn = if is_still { SECOND } else { TURN };
+        let turn_in = turn.saturating_sub(now.since(self.last_turn));
+        let arms_in = self
+            .app
+            .arms_at()
+            .filter(|it| *it > now)
+            .map(|it| it.since(now));
+        tokio::select! {
+            biased;
+            asked = self.told.next() => Woken::Asked(asked),
+            key = next_key(&mut self.keys) => Woken::Key(key),
+            done = self.done.1.recv() => Woken::Done(done),
+            () = self.writer.freed(), if self.is_stale && !is_free => Woken::Frame,
+            () = tokio::time::sleep(frame_in), if self.is_stale && is_free => Woken::Frame,
+            update = self.updates.next() => Woken::Update(Box::new(update)),
+            () = self.notes.changed() => Woken::Notes,
+            () = tokio::time::sleep(turn_in), if self.app.moves() => Woken::Turn,
+            () = until(arms_in) => Woken::Turn,
+        }
+    }
+
+    async fn wake(&mut self, woken: Woken) {
+        match woken {
+            Woken::Asked(Asked::Terminate | Asked::HangUp) => self.ended = Some(Ended::Terminated),
+            Woken::Asked(Asked::Interrupt) => self.cancel(),
+            Woken::Asked(Asked::Stop) => self.suspend().await,
+            Woken::Key(Some(Ok(event))) => self.keys(event).await,
+            // The terminal is gone.
+            Woken::Key(_) => self.ended = Some(Ended::Terminated),
+            Woken::Update(update) => self.updates(*update),
+            Woken::Done(done) => {
+                if let Some(done) = done {
+                    self.take(done);
+                }
+            }
+            Woken::Notes => {
+                for note in self.notes.take() {
+                    self.app.note(&note);
+                }
+                self.is_stale = true;
+            }
+            Woken::Frame => {}
+            Woken::Turn => {
+                let now = self.clock.now();
+                self.app.tick(now);
+                self.last_turn = now;
+                self.is_stale = true;
+            }
+        }
+    }
+
+    /// Takes a key, and those that came with it.
+    async fn keys(&mut self, first: Event) {
+        let mut next = Some(first);
+        for _ in 0..AT_ONCE_MAX {
+            let Some(event) = next.take() else {
+                break;
+            };
+            if let Event::Resize(width, height) = event {
+                self.area = Rect::new(0, 0, width, height);
+            }
+            let now = self.clock.now();
+            let effects = self.app.event(event, now);
+            self.is_stale = true;
+            if !effects.is_empty() {
+                self.act(effects).await;
+            }
+            if self.ended.is_some() {
+                return;
+            }
+            next = self.keys.as_mut().and_then(Keyboard::at_once);
+        }
+        if let Some(event) = next {
+            // Its turn comes after a frame.
+            let now = self.clock.now();
+            let effects = self.app.event(event, now);
+            self.act(effects).await;
+        }
+    }
+
+    /// Takes an update, and those that came with it.
+    fn updates(&mut self, first: Result<Update>) {
+        let mut next = Some(first);
+        let began = self.clock.now();
+        for _ in 0..AT_ONCE_MAX {
+            let Some(update) = next.take() else {
+                break;
+            };
+            let now = self.clock.now();
+            match update {
+                Ok(update) => self.app.update(update.body, now),
+                Err(error) => self.app.error(&error.to_string(), error.hint.as_deref()),
+            }
+            self.is_stale = true;
+            if now.since(began) >= FRAME {
+                return;
+            }
+            next = self.updates.next().now_or_never();
+        }
+        if let Some(Ok(update)) = next {
+            let now = self.clock.now();
+            self.app.update(update.body, now);
+        }
+    }
+
+    fn draw_if_due(&mut self) {
+        let now = self.clock.now();
+        let is_due = now.since(self.last_frame) >= FRAME;
+        if self.is_stale && is_due && self.writer.is_free() && self.ended.is_none() {
+            self.draw(now);
+        }
+    }
+
+    fn draw(&mut self, now: TimeMs) {
+        let drawing = self.app.draw(self.area);
+        let painted = self
+            .painter
+            .paint(drawing.buffer, drawing.caret, drawing.moved);
+        match painted {
+            Ok(bytes) => self.writer.write(bytes),
+            Err(err) => tracing::info!(%err, "a frame could not be drawn"),
+        }
+        self.app.was_shown(now);
+        self.is_stale = false;
+        self.last_frame = now;
+    }
+
+    /// Leaves the screen, stops what runs, and prints what was not printed yet.
+    async fn close(&mut self, ended: Ended) {
+        match self.writer.settle(SETTLE).await {
+            true => {
+                self.modes.leave();
+                self.print_rest();
+            }
+            false => self.modes.abandon(),
+        }
+        if self.app.is_in_turn() {
+            // What cannot be stopped in time is carried on when the session is opened next.
+            let _ = self.session.cancel().await;
+        }
+        let patience = match ended {
+            Ended::Quit => STOP,
+            Ended::Terminated => SETTLE,
+        };
+        let _ = tokio::time::timeout(patience, self.service.close()).await;
+    }
+}
+
+async fn next_key(keys: &mut Option<Keyboard>) -> Option<io::Result<Event>> {
+    match keys {
+        Some(keys) => keys.next().await,
+        None => pending().await,
+    }
+}
+
+async fn until(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => pending().await,
+    }
+}
+
+fn no_terminal(err: io::Error) -> SetupError {
+    SetupError::because(SetupErrorKind::Other, "failed to set the terminal", err)
+}

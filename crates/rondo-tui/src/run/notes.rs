@@ -1,0 +1,105 @@
+//! What the runtime says while the screen is open.
+
+use rondo_runtime::Notices;
+use rondo_runtime::mcp::ProjectServers;
+use rondo_runtime::project::UntrustedProject;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// Notes that wait to be shown; the oldest ones give way.
+const NOTES_MAX: usize = 256;
+
+/// Collects notes for the screen. Until it is open, they go to what shows them before.
+pub struct Notes {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    notes: VecDeque<String>,
+    /// What was said before.
+    said: VecDeque<String>,
+    /// Shows notes until the screen is open.
+    before: Option<Arc<dyn Notices>>,
+}
+
+impl Notes {
+    /// Builds a collector that hands notes on until the screen is open.
+    #[must_use]
+    pub fn new(before: Arc<dyn Notices>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                notes: VecDeque::new(),
+                said: VecDeque::new(),
+                before: Some(before),
+            }),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Keeps notes for the screen from now on.
+    pub fn collect(&self) {
+        self.state().before = None;
+    }
+
+    /// Returns what shows notes now, where that is not the screen.
+    fn before(&self) -> Option<Arc<dyn Notices>> {
+        self.state().before.clone()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take(&self) -> Vec<String> {
+        self.state().notes.drain(..).collect()
+    }
+
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Notices for Notes {
+    fn note(&self, text: &str) {
+        if let Some(before) = self.before() {
+            self.state().said.push_back(text.to_owned());
+            return before.note(text);
+        }
+        let mut state = self.state();
+        // Each turn reads the settings anew, and would say the same of them.
+        if state.said.iter().any(|it| it == text) {
+            return;
+        }
+        if state.said.len() >= NOTES_MAX {
+            state.said.pop_front();
+        }
+        state.said.push_back(text.to_owned());
+        if state.notes.len() >= NOTES_MAX {
+            state.notes.pop_front();
+        }
+        state.notes.push_back(text.to_owned());
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn may_trust(&self, project: &UntrustedProject) -> Option<bool> {
+        self.before()?.may_trust(project)
+    }
+
+    fn may_start(&self, servers: &ProjectServers) -> Option<bool> {
+        self.before()?.may_start(servers)
+    }
+
+    fn can_ask(&self) -> bool {
+        self.before().is_some_and(|it| it.can_ask())
+    }
+
+    fn progress(&self, text: Option<&str>) {
+        // Ten times a second is too often for the conversation; the end is told by what follows.
+        if let Some(before) = self.before() {
+            before.progress(text);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The terminal: its modes, and frames on their way to it.
+//!
+//! # Layout
+//! - `modes`: what is switched on and off, and how it is put back however the process ends.
+//! - `painter`: the difference between two frames, as bytes; `writer`: the thread that writes them.
+//! - `keyboard`: what it sends.
+//! - `unix`: stopping the process.
+
+pub(crate) mod keyboard;
+pub(crate) mod modes;
+pub(crate) mod painter;
+pub(crate) mod unix;
+pub(crate) mod writer;

@@ -1,0 +1,106 @@
+//! Takes out of text from outside what would steer the terminal, and spells out what it would hide.
+
+use rondo_core::shown;
+use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
+
+/// What a tab stands for.
+const TAB: &str = "    ";
+
+/// Returns text from a model, a tool or a file name: without escape sequences, hidden characters spelt out, line
+/// breaks kept.
+pub(crate) fn text(text: &str) -> String {
+    shown::visible(&plain(text)).replace('\t', TAB)
+}
+
+/// Returns the same on one line.
+pub(crate) fn line(text: &str) -> String {
+    shown::line(&plain(text).replace(['\n', '\t'], " "))
+}
+
+/// Returns text that a person decides about: nothing is taken out, escape sequences are spelt out too.
+pub(crate) fn exact(text: &str) -> String {
+    shown::visible(text).replace('\t', TAB)
+}
+
+/// Returns what a person typed or pasted, as it may stand in the input: line breaks and tabs stay, other controls go.
+pub(crate) fn typed(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let stays = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
+    text.chars().filter(stays).collect()
+}
+
+/// Reads live output of a command, as a terminal shows its last state: a carriage return begins a line anew.
+#[derive(Debug)]
+pub(crate) struct LiveText {
+    sanitizer: Sanitizer,
+    /// Whether the last character was a carriage return.
+    returned: bool,
+    /// Within a sequence that the sanitizer let pass, such as a colour.
+    in_sequence: bool,
+}
+
+impl Default for LiveText {
+    fn default() -> Self {
+        Self {
+            sanitizer: Sanitizer::new(Keep::LiveOutput),
+            returned: false,
+            in_sequence: false,
+        }
+    }
+}
+
+impl LiveText {
+    /// Adds a piece to what was shown so far.
+    pub(crate) fn push(&mut self, piece: &str, shown: &mut String) {
+        for c in self.sanitizer.push(piece).chars() {
+            if self.in_sequence {
+                self.in_sequence = !(c.is_ascii_alphabetic());
+                continue;
+            }
+            match c {
+                '\x1b' => self.in_sequence = true,
+                '\r' => self.returned = true,
+                '\n' => {
+                    self.returned = false;
+                    shown.push('\n');
+                }
+                c => {
+                    if std::mem::take(&mut self.returned) {
+                        let line = shown.rfind('\n').map_or(0, |at| at + 1);
+                        shown.truncate(line);
+                    }
+                    shown.push(c);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_steer_a_terminal_is_gone_and_what_it_hides_is_spelt_out() {
+        assert_eq!(
+            text("a\u{1b}]0;t\u{7}b\u{1b}[2Jc\u{202e}d"),
+            "abc\\u{202e}d"
+        );
+        assert_eq!(line("a\nb\tc"), "a b c");
+        assert_eq!(exact("a\u{1b}[2J"), "a\\u{1b}[2J");
+        assert_eq!(typed("a\r\nb\u{1b}[31m\u{0}c\td"), "a\nb[31mc\td");
+    }
+
+    #[test]
+    fn progress_is_shown_as_its_last_state_however_it_is_cut() {
+        for cut in 1..20 {
+            let whole = "10%\r\u{1b}[K20%\r\u{1b}[32mdone\u{1b}[0m\r\nnext";
+            let (mut live, mut shown) = (LiveText::default(), String::new());
+            let chars: Vec<char> = whole.chars().collect();
+            for piece in chars.chunks(cut) {
+                live.push(&piece.iter().collect::<String>(), &mut shown);
+            }
+            assert_eq!(shown, "done\nnext", "{cut}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! A tool call, or a person's own cell: what runs, what it writes, and how it ended.
+
+use super::entry::{MARGIN, cut};
+use crate::text::clean::{self, LiveText};
+use crate::text::{Piece, Row, Wrap, columns};
+use crate::theme::Theme;
+use rondo_core::shown;
+use serde_json::Value;
+
+/// Bytes of output that a card keeps: of more, its end.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+/// Rows of output that are shown while the card is not open.
+const ROWS_SHOWN: usize = 5;
+/// Rows of an open card.
+const OPEN_ROWS_MAX: usize = 2_000;
+/// What subagents did, that is kept.
+const CHILD_LINES_MAX: usize = 64;
+/// Arguments that say most about a call, the best first.
+const TELLING: [&str; 8] = [
+    "command", "path", "pattern", "query", "url", "name", "task", "code",
+];
+
+/// How a card's work ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CardEnd {
+    /// Whether it did what it was to do.
+    pub(crate) is_ok: bool,
+    /// What is said of the end, such as an exit code.
+    pub(crate) said: String,
+    /// How long it took, in milliseconds; none where nobody counted.
+    pub(crate) took_ms: Option<u64>,
+}
+
+/// A card.
+#[derive(Debug, Default)]
+pub(crate) struct Card {
+    /// What stands before it: the tool's name, or the prompt of a shell.
+    name: String,
+    /// What it runs, on one line.
+    told: String,
+    /// Its arguments.
+    arguments: Value,
+    /// Whether it runs; otherwise it waits.
+    pub(crate) is_running: bool,
+    pub(crate) end: Option<CardEnd>,
+    output: String,
+    live: LiveText,
+    /// Bytes of output that are not kept.
+    left_out: usize,
+    /// What subagents do, by their calls.
+    children: Vec<String>,
+}
+
+impl Card {
+    /// Of a tool call.
+    pub(crate) fn call(name: &str, arguments: &Value) -> Self {
+        Self {
+            name: clean::line(name),
+            told: told(arguments),
+            arguments: arguments.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Of a person's own command or code, behind what prompts for it.
+    pub(crate) fn own(prompt: &str, code: &str) -> Self {
+        Self {
+            name: prompt.to_owned(),
+            told: clean::line(code),
+            arguments: Value::String(code.to_owned()),
+            is_running: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns it as one line.
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.name, self.told).trim_end().to_owned()
+    }
+
+    /// Returns the command that it runs, where it runs one.
+    pub(crate) fn command(&self) -> Option<&str> {
+        match &self.arguments {
+            Value::String(code) => Some(code),
+            other => other.get("command").and_then(Value::as_str),
+        }
+    }
+
+    /// Returns what it wrote, as far as it is kept.
+    pub(crate) fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// Returns its arguments.
+    pub(crate) fn arguments(&self) -> &Value {
+        &self.arguments
+    }
+
+    /// Changes its arguments.
+    pub(crate) fn set_arguments(&mut self, arguments: &Value) {
+        self.told = told(arguments);
+        self.arguments = arguments.clone();
+    }
+
+    /// Adds live output.
+    pub(crate) fn push(&mut self, text: &str) {
+        self.live.push(text, &mut self.output);
+        let over = self.output.len().saturating_sub(OUTPUT_BYTES_MAX);
+        // By large pieces, so that each byte is moved a few times at most.
+        if over > OUTPUT_BYTES_MAX / 4 {
+            let at = self.output.ceil_char_boundary(over);
+            let at = self
+                .output
+                .get(at..)
+                .and_then(|it| it.find('\n'))
+                .map_or(at, |it| at + it + 1);
+            self.output.drain(..at);
+            self.left_out += at;
+        }
+    }
+
+    /// Takes the result, which is shown where nothing was written while it ran.
+    pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
+        self.is_running = false;
+        self.end = Some(end);
+        if self.output.is_empty() {
+            let text = match result {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                other => serde_json::to_string_pretty(other).unwrap_or_default(),
+            };
+            self.push(&text);
+        }
+    }
+
+    /// Notes what a subagent does.
+    pub(crate) fn child(&mut self, line: String) {
+        if self.children.len() >= CHILD_LINES_MAX {
+            self.children.remove(0);
+        }
+        self.children.push(line);
+    }
+
+    pub(super) fn source(&self) -> String {
+        let mut text = self.line();
+        for child in &self.children {
+            text.push_str("\n  ");
+            text.push_str(child);
+        }
+        if let Some(end) = &self.end {
+            text.push_str(&format!(" [{}]", end.said));
+        }
+        format!("{text}\n{}", self.output.trim_end())
+    }
+
+    pub(super) fn rows(&self, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
+        let mut rows = vec![self.head(width, theme)];
+        let bar = Wrap {
+            keeps_blanks: true,
+            ..Wrap::at(width).behind(Piece::new(format!("{MARGIN}│ "), theme.frame))
+        };
+        if is_open {
+            let arguments = match &self.arguments {
+                Value::String(code) => clean::exact(code),
+                other => clean::exact(&shown::call(other)),
+            };
+            rows.extend(bar.lines(&arguments, theme.text));
+        }
+        self.child_rows(&bar, theme, is_open, &mut rows);
+        let output = self.output.trim_end();
+        if output.is_empty() {
+            return rows;
+        }
+        let max = if is_open { OPEN_ROWS_MAX } else { ROWS_SHOWN };
+        let shown = tail(output, max, width);
+        let hidden = output.lines().count() - shown.lines().count();
+        if hidden > 0 || self.left_out > 0 {
+            let more = match self.left_out {
+                0 => format!("… {hidden} more lines (Alt-E)"),
+                bytes => format!("… {hidden} more lines, and {bytes} bytes before them"),
+            };
+            rows.extend(bar.lines(&more, theme.dim));
+        }
+        rows.extend(bar.lines(&clean::text(shown), theme.dim));
+        rows
+    }
+
+    fn child_rows(&self, bar: &Wrap, theme: &Theme, is_open: bool, rows: &mut Vec<Row>) {
+        let all = self.children.len();
+        let from = match is_open {
+            true => 0,
+            false => all.saturating_sub(ROWS_SHOWN),
+        };
+        let shown = self.children.get(from..).unwrap_or_default();
+        for (at, child) in shown.iter().enumerate() {
+            let branch = if at + 1 == shown.len() {
+                "└ "
+            } else {
+                "├ "
+            };
+            let line = cut(&format!("{branch}{child}"), bar.width.saturating_sub(6));
+            rows.extend(bar.lines(&line, theme.dim));
+        }
+    }
+
+    fn head(&self, width: usize, theme: &Theme) -> Row {
+        let (mark, style) = match (&self.end, self.is_running) {
+            (Some(end), _) if end.is_ok => ("✓ ", theme.good),
+            (Some(_), _) => ("✗ ", theme.bad),
+            (None, true) => ("● ", theme.accent),
+            (None, false) => ("○ ", theme.dim),
+        };
+        let said = self.end.as_ref().map_or_else(String::new, |end| {
+            let took = end.took_ms.map_or_else(String::new, seconds);
+            [end.said.as_str(), &took]
+                .into_iter()
+                .filter(|it| !it.is_empty())
+                .collect::<Vec<_>>()
+                .join(", ")
+        });
+        let name = format!("{} ", self.name);
+        let taken = columns(mark) + columns(&name) + columns(&said) + 2;
+        let room = width.saturating_sub(taken).max(4);
+        let mut told = cut(&self.told, room);
+        if told.len() < self.told.len() {
+            told = cut(&self.told, room.saturating_sub(1)) + "…";
+        }
+        Row {
+            gutter: vec![Piece::new(mark, style)],
+            pieces: vec![
+                Piece::new(name, theme.accent),
+                Piece::new(told, theme.text),
+                Piece::new(format!("  {said}"), theme.dim),
+            ],
+            ..Row::default()
+        }
+    }
+}
+
+/// Returns seconds as people read them.
+pub(crate) fn seconds(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+    }
+}
+
+/// Returns the end of a text: so many lines, and no more than fit so many rows of this width twice over.
+fn tail(text: &str, lines_max: usize, width: usize) -> &str {
+    let least = text.len().saturating_sub(lines_max * width.max(20) * 2);
+    let text = text
+        .get(text.ceil_char_boundary(least)..)
+        .unwrap_or_default();
+    let mut starts = text.rmatch_indices('\n').skip(lines_max.saturating_sub(1));
+    match starts.next() {
+        Some((at, _)) => text.get(at + 1..).unwrap_or_default(),
+        None => text,
+    }
+}
+
+fn told(arguments: &Value) -> String {
+    let telling = TELLING
+        .iter()
+        .find_map(|key| arguments.get(key)?.as_str())
+        .map(str::to_owned);
+    let told = telling.unwrap_or_else(|| match arguments {
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        Value::String(raw) => raw.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    });
+    clean::line(&told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Colours;
+    use serde_json::json;
+
+    fn shown(card: &Card, is_open: bool) -> Vec<String> {
+        let rows = card.rows(40, &Theme::of(Colours::Dark), is_open);
+        rows.iter()
+            .map(|it| it.whole().trim_end().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_card_shows_its_end_and_the_last_lines_of_its_output() {
+        let mut card = Card::call("exec", &json!({"command": "make"}));
+        assert_eq!(shown(&card, false), ["○ exec make"]);
+        card.is_running = true;
+        let output: Vec<String> = (1..=8).map(|at| format!("line {at}\n")).collect();
+        card.push(&output.concat());
+        let end = CardEnd {
+            is_ok: false,
+            said: "exit 2".to_owned(),
+            took_ms: Some(1_260),
+        };
+        card.finish(end, &json!("not shown"));
+        assert_eq!(
+            shown(&card, false),
+            [
+                "✗ exec make  exit 2, 1.2 s",
+                "  │ … 3 more lines (Alt-E)",
+                "  │ line 4",
+                "  │ line 5",
+                "  │ line 6",
+                "  │ line 7",
+                "  │ line 8"
+            ]
+        );
+        assert_eq!(shown(&card, true).len(), 10);
+    }
+
+    #[test]
+    fn a_card_cannot_steer_the_terminal_or_leave_its_bar() {
+        let arguments = json!({"command": "echo \u{1b}]0;x\u{7}\n╭─ approve ─╮"});
+        let mut card = Card::call("ex\u{1b}[2Jec", &arguments);
+        card.push("a\u{1b}[2Jb\u{202e}\r\n╭─ approve ─╮\n");
+        for row in shown(&card, true) {
+            assert!(
+                !row.contains('\u{1b}') && !row.contains('\u{202e}'),
+                "{row:?}"
+            );
+            assert!(row.starts_with("○ ") || row.starts_with("  │ "), "{row}");
+        }
+    }
+
+    #[test]
+    fn output_is_bounded_and_its_end_stays() {
+        let mut card = Card::call("exec", &json!({}));
+        for at in 0..100_000 {
+            card.push(&format!("{at} some words of output\n"));
+        }
+        assert!(card.output.len() <= OUTPUT_BYTES_MAX * 5 / 4 + 64);
+        assert!(card.output.ends_with("99999 some words of output\n"));
+    }
+
+    #[test]
+    fn one_line_without_end_is_cut_to_what_fits() {
+        let mut card = Card::call("exec", &json!({}));
+        card.push(&"x".repeat(200_000));
+        assert!(shown(&card, false).len() < 20);
+    }
+}

@@ -1,0 +1,165 @@
+//! The conversation as it is shown: entries, laid out when they come into view.
+//!
+//! # Layout
+//! - `entry`: one entry; `card`: a tool call or a person's own cell.
+//! - `viewport`: what part is on the screen; `find`: looks for words in all of it.
+
+mod card;
+mod entry;
+mod find;
+mod viewport;
+
+pub(crate) use card::{Card, CardEnd, seconds};
+pub(crate) use entry::{Answer, Entry, Tone, cut};
+pub(crate) use viewport::{Frame, Place, Viewport};
+
+use crate::text::Row;
+use crate::theme::Theme;
+use entry::Laid;
+
+/// Entries whose rows are kept; beyond them those out of view are laid out again when they come back.
+const LAID_OUT_MAX: usize = 256;
+/// Entries of a session that are kept; the oldest ones give way, and are in the journal.
+const ENTRIES_MAX: usize = 100_000;
+
+/// An entry and its rows.
+#[derive(Debug)]
+struct Item {
+    entry: Entry,
+    /// Whether it is shown in full.
+    is_open: bool,
+    laid: Option<Laid>,
+    /// How often it changed.
+    revision: u64,
+    /// Whether it was printed to the terminal's own scrollback.
+    is_printed: bool,
+}
+
+/// All entries of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    items: Vec<Item>,
+    /// How many were let go of at the beginning.
+    gone: usize,
+    laid_out: usize,
+}
+
+impl Transcript {
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Adds an entry, and returns its number, which stays the same.
+    pub(crate) fn push(&mut self, entry: Entry) -> usize {
+        if self.items.len() >= ENTRIES_MAX {
+            let least = ENTRIES_MAX / 10;
+            self.items.drain(..least);
+            self.gone += least;
+        }
+        self.items.push(Item {
+            entry,
+            is_open: false,
+            laid: None,
+            revision: 0,
+            is_printed: false,
+        });
+        self.gone + self.items.len() - 1
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&Entry> {
+        let at = number.checked_sub(self.gone)?;
+        self.items.get(at).map(|it| &it.entry)
+    }
+
+    /// Changes an entry.
+    pub(crate) fn change(&mut self, number: usize, change: impl FnOnce(&mut Entry)) {
+        let at = number.checked_sub(self.gone);
+        if let Some(item) = at.and_then(|at| self.items.get_mut(at)) {
+            change(&mut item.entry);
+            item.revision += 1;
+        }
+    }
+
+    /// Shows an entry in full, or no more.
+    pub(crate) fn turn_open(&mut self, number: usize) {
+        let at = number.checked_sub(self.gone);
+        if let Some(item) = at.and_then(|at| self.items.get_mut(at)) {
+            item.is_open = !item.is_open;
+            item.revision += 1;
+        }
+    }
+
+    /// Returns the entries with their numbers, the latest first.
+    pub(crate) fn latest(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let items = self.items.iter().enumerate().rev();
+        items.map(|(at, it)| (self.gone + at, &it.entry))
+    }
+
+    /// Returns all of it as text, for a pager.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.items.iter().map(|it| it.entry.source());
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Returns the rows of what was not printed yet, and takes it for printed.
+    pub(crate) fn unprinted(&mut self, width: usize, theme: &Theme, only_last: bool) -> Vec<Row> {
+        let last_answer = self
+            .items
+            .iter()
+            .rposition(|it| matches!(it.entry, Entry::Answer(_)));
+        let mut rows = Vec::new();
+        for (at, item) in self.items.iter_mut().enumerate() {
+            let is_wanted = !only_last || Some(at) == last_answer;
+            if !std::mem::replace(&mut item.is_printed, true) && is_wanted {
+                rows.extend(item.entry.rows(width, theme, false));
+            }
+        }
+        rows
+    }
+
+    /// Returns the rows of an item, by its place among those that are kept.
+    fn rows(&mut self, at: usize, width: usize, theme: &Theme) -> &[Row] {
+        let Some(item) = self.items.get_mut(at) else {
+            return &[];
+        };
+        let is_fresh = item.laid.as_ref().is_some_and(|laid| {
+            laid.width == width && laid.revision == item.revision && laid.theme == *theme
+        });
+        if !is_fresh {
+            let laid = item.laid.take();
+            if laid.is_none() {
+                self.laid_out += 1;
+            }
+            // Rows of another width or theme are no beginning of these.
+            let before = laid.filter(|it| it.width == width && it.theme == *theme);
+            let mut rows = match before {
+                Some(laid) => laid.rows,
+                None => {
+                    item.entry.forget_rows();
+                    Vec::new()
+                }
+            };
+            item.entry.lay_out(&mut rows, width, theme, item.is_open);
+            item.laid = Some(Laid {
+                width,
+                theme: *theme,
+                revision: item.revision,
+                rows,
+            });
+        }
+        item.laid.as_ref().map_or(&[], |it| &it.rows)
+    }
+
+    /// Lets go of the rows of what is out of view.
+    fn forget_rows(&mut self, keep: std::ops::Range<usize>) {
+        if self.laid_out <= LAID_OUT_MAX {
+            return;
+        }
+        for (at, item) in self.items.iter_mut().enumerate() {
+            if !keep.contains(&at) && item.laid.take().is_some() {
+                self.laid_out -= 1;
+                item.entry.forget_rows();
+            }
+        }
+    }
+}
