@@ -16,7 +16,7 @@ pub const TELEGRAM_URL: &str = "https://api.telegram.org";
 
 /// How long an ordinary request may take, and one that carries a file.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-const UPLOAD_TIMEOUT: Duration = Duration::from_secs(180);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(50);
 /// The bound on an answer: 100 updates of the largest messages.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The bound on an error's description.

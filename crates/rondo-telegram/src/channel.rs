@@ -12,10 +12,14 @@ use rondo_hub::channel::{
 };
 use rondo_hub::inbox::Inbox;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the channel.
 pub const NAME: &str = "telegram";
+
+/// Messages whose files are fetched at once.
+const FETCHES_MAX: usize = 4;
 
 /// A bot of Telegram as a channel of the hub.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct Telegram {
     pace: Mutex<Pace>,
     pub(crate) parts: Mutex<Parts>,
     pub(crate) drafts: Mutex<Drafts>,
+    /// Messages whose files are fetched at once, each of at most 200 MB.
+    pub(crate) fetching: Semaphore,
 }
 
 /// Where a message goes.
@@ -44,6 +50,7 @@ impl Telegram {
             pace: Mutex::default(),
             parts: Mutex::default(),
             drafts: Mutex::default(),
+            fetching: Semaphore::new(FETCHES_MAX),
         }
     }
 

@@ -21,19 +21,19 @@ const DRAFTS_MAX: usize = 10_000;
 /// The drafts that are shown, so that the same one is replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
-    last: i64,
-    open: HashMap<i64, i64>,
+    last: i32,
+    open: HashMap<i64, i32>,
 }
 
 impl Drafts {
     /// Returns the draft of a chat's turn. Telegram animates changes of one draft, and ids are not 0.
-    fn of(&mut self, chat_id: i64) -> i64 {
+    fn of(&mut self, chat_id: i64) -> i32 {
         if self.open.len() >= DRAFTS_MAX {
             self.open.clear();
         }
         let last = &mut self.last;
         *self.open.entry(chat_id).or_insert_with(|| {
-            *last += 1;
+            *last = last.checked_add(1).unwrap_or(1);
             *last
         })
     }
@@ -102,7 +102,10 @@ impl Telegram {
             .text(&shown.text)
             .entities(shown.message_entities())
             .build();
-        let sent = self.api.call::<Value>("sendMessageDraft", &parameters).await;
+        let sent = self
+            .api
+            .call::<Value>("sendMessageDraft", &parameters)
+            .await;
         self.noted(place, sent);
     }
 

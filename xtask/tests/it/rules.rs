@@ -49,6 +49,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-otel/src/clock",
             "crates/rondo-runtime/src/calls",
             "crates/rondo-runtime/src/scratch",
+            "crates/rondo-telegram/src/clock",
         ],
         sample: "let now = std::time::Instant::now();",
     },

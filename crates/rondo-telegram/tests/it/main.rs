@@ -1,4 +1,7 @@
 //! The Telegram channel against a scripted Bot API server.
 
+mod checks;
+mod receiving;
 mod requests;
+mod sending;
 mod support;

@@ -1,0 +1,136 @@
+//! Which updates wait, which are being worked on, and which are done.
+
+use super::update::{Content, Update};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an album may go on growing after its latest part, and in all.
+const ALBUM_SETTLES: Duration = Duration::from_secs(1);
+const ALBUM_MAX: Duration = Duration::from_secs(8);
+/// How long a chat rests whose updates could not be taken.
+const REST: Duration = Duration::from_secs(2);
+
+/// The updates since the oldest that is not confirmed. Telegram returns at most 100 from there on, which is the bound.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    /// Whether each update is done.
+    known: BTreeMap<i64, bool>,
+    chats: HashMap<i64, Chat>,
+}
+
+#[derive(Debug, Default)]
+struct Chat {
+    waiting: VecDeque<(Instant, Update)>,
+    is_running: bool,
+    rests_until: Option<Instant>,
+}
+
+/// What became of a chat's updates.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) chat_id: i64,
+    /// The ids of those that are done.
+    pub(super) done: Vec<i64>,
+    /// Those that are to be tried again.
+    pub(super) left: Vec<Update>,
+}
+
+impl Intake {
+    /// Returns where to go on: at the oldest update that is not done, else after all. Without any to confirm there is
+    /// no place, since ids may begin anew at a lower number after a week of silence.
+    pub(super) fn offset(&self) -> Option<i64> {
+        let pending = self
+            .known
+            .iter()
+            .find(|(_, done)| !**done)
+            .map(|(id, _)| *id);
+        let after = || {
+            self.known
+                .last_key_value()
+                .map(|(id, _)| id.saturating_add(1))
+        };
+        pending.or_else(after)
+    }
+
+    /// Takes an answer to a request for updates from an offset on, which was [`Intake::offset`] then.
+    pub(super) fn polled(&mut self, offset: Option<i64>, updates: Vec<Update>, now: Instant) {
+        if let Some(offset) = offset {
+            // What is below was confirmed by asking.
+            self.known = self.known.split_off(&offset);
+        }
+        for update in updates {
+            if self.known.contains_key(&update.id) {
+                continue;
+            }
+            let chat_id = update.chat_id();
+            self.known.insert(update.id, chat_id.is_none());
+            if let Some(chat_id) = chat_id {
+                let chat = self.chats.entry(chat_id).or_default();
+                chat.waiting.push_back((now, update));
+            }
+        }
+    }
+
+    /// Takes the updates of a chat that can be worked on.
+    pub(super) fn next_ready(&mut self, now: Instant) -> Option<(i64, Vec<Update>)> {
+        let (id, chat) = self.chats.iter_mut().find(|(_, chat)| chat.is_ready(now))?;
+        chat.is_running = true;
+        let items = chat.waiting.drain(..).map(|(_, update)| update).collect();
+        Some((*id, items))
+    }
+
+    pub(super) fn has_ready(&self, now: Instant) -> bool {
+        self.chats.values().any(|chat| chat.is_ready(now))
+    }
+
+    /// Returns whether any update is not done.
+    pub(super) fn has_work(&self) -> bool {
+        !self.chats.is_empty()
+    }
+
+    pub(super) fn finish(&mut self, taken: Taken, now: Instant) {
+        for id in taken.done {
+            self.known.insert(id, true);
+        }
+        let Some(chat) = self.chats.get_mut(&taken.chat_id) else {
+            return;
+        };
+        chat.is_running = false;
+        chat.rests_until = (!taken.left.is_empty()).then(|| now + REST);
+        for update in taken.left.into_iter().rev() {
+            chat.waiting.push_front((now, update));
+        }
+        if chat.waiting.is_empty() {
+            self.chats.remove(&taken.chat_id);
+        }
+    }
+}
+
+impl Chat {
+    fn is_ready(&self, now: Instant) -> bool {
+        let rests = self.rests_until.is_some_and(|until| until > now);
+        !self.is_running && !rests && !self.waiting.is_empty() && !self.grows(now)
+    }
+
+    /// Returns whether the last of what waits is an album to which more may come.
+    fn grows(&self, now: Instant) -> bool {
+        let Some(((latest, last), album)) = self
+            .waiting
+            .back()
+            .and_then(|last| Some(((last.0, &last.1), last.1.album()?)))
+        else {
+            return false;
+        };
+        debug_assert!(matches!(last.content, Content::Message(_)));
+        let of_album = self
+            .waiting
+            .iter()
+            .filter(|(_, it)| it.album() == Some(album));
+        let first = of_album.map(|(at, _)| *at).next().unwrap_or(latest);
+        now < latest + ALBUM_SETTLES && now < first + ALBUM_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! Hands in the updates of one chat, one after the other.
+
+use super::fetch::{self, Attachment};
+use super::intake::Taken;
+use super::update::{self, Content, Me, Update};
+use crate::channel::{Place, Telegram};
+use crate::clock;
+use frankenstein::methods::{
+    AnswerCallbackQueryParams, EditMessageReplyMarkupParams, SendMessageParams,
+};
+use frankenstein::types::{CallbackQuery, Message};
+use rondo_hub::channel::{ChatKind, Inbound, InboundBody};
+use rondo_hub::inbox::{self, Inbox, InboxError};
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// What a person is told whose message had no place.
+const FULL: &str =
+    "Too many messages wait in this chat. This one was not taken: please send it again later.";
+/// What is shown to a person who may not answer.
+const NOT_YOURS: &str = "You may not answer this.";
+/// What is shown where a button does nothing any more.
+const OVER: &str = "This question is not open any more.";
+/// Bytes of a button's query id, which becomes a part of the event's.
+const QUERY_BYTES_MAX: usize = 150;
+
+/// An update cannot be taken now.
+struct Later;
+
+/// Takes the updates of a chat, up to the first that cannot be taken now.
+pub(super) async fn take(
+    telegram: &Telegram,
+    inbox: &Inbox,
+    me: &Me,
+    chat_id: i64,
+    updates: Vec<Update>,
+) -> Taken {
+    let mut done = Vec::new();
+    let mut left = VecDeque::from(updates);
+    while let Some(group) = next_group(&mut left) {
+        let ids = group.iter().map(|it| it.id).collect::<Vec<_>>();
+        match take_group(telegram, inbox, me, &group).await {
+            Ok(()) => done.extend(ids),
+            Err(Later) => {
+                let left = group.into_iter().chain(left).collect();
+                return Taken {
+                    chat_id,
+                    done,
+                    left,
+                };
+            }
+        }
+    }
+    Taken {
+        chat_id,
+        done,
+        left: Vec::new(),
+    }
+}
+
+/// Takes the next update, or all parts of an album.
+fn next_group(left: &mut VecDeque<Update>) -> Option<Vec<Update>> {
+    let mut group = vec![left.pop_front()?];
+    let album = group.first()?.album().map(str::to_owned);
+    while album.is_some()
+        && left
+            .front()
+            .is_some_and(|it| it.album() == album.as_deref())
+    {
+        group.extend(left.pop_front());
+    }
+    Some(group)
+}
+
+async fn take_group(
+    telegram: &Telegram,
+    inbox: &Inbox,
+    me: &Me,
+    group: &[Update],
+) -> Result<(), Later> {
+    let Some(first) = group.first() else {
+        return Ok(());
+    };
+    match &first.content {
+        Content::Message(message) => {
+            let messages = group.iter().filter_map(|it| match &it.content {
+                Content::Message(message) => Some(&**message),
+                _ => None,
+            });
+            let messages: Vec<&Message> = messages.collect();
+            take_message(telegram, inbox, me, first.id, message, &messages).await
+        }
+        Content::Press(query) => take_press(telegram, inbox, query).await,
+        Content::Other => Ok(()),
+    }
+}
+
+async fn take_message(
+    telegram: &Telegram,
+    inbox: &Inbox,
+    me: &Me,
+    update_id: i64,
+    message: &Message,
+    all: &[&Message],
+) -> Result<(), Later> {
+    let place = update::place(message);
+    let Some(sender) = update::sender(message) else {
+        return Ok(());
+    };
+    let (body, attachments, is_meant) = match message.migrate_to_chat_id {
+        Some(id) => {
+            let chat_id = id.to_string();
+            (InboundBody::Migrated { chat_id }, Vec::new(), true)
+        }
+        None => match content(me, message, all) {
+            Some(content) => content,
+            None => return Ok(()),
+        },
+    };
+    let mut event = Inbound {
+        // After a week of silence ids begin anew anywhere: the date tells apart what has one id.
+        event_id: format!("{update_id}-{}", message.date),
+        chat: place.key(),
+        chat_kind: update::kind(message),
+        sender,
+        mentioned: is_meant,
+        body,
+        message_id: Some(message.message_id.to_string()),
+        at_ms: message.date.saturating_mul(1000),
+    };
+    if !inbox.admits(&event).await {
+        return Ok(());
+    }
+    fetch::into_body(telegram, attachments, &mut event.body).await;
+    match inbox.push(event).await {
+        Ok(_) => Ok(()),
+        Err(error) => refused(telegram, place, &error).await,
+    }
+}
+
+/// Returns what a message or album says; `None` where it is about the chat itself.
+fn content(
+    me: &Me,
+    message: &Message,
+    all: &[&Message],
+) -> Option<(InboundBody, Vec<Attachment>, bool)> {
+    let mut texts = Vec::new();
+    let mut notes = Vec::new();
+    let mut attachments = Vec::new();
+    let mut is_meant = false;
+    for message in all {
+        let (text, meant) = update::addressed(message, me);
+        is_meant |= meant;
+        let mut found = fetch::found(message);
+        texts.extend([text, found.text].into_iter().filter(|it| !it.is_empty()));
+        notes.append(&mut found.notes);
+        attachments.append(&mut found.attachments);
+    }
+    if let Some(note) = joined(me, message) {
+        is_meant = true;
+        notes.push(note);
+    }
+    let mut text = texts.join("\n");
+    if let Some(quote) = fetch::quoted(message, me.id).filter(|_| !text.starts_with('/')) {
+        text = format!("{quote}\n\n{text}");
+    }
+    if text.is_empty() && notes.is_empty() && attachments.is_empty() {
+        return None;
+    }
+    let body = InboundBody::Message {
+        text,
+        images: Vec::new(),
+        files: Vec::new(),
+        notes,
+    };
+    Some((body, attachments, is_meant))
+}
+
+/// Returns what a group is told that the bot was added to.
+fn joined(me: &Me, message: &Message) -> Option<String> {
+    let mut added = message.new_chat_members.iter().flatten();
+    if !added.any(|user| user.id == me.id) {
+        return None;
+    }
+    let answers = "Hello! In groups I answer where I am mentioned or replied to.";
+    Some(match me.sees_all {
+        true => answers.to_owned(),
+        false => format!(
+            "{answers} Privacy mode is on for me, so Telegram hides all other messages from me: @BotFather turns it off \
+             with /setprivacy, after which I must be added again."
+        ),
+    })
+}
+
+async fn take_press(
+    telegram: &Telegram,
+    inbox: &Inbox,
+    query: &CallbackQuery,
+) -> Result<(), Later> {
+    let place = update::pressed_at(query);
+    let answer = query.data.as_deref().and_then(update::decoded);
+    let (Some((place, message_id)), Some((token, value))) = (place, answer) else {
+        answer_press(telegram, query, Some(OVER)).await;
+        return Ok(());
+    };
+    if query.id.len() > QUERY_BYTES_MAX {
+        return Ok(());
+    }
+    let event = Inbound {
+        event_id: format!("press-{}", query.id),
+        chat: place.key(),
+        chat_kind: match place.is_private() {
+            true => ChatKind::Private,
+            false => ChatKind::Group,
+        },
+        sender: update::person(&query.from),
+        mentioned: true,
+        body: InboundBody::Answer { token, value },
+        message_id: Some(message_id.to_string()),
+        at_ms: clock::wall_ms(),
+    };
+    match inbox.push(event).await {
+        Ok(inbox::Taken::Accepted) => {
+            answer_press(telegram, query, None).await;
+            remove_buttons(telegram, place, message_id).await;
+            Ok(())
+        }
+        Ok(inbox::Taken::Duplicate) => {
+            answer_press(telegram, query, None).await;
+            Ok(())
+        }
+        Ok(inbox::Taken::Dropped) => {
+            answer_press(telegram, query, Some(NOT_YOURS)).await;
+            Ok(())
+        }
+        Err(error) => {
+            let outcome = refused(telegram, place, &error).await;
+            if outcome.is_ok() {
+                answer_press(telegram, query, Some(OVER)).await;
+            }
+            outcome
+        }
+    }
+}
+
+/// Says what is to become of an event that was not taken, and tells the chat where it is given up.
+async fn refused(telegram: &Telegram, place: Place, error: &InboxError) -> Result<(), Later> {
+    tracing::warn!(chat = place.chat_id, %error, "a message of Telegram was not taken");
+    match error {
+        InboxError::Later { .. } => Err(Later),
+        InboxError::Malformed { .. } => Ok(()),
+        InboxError::Full => {
+            tell(telegram, place, FULL).await;
+            Ok(())
+        }
+    }
+}
+
+/// Says something in a chat, if the pace allows it now.
+async fn tell(telegram: &Telegram, place: Place, text: &str) {
+    if telegram.pace().try_now(place.chat_id, clock::now()) {
+        let parameters = SendMessageParams::builder()
+            .chat_id(place.id())
+            .maybe_message_thread_id(place.thread_id)
+            .text(text)
+            .build();
+        let told = telegram.api.call::<Value>("sendMessage", &parameters).await;
+        forget(told.err());
+    }
+}
+
+/// Ends the waiting that a client shows at a pressed button.
+async fn answer_press(telegram: &Telegram, query: &CallbackQuery, text: Option<&str>) {
+    let parameters = AnswerCallbackQueryParams::builder()
+        .callback_query_id(&query.id)
+        .maybe_text(text)
+        .build();
+    let answered = telegram
+        .api
+        .call::<Value>("answerCallbackQuery", &parameters)
+        .await;
+    forget(answered.err());
+}
+
+async fn remove_buttons(telegram: &Telegram, place: Place, message_id: i32) {
+    let parameters = EditMessageReplyMarkupParams::builder()
+        .chat_id(place.id())
+        .message_id(message_id)
+        .build();
+    let removed = telegram
+        .api
+        .call::<Value>("editMessageReplyMarkup", &parameters)
+        .await;
+    forget(removed.err());
+}
+
+/// What only decorates may fail.
+fn forget(error: Option<crate::ApiError>) {
+    if let Some(error) = error {
+        tracing::debug!(%error, "left out");
+    }
+}

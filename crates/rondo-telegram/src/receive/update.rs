@@ -1,0 +1,259 @@
+//! What an update says.
+
+use crate::channel::Place;
+use frankenstein::types::{
+    CallbackQuery, ChatType, MaybeInaccessibleMessage, Message, MessageEntityType,
+};
+use rondo_hub::channel::{ChatKind, Choice, Sender};
+use rondo_types::AnswerValue;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The bound on the data of a button, in bytes.
+const DATA_BYTES_MAX: usize = 64;
+/// Characters of a question's token.
+const TOKEN_CHARS: usize = 22;
+/// The fields of a message that are read where the others are not understood.
+const PLAIN_FIELDS: [&str; 9] = [
+    "message_id",
+    "date",
+    "chat",
+    "from",
+    "text",
+    "caption",
+    "message_thread_id",
+    "is_topic_message",
+    "entities",
+];
+
+/// Who the bot is.
+#[derive(Debug, Clone)]
+pub(super) struct Me {
+    pub(super) id: u64,
+    pub(super) name: String,
+    /// Whether it sees all messages of groups, that is, has no privacy mode.
+    pub(super) sees_all: bool,
+}
+
+/// An update.
+#[derive(Debug, Clone)]
+pub(super) struct Update {
+    pub(super) id: i64,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Message(Box<Message>),
+    Press(Box<CallbackQuery>),
+    /// Nothing that was asked for, or that can be read.
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    update_id: i64,
+    message: Option<Value>,
+    callback_query: Option<Value>,
+}
+
+impl Update {
+    /// Reads an update; `None` where it has no id, so that it cannot be confirmed either. One that is not understood
+    /// must not keep those behind it from being read.
+    pub(super) fn read(json: &str) -> Option<Self> {
+        let envelope: Envelope = serde_json::from_str(json).ok()?;
+        let content = if let Some(message) = envelope.message {
+            read_message(message)
+        } else if let Some(query) = envelope.callback_query {
+            serde_json::from_value(query).map_or(Content::Other, Content::Press)
+        } else {
+            Content::Other
+        };
+        Some(Self {
+            id: envelope.update_id,
+            content,
+        })
+    }
+
+    /// Returns the chat that it is from; `None` where there is nothing to do.
+    pub(super) fn chat_id(&self) -> Option<i64> {
+        match &self.content {
+            Content::Message(message) => Some(message.chat.id),
+            Content::Press(query) => Some(pressed_at(query)?.0.chat_id),
+            Content::Other => None,
+        }
+    }
+
+    /// Returns the album that it is a part of.
+    pub(super) fn album(&self) -> Option<&str> {
+        match &self.content {
+            Content::Message(message) => message.media_group_id.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+fn read_message(message: Value) -> Content {
+    if let Ok(message) = serde_json::from_value(message.clone()) {
+        return Content::Message(message);
+    }
+    let mut fields = message;
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|name, _| PLAIN_FIELDS.contains(&name.as_str()));
+    }
+    match serde_json::from_value(fields) {
+        Ok(message) => Content::Message(message),
+        Err(error) => {
+            tracing::warn!(%error, "a message of Telegram is not understood");
+            Content::Other
+        }
+    }
+}
+
+/// Returns where a message is. Outside of forums a thread is a chain of replies, which is no chat of its own.
+pub(super) fn place(message: &Message) -> Place {
+    let is_topic = message.is_topic_message.unwrap_or_default();
+    Place {
+        chat_id: message.chat.id,
+        thread_id: message.message_thread_id.filter(|_| is_topic),
+    }
+}
+
+/// Returns where a button is, and below which message.
+pub(super) fn pressed_at(query: &CallbackQuery) -> Option<(Place, i32)> {
+    match query.message.as_ref()? {
+        MaybeInaccessibleMessage::Message(message) => Some((place(message), message.message_id)),
+        MaybeInaccessibleMessage::InaccessibleMessage(message) => {
+            let place = Place {
+                chat_id: message.chat.id,
+                thread_id: None,
+            };
+            Some((place, message.message_id))
+        }
+    }
+}
+
+pub(super) fn kind(message: &Message) -> ChatKind {
+    match message.chat.type_field {
+        ChatType::Private => ChatKind::Private,
+        ChatType::Group | ChatType::Supergroup | ChatType::Channel => ChatKind::Group,
+    }
+}
+
+/// Returns who wrote a message. Who writes as a chat (a channel, or an anonymous administrator) has that chat's id:
+/// behind it may be anyone, and the person's id that stands beside it is the same for all of them.
+pub(super) fn sender(message: &Message) -> Option<Sender> {
+    if let Some(chat) = &message.sender_chat {
+        return Some(Sender {
+            id: chat.id.to_string(),
+            name: chat.title.clone().unwrap_or_default(),
+            is_bot: false,
+        });
+    }
+    Some(person(message.from.as_ref()?))
+}
+
+pub(super) fn person(user: &frankenstein::types::User) -> Sender {
+    let last = user.last_name.as_deref().unwrap_or_default();
+    Sender {
+        id: user.id.to_string(),
+        name: format!("{} {last}", user.first_name).trim().to_owned(),
+        is_bot: user.is_bot,
+    }
+}
+
+/// Returns the text of a message, without the bot's name where that only says who is meant, and whether it is meant. The
+/// command of another bot is no text.
+pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
+    let text = message.text.as_ref().or(message.caption.as_ref());
+    let text = text.cloned().unwrap_or_default();
+    let entities = message
+        .entities
+        .as_ref()
+        .or(message.caption_entities.as_ref());
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let mut is_meant = kind(message) == ChatKind::Private || is_reply_to(message, me);
+    let mut shown = text.clone();
+    for entity in entities.into_iter().flatten() {
+        let begin = usize::from(entity.offset);
+        let covered = units.get(begin..begin + usize::from(entity.length));
+        let covered = String::from_utf16_lossy(covered.unwrap_or_default());
+        match entity.type_field {
+            MessageEntityType::Mention if is_name(covered.strip_prefix('@'), me) => {
+                is_meant = true;
+                if begin == 0 {
+                    shown = text
+                        .get(covered.len()..)
+                        .unwrap_or_default()
+                        .trim_start()
+                        .to_owned();
+                }
+            }
+            MessageEntityType::TextMention => {
+                is_meant |= entity.user.as_ref().is_some_and(|user| user.id == me.id);
+            }
+            MessageEntityType::BotCommand if begin == 0 => match covered.split_once('@') {
+                Some((command, name)) if is_name(Some(name), me) => {
+                    is_meant = true;
+                    let rest = text.get(covered.len()..).unwrap_or_default();
+                    shown = format!("{command}{rest}");
+                }
+                // Another bot's.
+                Some(_) => return (String::new(), false),
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    (shown, is_meant)
+}
+
+fn is_name(name: Option<&str>, me: &Me) -> bool {
+    name.is_some_and(|name| !me.name.is_empty() && name.eq_ignore_ascii_case(&me.name))
+}
+
+fn is_reply_to(message: &Message, me: &Me) -> bool {
+    let replied = message.reply_to_message.as_ref();
+    let author = replied.and_then(|it| it.from.as_ref());
+    author.is_some_and(|user| user.id == me.id)
+}
+
+/// Writes what a button answers as its data; `None` where it is too long.
+pub(crate) fn encoded(choice: &Choice) -> Option<String> {
+    let token = &choice.token;
+    let data = match &choice.value {
+        AnswerValue::Approve => format!("y{token}"),
+        AnswerValue::Deny { reason } => {
+            let room = DATA_BYTES_MAX.checked_sub(1 + token.len())?;
+            let reason = reason.get(..reason.floor_char_boundary(room))?;
+            format!("n{token}{reason}")
+        }
+        AnswerValue::Value { value } => format!("v{token}{value}"),
+    };
+    (is_token(token) && data.len() <= DATA_BYTES_MAX).then_some(data)
+}
+
+/// Reads the data of a button. It comes from a person's program, so it may be anything.
+pub(super) fn decoded(data: &str) -> Option<(String, AnswerValue)> {
+    let kind = data.get(..1)?;
+    let token = data.get(1..=TOKEN_CHARS).filter(|it| is_token(it))?;
+    let rest = data.get(TOKEN_CHARS + 1..)?;
+    let value = match kind {
+        "y" if rest.is_empty() => AnswerValue::Approve,
+        "n" => AnswerValue::Deny {
+            reason: rest.to_owned(),
+        },
+        "v" => AnswerValue::Value {
+            value: serde_json::from_str(rest).ok()?,
+        },
+        _ => return None,
+    };
+    Some((token.to_owned(), value))
+}
+
+fn is_token(token: &str) -> bool {
+    token.len() == TOKEN_CHARS && token.bytes().all(|it| it.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests;
