@@ -29,7 +29,7 @@ const LAYERS: [&[&str]; 10] = [
     &["rondo-designs", "rondo-runtime"],
     &["rondo", "rondo-hub"],
     // Channels of the hub; the screen is a host like it.
-    &["rondo-telegram", "rondo-tui"],
+    &["rondo-telegram", "rondo-tui", "rondo-webhook"],
     &["rondo-cli"],
 ];
 /// Crates that are never part of the program, so that nothing but a test may depend on them.

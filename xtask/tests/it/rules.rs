@@ -50,6 +50,7 @@ const RULES: [Rule; 15] = [
             "crates/rondo-runtime/src/calls",
             "crates/rondo-runtime/src/scratch",
             "crates/rondo-telegram/src/clock",
+            "crates/rondo-webhook/src/clock",
         ],
         sample: "let now = std::time::Instant::now();",
     },

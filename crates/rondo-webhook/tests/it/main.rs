@@ -1,0 +1,5 @@
+//! The webhook channel over real sockets.
+
+mod replies;
+mod requests;
+mod support;
