@@ -4,6 +4,7 @@ mod answer;
 mod attach;
 mod config;
 mod fork;
+mod hub;
 mod line;
 mod mcp;
 mod memory;
@@ -17,6 +18,7 @@ pub(crate) use answer::AnswerArgs;
 pub(crate) use attach::AttachArgs;
 pub(crate) use config::{ConfigArgs, ConfigCommand, TrustArgs};
 pub(crate) use fork::ForkArgs;
+pub(crate) use hub::{OutboxArgs, OutboxCommand, ServeArgs};
 pub(crate) use line::{Line, Stdin, Streams, read as read_line};
 pub(crate) use mcp::{McpArgs, McpCommand, McpServerArgs};
 pub(crate) use memory::{MemoryArgs, MemoryCommand};
@@ -99,6 +101,10 @@ pub(crate) enum Command {
     Profiles(ProfilesArgs),
     /// Show skills: instructions for particular tasks
     Skills(SkillsArgs),
+    /// Run the gateway, which people reach by chats and programs by HTTP
+    Serve(ServeArgs),
+    /// Show and mend what the gateway has not sent
+    Outbox(OutboxArgs),
     /// Show what the recorded sessions used: tokens and cost
     Usage(UsageArgs),
     /// Manage the weights of local models

@@ -38,16 +38,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Works until `stop` fires; what is being sent then is sent to its end, within [`SEND_TIMEOUT`].
+    /// Works until `stop` fired and nothing is due any more.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut changed = self.outbox.outbox_changed();
         let mut sending = JoinSet::new();
         let mut busy = HashSet::new();
         loop {
             changed.borrow_and_update();
-            if !stop.is_cancelled() {
-                self.begin(&mut sending, &mut busy).await;
-            } else if sending.is_empty() {
+            self.begin(&mut sending, &mut busy).await;
+            if stop.is_cancelled() && sending.is_empty() {
                 return;
             }
             let pause = self.pause(&busy).await;

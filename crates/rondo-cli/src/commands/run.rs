@@ -3,8 +3,8 @@
 use super::ask::{AskCommand, AskMode};
 use super::report::{current_dir, exit_of, print_early_result, report, write_failed};
 use super::{
-    answer, ask, attach, completion, config, doctor, fork, mcp, memory, models, policy, profiles,
-    repl, replay, session, skills, test, trust, usage, wire,
+    answer, ask, attach, completion, config, doctor, fork, mcp, memory, models, outbox, policy,
+    profiles, repl, replay, serve, session, skills, test, trust, usage, wire,
 };
 use crate::cli::{Cli, Command, Line, OutputFormat, Stdin, Streams, read_line};
 use crate::error::{CliError, Result};
@@ -140,6 +140,8 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> Exit {
         Command::Skills(args) => with_settings(env, &output, |settings| {
             skills::run(&args, &settings, &output)
         }),
+        Command::Serve(args) => serve::run(&args, env, &output),
+        Command::Outbox(args) => outbox::run(&args, env, &output),
         Command::Usage(args) => usage::run(&args, env, &output),
         Command::Models(args) => models::run(&args, env, &output),
         Command::Wire(args) => wire::run(args, &output),

@@ -1,0 +1,135 @@
+//! Calls that need approval: asked about in the chat, answered there, also after a restart.
+
+use crate::world::{World, text, writes};
+use rondo_hub::channel::OutboxKind;
+use std::fs;
+use std::path::PathBuf;
+
+fn note(world: &World, chat: &str) -> PathBuf {
+    world
+        .home
+        .path()
+        .join("data/hub/chats")
+        .join(chat)
+        .join("note")
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_its_button_once_also_after_a_restart() {
+    let world = World::new([writes("c", "note"), text(&["Written."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "Write a note.");
+    let seen = world.messenger.until("ann", 1).await;
+    assert_eq!(seen[0].kind, OutboxKind::Question);
+    assert!(
+        seen[0].text.contains("write_file") || seen[0].text.contains("note"),
+        "{}",
+        seen[0].text
+    );
+    hub.stop().await;
+    assert!(!note(&world, "wire_ann").exists());
+    let hub = world.start();
+    for _ in 0..2 {
+        world.messenger.press("ann", "ann", &seen[0].choices[0]);
+    }
+    world.messenger.press("ann", "ann", &seen[0].choices[1]);
+    world
+        .messenger
+        .until_all(|it| it.texts("ann").contains(&"Written.".to_owned()))
+        .await;
+    world.messenger.until_taken().await;
+    hub.stop().await;
+    assert_eq!(fs::read_to_string(note(&world, "wire_ann")).unwrap(), "c");
+    assert_eq!(world.model.requests().len(), 2);
+    let finals = world.messenger.seen("ann");
+    let finals = finals.iter().filter(|it| it.kind == OutboxKind::Final);
+    assert_eq!(finals.count(), 1);
+}
+
+#[tokio::test]
+async fn a_command_answers_and_a_denial_reaches_the_model() {
+    let world = World::new([writes("c", "note"), text(&["Not written."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "Write a note.");
+    world.messenger.until("ann", 1).await;
+    world.messenger.say("ann", "/deny not on a Monday");
+    world.messenger.until("ann", 2).await;
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("ann")[1], "Not written.");
+    assert!(world.requests()[1].to_string().contains("not on a Monday"));
+    assert!(!note(&world, "wire_ann").exists());
+}
+
+#[tokio::test]
+async fn whoever_may_not_approve_does_not_by_button_or_command_and_the_owner_is_asked_too() {
+    let world = World::new([text(&["Hello."]), writes("c", "note"), text(&["Written."])]).await;
+    let hub = world.start();
+    // From here on the owner can be reached.
+    world.messenger.say("ann", "Hello.");
+    world.messenger.until("ann", 1).await;
+    world.messenger.say("bob", "Write a note.");
+    let asked = world.messenger.until("bob", 1).await;
+    let allow = &asked[0].choices[0];
+    world.messenger.press("bob", "bob", allow);
+    world.messenger.say("bob", "/approve");
+    world.messenger.press("group", "bob", allow);
+    world.messenger.press("eve", "eve", allow);
+    let refused = world.messenger.until("bob", 3).await;
+    assert!(
+        refused[1].text.contains("only an owner"),
+        "{}",
+        refused[1].text
+    );
+    assert!(
+        refused[2].text.contains("only an owner"),
+        "{}",
+        refused[2].text
+    );
+    world.messenger.until_taken().await;
+    assert!(!note(&world, "wire_bob").exists());
+    let asked = world.messenger.until("ann", 2).await;
+    assert!(asked[1].text.contains("wire_bob"), "{}", asked[1].text);
+    world.messenger.press("ann", "ann", &asked[1].choices[0]);
+    world.messenger.until("bob", 4).await;
+    hub.stop().await;
+    assert!(note(&world, "wire_bob").exists());
+    assert_eq!(world.messenger.texts("bob")[3], "Written.");
+}
+
+#[tokio::test]
+async fn where_no_owner_can_be_reached_the_call_is_denied_at_once() {
+    let world = World::new([writes("c", "note"), text(&["I may not."])]).await;
+    let hub = world.start();
+    world.messenger.say("bob", "Write a note.");
+    world.messenger.until("bob", 1).await;
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("bob"), ["I may not."]);
+    assert!(
+        world.requests()[1]
+            .to_string()
+            .contains("no owner can be asked")
+    );
+}
+
+#[tokio::test]
+async fn stopping_a_turn_that_waits_denies_what_it_asks() {
+    let world = World::new([writes("c", "note"), text(&["Again."])]).await;
+    let hub = world.start();
+    world.messenger.say("ann", "Write a note.");
+    let asked = world.messenger.until("ann", 1).await;
+    world.messenger.say("ann", "/stop");
+    let seen = world.messenger.until("ann", 2).await;
+    assert_eq!(seen[1].kind, OutboxKind::Final);
+    assert!(seen[1].text.contains("Stopped."), "{}", seen[1].text);
+    world.messenger.press("ann", "ann", &asked[0].choices[0]);
+    let seen = world.messenger.until("ann", 3).await;
+    assert!(
+        seen[2].text.contains("not asked any more"),
+        "{}",
+        seen[2].text
+    );
+    world.messenger.say("ann", "Hello?");
+    world.messenger.until("ann", 4).await;
+    hub.stop().await;
+    assert!(!note(&world, "wire_ann").exists());
+}

@@ -1,0 +1,92 @@
+//! How answers reach their chats: in order, once, and kept where they cannot be sent.
+
+use crate::messenger::{Fault, Said};
+use crate::world::{World, text};
+use rondo_core::ports::OutboxState;
+use rondo_hub::channel::Delivery;
+use rondo_testkit::Script;
+
+fn echo() -> Script {
+    Script::answering(|request| {
+        let said = crate::world::last_said(&request.json());
+        text(&[&format!("Re: {}", said.lines().last().unwrap_or_default())])
+    })
+}
+
+#[tokio::test]
+async fn a_chat_that_is_to_wait_delays_no_other_and_keeps_its_order() {
+    let world = World::new(echo()).await;
+    world
+        .messenger
+        .fault("ann", Fault::Says(Said::Slow { after_ms: 1_500 }));
+    let hub = world.start();
+    world.messenger.say("ann", "one");
+    world.messenger.say("ann", "two");
+    world.messenger.say("bob", "three");
+    world.messenger.until("bob", 1).await;
+    assert_eq!(world.messenger.texts("ann"), [""; 0]);
+    world.messenger.until("ann", 2).await;
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("ann"), ["Re: one", "Re: two"]);
+}
+
+#[tokio::test]
+async fn what_may_be_there_is_sent_again_and_counted_and_with_a_key_it_is_seen_once() {
+    for (delivery, seen) in [(Delivery::AtLeastOnce, 2), (Delivery::Key, 1)] {
+        let mut world = World::new(echo()).await;
+        world.delivery = delivery;
+        world.messenger.fault("ann", Fault::LosesReceipt);
+        world.messenger.fault("bob", Fault::Breaks);
+        let hub = world.start();
+        world.messenger.say("ann", "one");
+        world.messenger.until("ann", seen).await;
+        world.messenger.say("bob", "two");
+        world.messenger.until("bob", 1).await;
+        let outbox = hub.hub.outbox();
+        let mut changed = outbox.outbox_changed();
+        while outbox.counts().await.unwrap().open > 0 {
+            changed.changed().await.unwrap();
+        }
+        let resent = hub.hub.metrics().counted().resent;
+        assert_eq!(resent, if delivery == Delivery::Key { 0 } else { 2 });
+        hub.stop().await;
+        assert_eq!(world.messenger.seen("ann").len(), seen);
+        assert_eq!(world.messenger.texts("bob"), ["Re: two"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_kept_and_listed_and_the_next_one_is_sent() {
+    let world = World::new(echo()).await;
+    world.messenger.fault("ann", Fault::Says(Said::Refused));
+    let hub = world.start();
+    world.messenger.say("ann", "one");
+    world.messenger.say("ann", "two");
+    world.messenger.until("ann", 1).await;
+    let kept = hub.hub.outbox().list().await.unwrap();
+    assert_eq!(kept[0].state, OutboxState::Failed);
+    assert_eq!(kept[0].entry.text, "Re: one");
+    assert!(hub.hub.outbox().retry(kept[0].id).await.unwrap());
+    world.messenger.until("ann", 2).await;
+    hub.stop().await;
+    assert_eq!(world.messenger.texts("ann"), ["Re: two", "Re: one"]);
+}
+
+#[tokio::test]
+async fn a_chat_that_has_another_id_keeps_its_session_and_what_waits() {
+    let world = World::new(echo()).await;
+    let moved = Said::Moved {
+        to: "group2".to_owned(),
+    };
+    world.messenger.fault("group1", Fault::Says(moved));
+    let hub = world.start();
+    world.messenger.write("group1", "ann", "one", false);
+    world.messenger.until("group2", 1).await;
+    world.messenger.write("group2", "ann", "two", false);
+    world.messenger.until("group2", 2).await;
+    hub.stop().await;
+    assert!(
+        world.requests()[1].to_string().contains("Re: one"),
+        "it is the same conversation"
+    );
+}

@@ -1,0 +1,14 @@
+//! The hub end to end: people at a messenger on a socket, a scripted model server, and the journal on the disk.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "what fails here must fail its test"
+)]
+
+mod answering;
+mod approvals;
+mod delivering;
+mod messenger;
+mod people;
+mod restarting;
+mod world;

@@ -1,0 +1,455 @@
+//! A messenger on a real socket: people write to it, the hub's channel is connected to it, and its log is what people saw.
+//!
+//! A line is one JSON value. A connection that begins with `"receive"` is sent each event until it acknowledges it; one
+//! that begins with a message has it shown, and is told its number.
+
+use async_trait::async_trait;
+use rondo_hub::channel::{
+    Abilities, Channel, ChannelError, ChatKey, ChatKind, Choice, Delivery, Inbound, InboundBody,
+    OutboxKind, Outgoing, Progress, Receipt, SendError, Sender,
+};
+use rondo_hub::inbox::{Inbox, InboxError};
+use rondo_types::AnswerValue;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The channel's name.
+pub(crate) const NAME: &str = "wire";
+/// The tests' patience: what takes longer has failed.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// What the messenger tells of an event.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Event {
+    pub(crate) id: String,
+    pub(crate) chat: String,
+    pub(crate) group: bool,
+    pub(crate) sender: String,
+    pub(crate) mentioned: bool,
+    pub(crate) text: String,
+    /// The button that was pressed: its token and answer.
+    pub(crate) pressed: Option<(String, AnswerValue)>,
+}
+
+/// A message as it is sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) key: String,
+    pub(crate) chat: String,
+    pub(crate) kind: OutboxKind,
+    pub(crate) text: String,
+    pub(crate) reply_to: Option<String>,
+    pub(crate) choices: Vec<Choice>,
+    /// The message that it replaces.
+    pub(crate) edits: Option<u64>,
+    /// How often it was tried before.
+    pub(crate) attempts: u32,
+}
+
+/// What the messenger says to a message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Said {
+    Shown(u64),
+    Slow { after_ms: u64 },
+    Refused,
+    Moved { to: String },
+}
+
+/// What happens to the next message of a chat.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    /// It is shown, and the connection breaks before that is said.
+    LosesReceipt,
+    /// It is not shown, and the connection breaks.
+    Breaks,
+    Says(Said),
+}
+
+#[derive(Default)]
+struct State {
+    waiting: BTreeMap<u64, Event>,
+    /// Numbers what comes, also again.
+    places: u64,
+    events: u64,
+    shown: Vec<Sent>,
+    keys: HashMap<String, u64>,
+    faults: HashMap<String, VecDeque<Fault>>,
+    typing: Vec<String>,
+}
+
+/// The messenger. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Messenger {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
+}
+
+impl Messenger {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let messenger = Self {
+            address: listener.local_addr().unwrap(),
+            state: Arc::default(),
+            changed: Arc::default(),
+        };
+        let serving = messenger.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = serving.clone();
+                tokio::spawn(async move { serving.serve(stream).await });
+            }
+        });
+        messenger
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Someone writes in their private chat.
+    pub(crate) fn say(&self, sender: &str, text: &str) -> String {
+        self.write(sender, sender, text, false)
+    }
+
+    /// Someone writes in a chat, which is a group where it has another name than they.
+    pub(crate) fn write(&self, chat: &str, sender: &str, text: &str, again: bool) -> String {
+        let mut state = self.state();
+        state.events += u64::from(!again);
+        let event = Event {
+            id: format!("e{}", state.events),
+            chat: chat.to_owned(),
+            group: chat != sender,
+            sender: sender.to_owned(),
+            mentioned: true,
+            text: text.to_owned(),
+            pressed: None,
+        };
+        drop(state);
+        self.push(event)
+    }
+
+    /// Someone presses a button.
+    pub(crate) fn press(&self, chat: &str, sender: &str, choice: &Choice) -> String {
+        let mut state = self.state();
+        state.events += 1;
+        let event = Event {
+            id: format!("e{}", state.events),
+            chat: chat.to_owned(),
+            group: chat != sender,
+            sender: sender.to_owned(),
+            mentioned: true,
+            text: String::new(),
+            pressed: Some((choice.token.clone(), choice.value.clone())),
+        };
+        drop(state);
+        self.push(event)
+    }
+
+    /// An event comes as it is, perhaps again.
+    pub(crate) fn push(&self, event: Event) -> String {
+        let mut state = self.state();
+        state.places += 1;
+        let (place, id) = (state.places, event.id.clone());
+        state.waiting.insert(place, event);
+        drop(state);
+        self.changed.notify_waiters();
+        id
+    }
+
+    pub(crate) fn fault(&self, chat: &str, fault: Fault) {
+        let mut state = self.state();
+        state
+            .faults
+            .entry(chat.to_owned())
+            .or_default()
+            .push_back(fault);
+    }
+
+    /// What people saw in a chat.
+    pub(crate) fn seen(&self, chat: &str) -> Vec<Sent> {
+        let state = self.state();
+        state
+            .shown
+            .iter()
+            .filter(|it| it.chat == chat)
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn all_seen(&self) -> Vec<Sent> {
+        self.state().shown.clone()
+    }
+
+    /// The texts of what people saw in a chat.
+    pub(crate) fn texts(&self, chat: &str) -> Vec<String> {
+        self.seen(chat).into_iter().map(|it| it.text).collect()
+    }
+
+    pub(crate) fn typing(&self) -> Vec<String> {
+        self.state().typing.clone()
+    }
+
+    /// Waits until so many messages were seen in a chat.
+    pub(crate) async fn until(&self, chat: &str, count: usize) -> Vec<Sent> {
+        self.until_all(|messenger| messenger.seen(chat).len() >= count)
+            .await;
+        self.seen(chat)
+    }
+
+    /// Waits until something holds of the messenger.
+    pub(crate) async fn until_all(&self, holds: impl Fn(&Self) -> bool) {
+        let waited = tokio::time::timeout(LONG, async {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if holds(self) {
+                    return;
+                }
+                changed.await;
+            }
+        });
+        if waited.await.is_err() {
+            panic!("what was seen: {:#?}", self.all_seen());
+        }
+    }
+
+    /// Waits until every event was acknowledged.
+    pub(crate) async fn until_taken(&self) {
+        self.until_all(|it| it.state().waiting.is_empty()).await;
+    }
+
+    async fn serve(&self, stream: TcpStream) {
+        let (read, mut write) = stream.into_split();
+        let mut lines = BufReader::new(read).lines();
+        let Ok(Some(first)) = lines.next_line().await else {
+            return;
+        };
+        if first == "\"receive\"" {
+            let mut sent = Vec::new();
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                let new: Vec<(u64, Event)> = {
+                    let state = self.state();
+                    let new = state
+                        .waiting
+                        .iter()
+                        .filter(|(place, _)| !sent.contains(*place));
+                    new.map(|(place, event)| (*place, event.clone())).collect()
+                };
+                for (place, event) in new {
+                    sent.push(place);
+                    let line = serde_json::to_string(&(place, event)).unwrap();
+                    if put(&mut write, &line).await.is_err() {
+                        return;
+                    }
+                }
+                tokio::select! {
+                    () = changed => {}
+                    line = lines.next_line() => {
+                        let Ok(Some(line)) = line else {
+                            return;
+                        };
+                        let place: u64 = serde_json::from_str(&line).unwrap();
+                        self.state().waiting.remove(&place);
+                        self.changed.notify_waiters();
+                    }
+                }
+            }
+        }
+        if let Ok(chat) = serde_json::from_str::<String>(&first) {
+            self.state().typing.push(chat);
+            self.changed.notify_waiters();
+            return;
+        }
+        let message: Sent = serde_json::from_str(&first).unwrap();
+        if let Some(said) = self.show(message) {
+            let _ = put(&mut write, &serde_json::to_string(&said).unwrap()).await;
+        }
+    }
+
+    /// Shows a message, and says what its sender is told; nothing where the connection breaks.
+    fn show(&self, message: Sent) -> Option<Said> {
+        let mut state = self.state();
+        let fault = state
+            .faults
+            .get_mut(&message.chat)
+            .and_then(VecDeque::pop_front);
+        match fault {
+            Some(Fault::Breaks) => return None,
+            Some(Fault::Says(said)) => return Some(said),
+            Some(Fault::LosesReceipt) | None => {}
+        }
+        let number = match state.keys.get(&message.key) {
+            // A messenger that knows keys shows a message once.
+            Some(number) if message.edits.is_none() && message.key.starts_with("key:") => *number,
+            _ => {
+                let number = state.shown.len() as u64;
+                state.keys.insert(message.key.clone(), number);
+                state.shown.push(message);
+                number
+            }
+        };
+        drop(state);
+        self.changed.notify_waiters();
+        fault.is_none().then_some(Said::Shown(number))
+    }
+}
+
+async fn put(write: &mut OwnedWriteHalf, line: &str) -> std::io::Result<()> {
+    write.write_all(line.as_bytes()).await?;
+    write.write_all(b"\n").await
+}
+
+/// The hub's side of the messenger.
+pub(crate) struct WireChannel {
+    pub(crate) messenger: SocketAddr,
+    pub(crate) delivery: Delivery,
+}
+
+#[async_trait]
+impl Channel for WireChannel {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            delivery: self.delivery,
+            text_max: 4096,
+            drafts: false,
+            typing: true,
+            buttons: true,
+        }
+    }
+
+    async fn receive(&self, inbox: Inbox, stop: CancellationToken) -> Result<(), ChannelError> {
+        let failed = |err: std::io::Error| ChannelError::Failed {
+            message: err.to_string(),
+        };
+        let stream = TcpStream::connect(self.messenger).await.map_err(failed)?;
+        let (read, mut write) = stream.into_split();
+        put(&mut write, "\"receive\"").await.map_err(failed)?;
+        let mut lines = BufReader::new(read).lines();
+        loop {
+            let line = tokio::select! {
+                line = lines.next_line() => line.map_err(failed)?,
+                () = stop.cancelled() => return Ok(()),
+            };
+            let Some(line) = line else {
+                return Ok(());
+            };
+            let (place, event): (u64, Event) = serde_json::from_str(&line).unwrap();
+            match inbox.push(inbound(event)).await {
+                Ok(_) | Err(InboxError::Full | InboxError::Malformed { .. }) => {
+                    put(&mut write, &place.to_string()).await.map_err(failed)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn send(&self, message: &Outgoing) -> Result<Receipt, SendError> {
+        let unclear = |err: std::io::Error| SendError::Ambiguous {
+            reason: err.to_string(),
+        };
+        let not_yet = |err: std::io::Error| SendError::Retry {
+            after: None,
+            reason: err.to_string(),
+        };
+        let edits = message
+            .placeholder
+            .as_ref()
+            .and_then(|it| it.0.parse().ok());
+        let key = match self.delivery {
+            Delivery::Key => format!("key:{}", message.key),
+            Delivery::Edit | Delivery::AtLeastOnce => message.key.clone(),
+        };
+        let sent = Sent {
+            key,
+            chat: message.chat.chat_id.clone(),
+            kind: message.kind,
+            text: message.text.clone(),
+            reply_to: message.reply_to.clone(),
+            choices: message.choices.clone(),
+            edits,
+            attempts: message.attempts,
+        };
+        let stream = TcpStream::connect(self.messenger).await.map_err(not_yet)?;
+        let (read, mut write) = stream.into_split();
+        let line = serde_json::to_string(&sent).unwrap();
+        put(&mut write, &line).await.map_err(unclear)?;
+        let mut lines = BufReader::new(read).lines();
+        let line = lines.next_line().await.map_err(unclear)?;
+        let line = line.ok_or_else(|| unclear(std::io::ErrorKind::UnexpectedEof.into()))?;
+        match serde_json::from_str(&line).unwrap() {
+            Said::Shown(number) => Ok(Receipt(number.to_string())),
+            Said::Slow { after_ms } => Err(SendError::Retry {
+                after: Some(Duration::from_millis(after_ms)),
+                reason: "slow down".to_owned(),
+            }),
+            Said::Refused => Err(SendError::Refused {
+                reason: "it says nothing".to_owned(),
+            }),
+            Said::Moved { to } => Err(SendError::Migrated { to }),
+        }
+    }
+
+    async fn progress(&self, chat: &ChatKey, progress: Progress) -> Option<Receipt> {
+        if progress == Progress::Typing {
+            let stream = TcpStream::connect(self.messenger).await.ok()?;
+            let (_, mut write) = stream.into_split();
+            let line = serde_json::to_string(&chat.chat_id).unwrap();
+            put(&mut write, &line).await.ok()?;
+        }
+        None
+    }
+}
+
+fn inbound(event: Event) -> Inbound {
+    Inbound {
+        message_id: Some(format!("m-{}", event.id)),
+        event_id: event.id,
+        chat: ChatKey {
+            channel: NAME.to_owned(),
+            account: String::new(),
+            chat_id: event.chat,
+            topic: None,
+        },
+        chat_kind: match event.group {
+            true => ChatKind::Group,
+            false => ChatKind::Private,
+        },
+        sender: Sender {
+            name: format!("{} [x]\n", event.sender),
+            id: event.sender,
+            is_bot: false,
+        },
+        mentioned: event.mentioned,
+        body: match event.pressed {
+            Some((token, value)) => InboundBody::Answer { token, value },
+            None => InboundBody::Message {
+                text: event.text,
+                images: Vec::new(),
+                files: Vec::new(),
+                notes: Vec::new(),
+            },
+        },
+        at_ms: 1_764_039_600_000,
+    }
+}
