@@ -13,6 +13,7 @@ use rondo_core::ports::{
     HostCommit, HostRow, HostStore, MailboxError, OutboxKind, Record, RecordBody,
 };
 use rondo_core::{Approval, ApprovalReply, ApprovalRequest, Approver};
+use rondo_memory::TOOL_NAMES;
 use rondo_runtime::commits::CommitSource;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::parking;
@@ -29,13 +30,8 @@ const TURNS: &str = "turn";
 pub(crate) const OWNER_CHATS: &str = "owner_chat";
 /// The tools of guests: they reach nothing of this machine.
 const OF_GUESTS: [&str; 2] = ["web_fetch", "web_search"];
-/// Tools over what is remembered of the owner, who alone has them.
-const OF_MEMORY: [&str; 4] = [
-    "save_memory",
-    "search_memory",
-    "search_sessions",
-    "write_memory",
-];
+/// A tool over all sessions, which the owner alone has, as those over what is remembered.
+const OVER_SESSIONS: &str = "search_sessions";
 
 /// The hub as the host of its sessions.
 pub(crate) struct HubHost(pub(crate) Arc<OnceLock<Weak<Core>>>);
@@ -210,12 +206,14 @@ impl Core {
 
 /// Returns which tools a person may use in a chat.
 fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
-    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+    let owned = |names: &[&str]| -> Vec<String> { names.iter().map(|it| (*it).into()).collect() };
     match (actor.role, chat.kind) {
-        (Role::Guest, _) => ToolFilter::Only(names(&OF_GUESTS)),
+        (Role::Guest, _) => ToolFilter::Only(owned(&OF_GUESTS)),
         (Role::Owner, ChatKind::Private) => ToolFilter::All,
         (Role::Member, _) | (Role::Owner, ChatKind::Group) => {
-            ToolFilter::Without(names(&OF_MEMORY))
+            let mut without = owned(&TOOL_NAMES);
+            without.push(OVER_SESSIONS.to_owned());
+            ToolFilter::Without(without)
         }
     }
 }

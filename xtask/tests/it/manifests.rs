@@ -142,9 +142,9 @@ fn is_for_tests(feature: &str) -> bool {
     feature == "test-util" || is_for_processes(feature)
 }
 
-/// Processes and signals bring crates that those who only ask models over HTTP do not need.
+/// Processes, signals and threads bring crates and code that those who only ask models over HTTP do not need.
 fn is_for_processes(feature: &str) -> bool {
-    ["process", "signal"].contains(&feature)
+    ["process", "rt-multi-thread", "signal"].contains(&feature)
 }
 
 /// Returns whether an entry takes the workspace's dependency and adds no features but such.

@@ -45,6 +45,8 @@ const RULES: [Rule; 15] = [
             "crates/rondo-http/",
             "crates/rondo-cli/",
             "crates/rondo-exec/",
+            "crates/rondo-hub/src/hub.rs",
+            "crates/rondo-hub/src/recovery.rs",
             "crates/rondo-launch/",
             "crates/rondo-otel/src/clock",
             "crates/rondo-runtime/src/calls",

@@ -74,5 +74,5 @@ fn list(rows: &[OutboxRow]) -> String {
 fn chat(row: &OutboxRow) -> String {
     let chat = ChatKey::of_text(&row.entry.chat);
     let name = chat.map_or_else(String::new, |it| format!("{} {}", it.channel, it.chat_id));
-    shown::line(&name).into()
+    shown::line(&name)
 }

@@ -5,32 +5,35 @@ use crate::exit::Exit;
 use rondo_hub::HubConfig;
 use rondo_hub::channel::Channel;
 use rondo_runtime::env::Env;
-use std::path::Path;
 use std::sync::Arc;
 
+/// Makes a channel of one kind, from its table in the configuration and where its secrets may be.
+type Make = fn(&toml::Table, &Env) -> Result<Arc<dyn Channel>>;
+
 /// The kinds of channels.
-const KINDS: [&str; 0] = [];
+const KINDS: &[(&str, Make)] = &[];
 
 /// Returns the channels that the configuration names.
 ///
 /// # Errors
 /// When it names none, one that there is not, or one that is not set up as it must be.
-pub(super) fn of(config: &HubConfig, env: &Env, directory: &Path) -> Result<Vec<Arc<dyn Channel>>> {
-    let _ = (env, directory);
+pub(super) fn of(config: &HubConfig, env: &Env) -> Result<Vec<Arc<dyn Channel>>> {
     if config.channels.is_empty() {
         let message = "no channel is configured, so nobody can reach the hub";
         let error = CliError::new(Exit::Config, message);
-        return Err(error.hint("docs/hub.md says how; `rondo config edit` opens the file"));
+        return Err(error.hint("name one as `[hub.channels.NAME]` in your configuration file"));
     }
-    let mut all = Vec::new();
-    for name in config.channels.keys() {
-        let error = CliError::new(Exit::Config, format!("there is no channel `{name}`"));
-        let hint = match KINDS.is_empty() {
-            true => "this program has no channels".to_owned(),
-            false => format!("the channels are: {}", KINDS.join(", ")),
-        };
-        return Err(error.hint(hint));
-    }
-    all.sort_by(|a: &Arc<dyn Channel>, b| a.name().cmp(b.name()));
-    Ok(all)
+    let channels = config.channels.iter();
+    let channels = channels.map(|(name, table)| {
+        let kind = KINDS.iter().find(|(kind, _)| kind == name);
+        let (_, make) = kind.ok_or_else(|| unknown(name))?;
+        make(table, env)
+    });
+    channels.collect()
+}
+
+fn unknown(name: &str) -> CliError {
+    let kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+    let error = CliError::new(Exit::Config, format!("there is no channel `{name}`"));
+    error.hint(format!("the channels are: {}", kinds.join(", ")))
 }

@@ -28,11 +28,10 @@ impl Notices for Logged {
 /// # Errors
 /// When the configuration makes no sense, or the journal cannot be used.
 pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
-    let home = super::report::current_dir()?;
     // Of the user alone: a project says nothing of the hub.
     let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
     let hub_config = HubConfig::of(&settings)?;
-    let channels = channels::of(&hub_config, &env, &home)?;
+    let channels = channels::of(&hub_config, &env)?;
     if args.check {
         let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();
         output.note(&format!(
